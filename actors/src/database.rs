@@ -1,0 +1,236 @@
+//! A database, as a program uses it.
+
+use std::sync::Arc;
+
+use seqtide_storage::json::{Body, Document as Scanned, ScanLimits, scan_document};
+use seqtide_storage::model::db_name::DbName;
+use seqtide_storage::model::doc_id::DocId;
+use seqtide_storage::model::rev::RevId;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
+use seqtide_storage::{Counters, Edit, Outcome, Snapshot, StorageError, Write};
+
+use crate::documents::{Document, Extras, Which, read_document};
+use crate::engine::{Engine, Inner};
+use crate::error::Error;
+use crate::feed::Feed;
+use crate::feed::options::{FeedMode, FeedOptions, Since};
+use crate::feed::stream::Changes;
+use crate::filter::Filter;
+use crate::metrics::FeedKind;
+use crate::open_database::OpenDatabase;
+use crate::registry::Open;
+use crate::row::RowShape;
+use crate::writer::{ReclaimNow, Submit, Written};
+
+/// A database. Cheap to clone; it is opened when it is used, and may be closed in between.
+#[derive(Clone)]
+pub struct Database {
+    engine: Arc<Inner>,
+    name: DbName,
+}
+
+/// What is known of a database as a whole.
+#[derive(Debug, Clone)]
+pub struct DatabaseInfo {
+    /// Its counters.
+    pub counters: Counters,
+    /// Its length on disk, in bytes.
+    pub file_bytes: u64,
+    /// How it writes its sequences.
+    pub seq_format: SeqFormat,
+    /// When it was made, in seconds since 1970.
+    pub created_secs: u64,
+    /// Random, told apart from every other database's.
+    pub uuid: [u8; 16],
+}
+
+/// Why an edit was not made.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum PutError {
+    /// The document has another revision than the edit goes on from. Source: CouchDB, 409.
+    #[error("Document update conflict.")]
+    Conflict,
+    /// The document's id is none.
+    #[error(transparent)]
+    BadId(#[from] seqtide_storage::model::doc_id::DocIdError),
+    /// The body is no JSON object, or has special members it may not have.
+    #[error(transparent)]
+    BadBody(#[from] seqtide_storage::json::DocumentError),
+    /// The engine could not do it.
+    #[error(transparent)]
+    Engine(#[from] Error),
+}
+
+/// A revision that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Put {
+    /// The revision.
+    pub rev: RevId,
+    /// The document's new place in the feed.
+    pub seq: Sequence,
+}
+
+/// What a stream of changes is asked for.
+#[derive(Debug, Clone)]
+pub struct ChangesOptions {
+    /// Where it starts.
+    pub since: Since,
+    /// Whether it goes on when it has caught up.
+    pub live: bool,
+    /// Most changes given.
+    pub limit: Option<u64>,
+    /// Whether changes list all leaves, or the winner alone.
+    pub all_leaves: bool,
+    /// Whether changes carry the winner's body.
+    pub include_docs: bool,
+    /// Which changes are given.
+    pub filter: Filter,
+    /// A sign of life whenever nothing has been given for this long.
+    pub heartbeat: Option<std::time::Duration>,
+}
+
+impl Default for ChangesOptions {
+    fn default() -> ChangesOptions {
+        ChangesOptions {
+            since: Since::Now,
+            live: true,
+            limit: None,
+            all_leaves: false,
+            include_docs: false,
+            filter: Filter::All,
+            heartbeat: None,
+        }
+    }
+}
+
+impl From<ChangesOptions> for FeedOptions {
+    fn from(options: ChangesOptions) -> FeedOptions {
+        let ChangesOptions { since, live, limit, all_leaves, include_docs, filter, heartbeat } = options;
+        let shape = RowShape { all_leaves, doc: include_docs, conflicts: false };
+        let mode = if live { FeedMode::Live } else { FeedMode::Once };
+        FeedOptions { since, mode, limit, shape, filter, heartbeat, ..FeedOptions::live(FeedKind::Embedded) }
+    }
+}
+
+impl Database {
+    pub(crate) fn new(engine: &Engine, name: DbName) -> Database {
+        Database { engine: Arc::clone(&engine.inner), name }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &DbName {
+        &self.name
+    }
+
+    async fn opened(&self) -> Result<Arc<OpenDatabase>, Error> {
+        match self.engine.open.get(&self.name) {
+            Some(open) => Ok(open),
+            None => self.engine.registry.send(Open(self.name.clone())).await.map_err(|_gone| Error::Stopped)?,
+        }
+    }
+
+    /// Reads from one state of the database, on a thread that may block. Read what one answer needs and return.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabase`], [`Error::Storage`].
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Snapshot<'_>) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.opened().await?.read(read).await
+    }
+
+    /// Writes all of it in one commit. When this returns it is durable and visible.
+    ///
+    /// # Errors
+    /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::Storage`]: then nothing was written.
+    pub async fn write(&self, writes: Vec<Write>) -> Result<Written, Error> {
+        let database = self.opened().await?;
+        let written = database.writer.send(Submit { writes }).await;
+        // A writer that is gone has finished: its database was closed or deleted meanwhile.
+        written.map_err(|_gone| Error::NoDatabase)?
+    }
+
+    /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from.
+    ///
+    /// # Errors
+    /// [`PutError`].
+    pub async fn put(&self, id: &str, json: impl AsRef<[u8]>) -> Result<Put, PutError> {
+        let Scanned { rev, deleted, body, .. } = scan_document(json.as_ref(), &ScanLimits::default())?;
+        self.edit(Edit::interactive(DocId::parse(id)?, rev, deleted, body)).await
+    }
+
+    /// Deletes a document, going on from a revision.
+    ///
+    /// # Errors
+    /// [`PutError`].
+    pub async fn delete(&self, id: &str, rev: RevId) -> Result<Put, PutError> {
+        self.edit(Edit::interactive(DocId::parse(id)?, Some(rev), true, Body::empty())).await
+    }
+
+    async fn edit(&self, edit: Edit) -> Result<Put, PutError> {
+        let written = self.write(vec![Write::Edit(edit)]).await?;
+        match written.outcomes.into_iter().next() {
+            Some(Outcome::Written { rev, seq }) => Ok(Put { rev, seq }),
+            Some(Outcome::Known { rev }) => Ok(Put { rev, seq: written.seq }),
+            _ => Err(PutError::Conflict),
+        }
+    }
+
+    /// Reads a document's winner; `None` when there is none, or it is deleted.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabase`], [`Error::Storage`].
+    pub async fn get(&self, id: &str) -> Result<Option<Document>, Error> {
+        let Ok(id) = DocId::parse(id) else { return Ok(None) };
+        let read = move |snapshot: &Snapshot<'_>| read_document(snapshot, &id, &Which::Winner, Extras::default());
+        Ok(self.read(read).await?.ok())
+    }
+
+    /// Follows what changes.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabase`], [`Error::TooManyFeeds`], [`Error::Storage`].
+    pub async fn changes(&self, options: ChangesOptions) -> Result<Changes, Error> {
+        Ok(Changes::new(self.feed(options.into()).await?))
+    }
+
+    /// Opens a feed: the form of [`Database::changes`] that gives pages of encoded rows.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabase`], [`Error::TooManyFeeds`], [`Error::Storage`].
+    pub async fn feed(&self, options: FeedOptions) -> Result<Feed, Error> {
+        let permit = self.engine.feeds.take()?;
+        Feed::open(self.opened().await?, options, permit).await
+    }
+
+    /// What is known of the database as a whole.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabase`], [`Error::Storage`].
+    pub async fn info(&self) -> Result<DatabaseInfo, Error> {
+        let database = self.opened().await?;
+        let file_bytes = database.store()?.file_bytes()?;
+        let counters = database.read(|snapshot| snapshot.counters()).await?;
+        let (identity, seq_format) = (database.identity, database.seq_format);
+        let (created_secs, uuid) = (identity.created_secs, identity.uuid);
+        Ok(DatabaseInfo { counters, file_bytes, seq_format, created_secs, uuid })
+    }
+
+    /// How the database writes its sequences.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabase`], [`Error::Storage`].
+    pub async fn seq_format(&self) -> Result<SeqFormat, Error> {
+        Ok(self.opened().await?.seq_format)
+    }
+
+    /// Frees bodies that no leaf needs, in the background, now rather than when there is much of it.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabase`].
+    pub async fn reclaim(&self) -> Result<(), Error> {
+        let database = self.opened().await?;
+        database.writer.send(ReclaimNow).await.map_err(|_gone| Error::NoDatabase)
+    }
+}

@@ -1,0 +1,266 @@
+//! Reading documents: which revision is meant, and how it looks as JSON.
+//!
+//! Source of what is answered when: CouchDB `chttpd_db:db_doc_req` and `couch_doc:to_json_obj`.
+
+use seqtide_storage::json::{Body, write_json_string};
+use seqtide_storage::model::body_place::BodyPlace;
+use seqtide_storage::model::doc_id::DocId;
+use seqtide_storage::model::rev::RevId;
+use seqtide_storage::model::rev_tree::{Leaf, Presence, RevTree};
+use seqtide_storage::model::sequence::Sequence;
+use seqtide_storage::{DocTree, Snapshot, StorageError};
+
+/// Which revision of a document is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Which {
+    /// The winner, unless it is a tombstone.
+    #[default]
+    Winner,
+    /// The winner, tombstone or not.
+    WinnerOrTombstone,
+    /// This revision, leaf or not, tombstone or not.
+    Rev(RevId),
+}
+
+/// What is shown of a document besides its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extras {
+    /// Its ancestry, `_revisions`.
+    pub revs: bool,
+    /// The live leaves that lost, `_conflicts`.
+    pub conflicts: bool,
+}
+
+/// A revision of a document, as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// The document.
+    pub id: DocId,
+    /// The revision.
+    pub rev: RevId,
+    /// Whether it is a tombstone.
+    pub deleted: bool,
+    /// Its body.
+    pub body: Body,
+    /// The document's latest sequence.
+    pub seq: Sequence,
+    /// Its ancestry, itself first, if it was asked for.
+    pub revisions: Option<Vec<RevId>>,
+    /// The live leaves that lost, best first, if they were asked for.
+    pub conflicts: Option<Vec<RevId>>,
+}
+
+impl Document {
+    /// The document as CouchDB writes it.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.body.as_bytes().len() + 128);
+        self.write_json(&mut out);
+        out
+    }
+
+    /// Appends the document as CouchDB writes it.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        write_document(out, self.id.as_str(), &self.rev, self.deleted, &self.body, |out| {
+            if let Some(revisions) = &self.revisions {
+                write_revisions(out, revisions);
+            }
+            write_revs(out, "_conflicts", self.conflicts.iter().flatten());
+        });
+    }
+}
+
+/// Why a document is not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotFound {
+    /// It never was, or the revision is unknown or its body gone.
+    #[error("missing")]
+    Missing,
+    /// Its winner is a tombstone.
+    #[error("deleted")]
+    Deleted,
+}
+
+/// Reads a revision of a document.
+///
+/// # Errors
+/// [`StorageError`]; inside, [`NotFound`].
+pub fn read_document(
+    snapshot: &Snapshot<'_>,
+    id: &DocId,
+    which: &Which,
+    extras: Extras,
+) -> Result<Result<Document, NotFound>, StorageError> {
+    let Some(doc) = snapshot.tree(id)? else { return Ok(Err(NotFound::Missing)) };
+    let Some(winner) = doc.tree.winner() else { return Ok(Err(NotFound::Missing)) };
+    let rev = match which {
+        Which::Winner if winner.deleted => return Ok(Err(NotFound::Deleted)),
+        Which::Winner | Which::WinnerOrTombstone => &winner.rev,
+        Which::Rev(rev) => rev,
+    };
+    let found = read_revision(snapshot, id, &doc, rev, extras)?;
+    Ok(found.ok_or(NotFound::Missing))
+}
+
+/// Reads the leaves of a document, tombstones too, in the order of generation and hash.
+///
+/// # Errors
+/// [`StorageError`].
+pub fn read_leaves(snapshot: &Snapshot<'_>, id: &DocId, extras: Extras) -> Result<Vec<Document>, StorageError> {
+    let Some(doc) = snapshot.tree(id)? else { return Ok(Vec::new()) };
+    let revs = doc.tree.leaves().iter().map(|leaf| leaf.rev.clone());
+    read_revisions(snapshot, id, &doc, revs.collect(), extras)
+}
+
+/// Reads the leaves that a revision is or became, in the order of generation and hash.
+///
+/// # Errors
+/// [`StorageError`].
+pub fn read_leaves_under(
+    snapshot: &Snapshot<'_>,
+    id: &DocId,
+    rev: &RevId,
+    extras: Extras,
+) -> Result<Vec<Document>, StorageError> {
+    let Some(mut doc) = snapshot.tree(id)? else { return Ok(Vec::new()) };
+    doc.tree = snapshot.with_history(id, &doc.tree)?;
+    let revs = doc.tree.leaves_under(rev).into_iter().map(|leaf| leaf.rev.clone()).collect();
+    read_revisions(snapshot, id, &doc, revs, extras)
+}
+
+fn read_revisions(
+    snapshot: &Snapshot<'_>,
+    id: &DocId,
+    doc: &DocTree,
+    mut revs: Vec<RevId>,
+    extras: Extras,
+) -> Result<Vec<Document>, StorageError> {
+    revs.sort();
+    let mut found = Vec::with_capacity(revs.len());
+    for rev in revs {
+        found.extend(read_revision(snapshot, id, doc, &rev, extras)?);
+    }
+    Ok(found)
+}
+
+/// Reads one revision; `None` when it is unknown, or its body was never received or is gone.
+fn read_revision(
+    snapshot: &Snapshot<'_>,
+    id: &DocId,
+    doc: &DocTree,
+    rev: &RevId,
+    extras: Extras,
+) -> Result<Option<Document>, StorageError> {
+    let mut tree = std::borrow::Cow::Borrowed(&doc.tree);
+    let mut presence = tree.find(rev);
+    if extras.revs || presence == Presence::HistoryNeeded {
+        tree = std::borrow::Cow::Owned(snapshot.with_history(id, &doc.tree)?);
+        presence = tree.find(rev);
+    }
+    let place = if let Presence::Present(place) = presence { place } else { BodyPlace::Unknown };
+    let Some(body) = snapshot.body(place)? else { return Ok(None) };
+    Ok(Some(Document {
+        id: id.clone(),
+        rev: rev.clone(),
+        deleted: tree.leaf(rev).is_some_and(|leaf| leaf.deleted),
+        body,
+        seq: doc.seq,
+        revisions: extras.revs.then(|| ancestry(&tree, rev)),
+        conflicts: extras.conflicts.then(|| live_losers(&tree)),
+    }))
+}
+
+/// A revision and its ancestors, newest first. Needs all history at hand.
+fn ancestry(tree: &RevTree, rev: &RevId) -> Vec<RevId> {
+    let Some(leaf) = tree.leaves_under(rev).into_iter().next() else { return vec![rev.clone()] };
+    let line = leaf.ancestors.recent.iter().map(|ancestor| &ancestor.hash);
+    let line = std::iter::once(&leaf.rev.hash).chain(line);
+    let generations = (0..=leaf.rev.generation).rev();
+    let line = generations.zip(line).map(|(generation, hash)| RevId::new(generation, hash.clone()));
+    line.skip_while(|known| known != rev).collect()
+}
+
+fn live_losers(tree: &RevTree) -> Vec<RevId> {
+    let live = |leaf: &&Leaf| !leaf.deleted;
+    tree.leaves().iter().skip(1).filter(live).map(|leaf| leaf.rev.clone()).collect()
+}
+
+/// What a target lacks of a document's revisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevsDiff {
+    /// Revisions that are no node of the tree, in the order asked.
+    pub missing: Vec<RevId>,
+    /// Leaves that may be ancestors of them, winner first.
+    pub possible_ancestors: Vec<RevId>,
+}
+
+/// Compares revisions with a document's tree; `None` when nothing is missing.
+///
+/// Source: CouchDB `couch_key_tree:find_missing`, `couch_db:possible_ancestors`.
+///
+/// # Errors
+/// [`StorageError`].
+pub fn revs_diff(snapshot: &Snapshot<'_>, id: &DocId, revs: &[RevId]) -> Result<Option<RevsDiff>, StorageError> {
+    let mut tree = snapshot.tree(id)?.map(|doc| doc.tree).unwrap_or_default();
+    if revs.iter().any(|rev| tree.find(rev) == Presence::HistoryNeeded) {
+        tree = snapshot.with_history(id, &tree)?;
+    }
+    let missing: Vec<RevId> = revs.iter().filter(|rev| tree.find(rev) == Presence::Absent).cloned().collect();
+    let Some(newest) = missing.iter().map(|rev| rev.generation).max() else { return Ok(None) };
+    let older = tree.leaves().iter().filter(|leaf| leaf.rev.generation < newest);
+    let possible_ancestors = older.map(|leaf| leaf.rev.clone()).collect();
+    Ok(Some(RevsDiff { missing, possible_ancestors }))
+}
+
+/// Writes a document: `_id`, `_rev`, the body's members, `_deleted`, then what `extras` writes (each with a comma in
+/// front).
+pub(crate) fn write_document(
+    out: &mut Vec<u8>,
+    id: &str,
+    rev: &RevId,
+    deleted: bool,
+    body: &Body,
+    extras: impl FnOnce(&mut Vec<u8>),
+) {
+    out.extend_from_slice(b"{\"_id\":");
+    write_json_string(out, id);
+    out.extend_from_slice(b",\"_rev\":");
+    write_json_string(out, &rev.to_string());
+    if !body.is_empty() {
+        out.push(b',');
+        out.extend_from_slice(body.members());
+    }
+    if deleted {
+        out.extend_from_slice(b",\"_deleted\":true");
+    }
+    extras(out);
+    out.push(b'}');
+}
+
+fn write_revisions(out: &mut Vec<u8>, revisions: &[RevId]) {
+    let start = revisions.first().map_or(0, |rev| rev.generation);
+    out.extend_from_slice(format!(",\"_revisions\":{{\"start\":{start},\"ids\":[").as_bytes());
+    for (at, rev) in revisions.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_json_string(out, &rev.hash.to_string());
+    }
+    out.extend_from_slice(b"]}");
+}
+
+/// Writes `,"name":["rev",…]` unless there are none.
+pub(crate) fn write_revs<'a>(out: &mut Vec<u8>, name: &str, revs: impl Iterator<Item = &'a RevId>) {
+    let mut any = false;
+    for rev in revs {
+        if any {
+            out.push(b',');
+        } else {
+            out.extend_from_slice(format!(",\"{name}\":[").as_bytes());
+        }
+        write_json_string(out, &rev.to_string());
+        any = true;
+    }
+    if any {
+        out.push(b']');
+    }
+}

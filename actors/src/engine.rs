@@ -1,0 +1,201 @@
+//! The engine: a data folder in use, with its threads and actors.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use actix::{Addr, Arbiter, System};
+use seqtide_storage::model::db_name::DbName;
+use seqtide_storage::model::sequence::SeqFormat;
+use seqtide_storage::{DataFolder, ReclaimPolicy, StorageError, StoreOptions};
+
+use crate::database::Database;
+use crate::error::Error;
+use crate::metrics;
+use crate::permits::FeedPermits;
+use crate::registry::{CloseAll, Create, Delete, OpenDatabases, Registry, Surroundings};
+use crate::writer::WriterLimits;
+use crate::writer::committer::CommitterPool;
+
+/// How an engine runs. Every bound has a default.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// The data folder; it is made if it is not there.
+    pub data: PathBuf,
+    /// How databases lie on disk.
+    pub store: StoreOptions,
+    /// Memory for the newest changes of each open database, in bytes.
+    pub tail_bytes_max: usize,
+    /// When bodies that no leaf needs are freed.
+    pub reclaim: ReclaimPolicy,
+    /// Most edits waiting to be written, a database.
+    pub write_queue_edits_max: usize,
+    /// Most databases open at once; those used longest ago are closed first.
+    pub databases_open_max: usize,
+    /// Most feeds open at once.
+    pub feeds_max: usize,
+    /// Threads that write; each database is pinned to one.
+    pub committers: usize,
+}
+
+impl EngineOptions {
+    /// The defaults, with a data folder.
+    pub fn new(data: impl Into<PathBuf>) -> EngineOptions {
+        EngineOptions {
+            data: data.into(),
+            store: StoreOptions::default(),
+            tail_bytes_max: 64 << 20,
+            reclaim: ReclaimPolicy::default(),
+            write_queue_edits_max: 10_000,
+            databases_open_max: 500,
+            feeds_max: 20_000,
+            committers: thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
+        }
+    }
+}
+
+/// A data folder in use. Cheap to clone; works from any tokio runtime, its own actors run on threads of their own.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    folder: Arc<DataFolder>,
+    pub open: Arc<OpenDatabases>,
+    pub registry: Addr<Registry>,
+    pub feeds: FeedPermits,
+    system: System,
+}
+
+impl Engine {
+    /// Takes a data folder with the default options and starts the engine.
+    ///
+    /// # Errors
+    /// As [`Engine::start_with`].
+    pub fn start(data: impl Into<PathBuf>) -> Result<Engine, Error> {
+        Engine::start_with(EngineOptions::new(data))
+    }
+
+    /// Takes a data folder and starts the engine.
+    ///
+    /// # Errors
+    /// [`Error::Storage`]: another process has the folder, or it cannot be read or made.
+    pub fn start_with(options: EngineOptions) -> Result<Engine, Error> {
+        metrics::describe(options.store.durability.name());
+        let folder = Arc::new(DataFolder::open(&options.data, options.store)?);
+        let open = Arc::<OpenDatabases>::default();
+        let threads = |source| StorageError::Io { path: "committer threads".into(), source };
+        let committers =
+            CommitterPool::start(options.committers.max(1), options.databases_open_max).map_err(threads)?;
+        let (system, writers) = start_system()?;
+        let limits = WriterLimits { queue_edits_max: options.write_queue_edits_max, reclaim: options.reclaim };
+        let surroundings = Surroundings {
+            folder: Arc::clone(&folder),
+            open: Arc::clone(&open),
+            committers,
+            writers: writers.clone(),
+            databases_max: options.databases_open_max,
+            tail_bytes_max: options.tail_bytes_max,
+            writer_limits: limits,
+        };
+        let registry = start_registry(&writers, surroundings)?;
+        let feeds = FeedPermits::new(options.feeds_max);
+        Ok(Engine { inner: Arc::new(Inner { folder, open, registry, feeds, system }) })
+    }
+
+    /// 32 hex digits that stay the same for the life of the data folder: replication ids are made of it.
+    pub fn uuid(&self) -> String {
+        self.inner.folder.server_uuid()
+    }
+
+    /// All databases' names, in order.
+    pub fn databases(&self) -> Vec<DbName> {
+        self.inner.folder.names()
+    }
+
+    /// A database by its name.
+    ///
+    /// # Errors
+    /// [`Error::BadName`], [`Error::NoDatabase`].
+    pub fn database(&self, name: &str) -> Result<Database, Error> {
+        let name = DbName::parse(name)?;
+        if self.inner.folder.contains(&name) { Ok(Database::new(self, name)) } else { Err(Error::NoDatabase) }
+    }
+
+    /// Makes a database that writes its sequences as integers.
+    ///
+    /// # Errors
+    /// As [`Engine::create_database_with`].
+    pub async fn create_database(&self, name: &str) -> Result<Database, Error> {
+        self.create_database_with(name, SeqFormat::Integer).await
+    }
+
+    /// Makes a database.
+    ///
+    /// # Errors
+    /// [`Error::BadName`], [`Error::DatabaseExists`], [`Error::Storage`].
+    pub async fn create_database_with(&self, name: &str, format: SeqFormat) -> Result<Database, Error> {
+        let name = DbName::parse(name)?;
+        let created = self.inner.registry.send(Create(name.clone(), format)).await;
+        created.map_err(|_gone| Error::Stopped)??;
+        Ok(Database::new(self, name))
+    }
+
+    /// Deletes a database and ends its feeds.
+    ///
+    /// # Errors
+    /// [`Error::BadName`], [`Error::NoDatabase`], [`Error::Storage`].
+    pub async fn delete_database(&self, name: &str) -> Result<(), Error> {
+        let name = DbName::parse(name)?;
+        self.inner.registry.send(Delete(name)).await.map_err(|_gone| Error::Stopped)?
+    }
+
+    /// Ends every feed that is open, so that whoever serves them can let go of its readers before [`Engine::shutdown`].
+    pub fn end_feeds(&self) {
+        self.inner.open.end_feeds();
+    }
+
+    /// Ends every feed, writes what is queued, and closes the databases. The engine does nothing more after it.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] when the end could not be noted down; nothing acknowledged is lost by that.
+    pub async fn shutdown(&self) -> Result<(), Error> {
+        match self.inner.registry.send(CloseAll).await {
+            Ok(closed) => closed,
+            Err(_gone) => Ok(()),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.system.stop();
+    }
+}
+
+/// Starts an actix system on a thread of its own: the writers' thread.
+fn start_system() -> Result<(System, actix::ArbiterHandle), Error> {
+    let (started, start) = std::sync::mpsc::channel();
+    let run = move || {
+        let system = System::new();
+        // Nobody waits any more only if the thread that starts this one has panicked.
+        let _ = started.send((System::current(), Arbiter::current()));
+        if let Err(error) = system.run() {
+            tracing::error!(%error, "the actors' system ended");
+        }
+    };
+    let failed = |source| StorageError::Io { path: "the actors' thread".into(), source };
+    thread::Builder::new().name("writers".to_owned()).spawn(run).map_err(failed)?;
+    start.recv().map_err(|_ended| Error::Stopped)
+}
+
+/// Starts the registry on a thread of its own, so that opening a database keeps no writer waiting.
+fn start_registry(writers: &actix::ArbiterHandle, surroundings: Surroundings) -> Result<Addr<Registry>, Error> {
+    let (started, start) = std::sync::mpsc::channel();
+    writers.spawn_fn(move || {
+        let registry = Registry::start_on(&Arbiter::new().handle(), surroundings);
+        let _ = started.send(registry);
+    });
+    start.recv().map_err(|_ended| Error::Stopped)
+}

@@ -1,0 +1,50 @@
+//! What the engine answers when it cannot do what it was asked.
+
+use std::sync::Arc;
+
+use seqtide_storage::StorageError;
+use seqtide_storage::model::db_name::DbNameError;
+
+/// Why the engine could not do it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The name is none a database can have.
+    #[error(transparent)]
+    BadName(#[from] DbNameError),
+    /// There is no database of that name, or it was deleted meanwhile.
+    #[error("Database does not exist.")]
+    NoDatabase,
+    /// There is a database of that name already.
+    #[error("The database could not be created, the file already exists.")]
+    DatabaseExists,
+    /// As many edits as are allowed wait to be written already. Try again shortly.
+    #[error("the write queue is full: {edits_max} edits are waiting")]
+    WriteQueueFull {
+        /// The bound.
+        edits_max: usize,
+    },
+    /// As many feeds are open as are allowed. Try again later.
+    #[error("{feeds_max} feeds are open, and no more are allowed")]
+    TooManyFeeds {
+        /// The bound.
+        feeds_max: usize,
+    },
+    /// As many databases are in use as may be open.
+    #[error("{databases_max} databases are in use, and no more may be open")]
+    TooManyDatabases {
+        /// The bound.
+        databases_max: usize,
+    },
+    /// The engine is stopping or has stopped.
+    #[error("the engine has stopped")]
+    Stopped,
+    /// The disk said no. Nothing of the write was kept.
+    #[error(transparent)]
+    Storage(Arc<StorageError>),
+}
+
+impl From<StorageError> for Error {
+    fn from(error: StorageError) -> Error {
+        Error::Storage(Arc::new(error))
+    }
+}

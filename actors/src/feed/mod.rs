@@ -1,0 +1,221 @@
+//! A feed: a subscriber with its hands. It reads pages from the tail or the disk, waits, and gives events.
+
+pub mod options;
+mod pages;
+pub mod stream;
+pub(crate) mod subscriber;
+
+use std::sync::Arc;
+
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
+use seqtide_storage::Direction;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use self::options::{Ahead, FeedOptions, Since};
+use self::subscriber::{Notice, PageRead, Step, Subscriber};
+pub use self::subscriber::EndReason;
+use crate::error::Error;
+use crate::matcher::Wake;
+use crate::metrics::FeedMetrics;
+use crate::open_database::OpenDatabase;
+use crate::permits::FeedPermit;
+use crate::row::Row;
+
+/// What a feed gives.
+#[derive(Debug, Clone)]
+pub enum FeedEvent {
+    /// Rows, in order; at least one.
+    Rows(Vec<Arc<Row>>),
+    /// The feed starts to wait and has sent nothing yet.
+    Waiting,
+    /// Everything there is has been given.
+    CaughtUp {
+        /// The token to resume from.
+        seq: Sequence,
+    },
+    /// Nothing was sent for the heartbeat's time.
+    Heartbeat {
+        /// The token to resume from: everything up to here has been examined.
+        seq: Sequence,
+        /// How many rows, before any filter, lie behind it.
+        pending: u64,
+    },
+    /// The token asked for is from the future: the feed starts from the beginning.
+    Rewind {
+        /// What was asked for.
+        since: Sequence,
+    },
+    /// Nothing follows.
+    End {
+        /// Why.
+        reason: EndReason,
+        /// The token to resume from. Of a descending feed, the last row given.
+        seq: Sequence,
+        /// How many rows, before any filter, lie behind it; of a descending feed, before it.
+        pending: u64,
+    },
+}
+
+/// An open feed. Dropping it is leaving it.
+pub struct Feed {
+    database: Arc<OpenDatabase>,
+    options: FeedOptions,
+    subscriber: Subscriber,
+    wake: Wake,
+    ended: watch::Receiver<Option<EndReason>>,
+    /// The token asked for lies ahead of the database.
+    ahead: Option<Sequence>,
+    said_rewind: bool,
+    finished: bool,
+    metrics: FeedMetrics,
+    _permit: FeedPermit,
+}
+
+impl Feed {
+    pub(crate) async fn open(
+        database: Arc<OpenDatabase>,
+        options: FeedOptions,
+        permit: FeedPermit,
+    ) -> Result<Feed, Error> {
+        // Joined first: what is committed from here on wakes.
+        let wake = database.live.join(&options.filter);
+        let ended = database.live.ended();
+        let start = pages::start(&database).await?;
+        let since = match options.since {
+            Since::Now => start.update_seq,
+            Since::Seq(seq) => seq,
+        };
+        let ahead = (since > start.update_seq).then_some(since);
+        let position = match options.ahead {
+            Ahead::Rewind if ahead.is_some() => Sequence::ZERO,
+            Ahead::Echo if since.incarnation > start.update_seq.incarnation => Sequence::ZERO,
+            Ahead::Rewind | Ahead::Echo => since,
+        };
+        let subscriber = Subscriber::new(&options, position, start.last_row, Instant::now());
+        let metrics = FeedMetrics::new(options.kind);
+        let (said_rewind, finished) = (false, false);
+        Ok(Feed { database, options, subscriber, wake, ended, ahead, said_rewind, finished, metrics, _permit: permit })
+    }
+
+    /// What the feed was asked for.
+    pub fn options(&self) -> &FeedOptions {
+        &self.options
+    }
+
+    /// How its database writes sequences.
+    pub fn seq_format(&self) -> SeqFormat {
+        self.database.seq_format
+    }
+
+    /// Whether the token asked for lies ahead of the database: it would hide writes, or be rewound.
+    pub fn is_ahead(&self) -> bool {
+        self.ahead.is_some()
+    }
+
+    /// The token to resume from.
+    pub fn position(&self) -> Sequence {
+        self.subscriber.position()
+    }
+
+    /// The feed's counters.
+    pub fn metrics(&self) -> &FeedMetrics {
+        &self.metrics
+    }
+
+    /// Gives what comes next; `None` after the end. Nothing is lost when the future is dropped before it is ready.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] when the disk cannot be read: the feed is over, and its last token stays good.
+    pub async fn next(&mut self) -> Result<Option<FeedEvent>, Error> {
+        if let (Ahead::Rewind, Some(since), false) = (self.options.ahead, self.ahead, self.said_rewind) {
+            self.said_rewind = true;
+            return Ok(Some(FeedEvent::Rewind { since }));
+        }
+        while !self.finished {
+            if let Some(reason) = *self.ended.borrow_and_update() {
+                self.subscriber.drain(reason);
+            }
+            let newest = self.database.live.newest();
+            match self.subscriber.step(Instant::now(), newest) {
+                Step::Read { after, up_to, rows_max, direction } => {
+                    let wanted = pages::Wanted { after, up_to, rows_max, direction };
+                    let rows = self.read(wanted).await?;
+                    if !rows.is_empty() {
+                        self.metrics.rows(rows.len());
+                        return Ok(Some(FeedEvent::Rows(rows)));
+                    }
+                }
+                Step::Wait { until } => self.wait(until).await,
+                Step::Say(notice) => return self.say(notice).await.map(Some),
+                Step::End(reason) => return self.end(reason).await.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn read(&mut self, wanted: pages::Wanted) -> Result<Vec<Arc<Row>>, Error> {
+        let page = match pages::read(&self.database, &self.options, wanted).await {
+            Ok(page) => page,
+            // The database closes: its feeds are told why.
+            Err(Error::NoDatabase) => {
+                let reason = self.database.live.ended().borrow().unwrap_or(EndReason::Shutdown);
+                self.subscriber.drain(reason);
+                return Ok(Vec::new());
+            }
+            Err(error) => return Err(error),
+        };
+        let read = PageRead { examined: page.examined, complete: page.complete, rows: page.rows.len() as u64 };
+        self.subscriber.read(read, wanted.up_to, Instant::now());
+        Ok(page.rows)
+    }
+
+    async fn wait(&mut self, until: Option<Instant>) {
+        let deadline = async {
+            match until {
+                Some(until) => sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.wake.woken() => {}
+            _ = self.ended.changed() => {}
+            () = deadline => {}
+        }
+        self.skip_what_does_not_concern();
+    }
+
+    /// The feed has read all there was before it waited: what came since and has not woken it moves its position on.
+    fn skip_what_does_not_concern(&mut self) {
+        let examined = self.database.live.examined();
+        if let Some(examined) = self.wake.nothing_up_to(examined) {
+            self.subscriber.nothing_up_to(examined);
+        }
+    }
+
+    async fn say(&mut self, notice: Notice) -> Result<FeedEvent, Error> {
+        let seq = self.subscriber.position();
+        Ok(match notice {
+            Notice::Waiting => FeedEvent::Waiting,
+            Notice::CaughtUp => FeedEvent::CaughtUp { seq },
+            Notice::Heartbeat => FeedEvent::Heartbeat { seq, pending: self.pending(seq).await? },
+        })
+    }
+
+    async fn end(&mut self, reason: EndReason) -> Result<FeedEvent, Error> {
+        self.finished = true;
+        let seq = self.subscriber.position();
+        let complete = reason == EndReason::CaughtUp;
+        let pending = if complete { 0 } else { self.pending(seq).await.unwrap_or(0) };
+        Ok(FeedEvent::End { reason, seq, pending })
+    }
+
+    /// Rows behind a token, or before it when descending.
+    async fn pending(&self, seq: Sequence) -> Result<u64, Error> {
+        let direction = if self.options.descending { Direction::Backward } else { Direction::Forward };
+        if direction == Direction::Forward && seq >= self.database.live.newest() {
+            return Ok(0);
+        }
+        pages::pending(&self.database, seq, direction).await
+    }
+}

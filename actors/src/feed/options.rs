@@ -1,0 +1,94 @@
+//! What a feed is asked for.
+
+use std::time::Duration;
+
+use seqtide_storage::Detail;
+use seqtide_storage::model::sequence::Sequence;
+
+use crate::filter::Filter;
+use crate::metrics::FeedKind;
+use crate::row::RowShape;
+
+/// Where a feed starts: behind this place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// The update sequence at the moment the feed is opened.
+    Now,
+    /// A place, as a token names it. [`Sequence::ZERO`] is before everything.
+    Seq(Sequence),
+}
+
+impl Since {
+    /// Before everything.
+    pub const START: Since = Since::Seq(Sequence::ZERO);
+}
+
+/// When a feed ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedMode {
+    /// At the last row there was when it was opened.
+    Once,
+    /// When it has given what there was; if that was nothing, when it has given what came first.
+    Longpoll,
+    /// Never by itself.
+    Live,
+}
+
+/// What to do with a token from the future: ahead of the database, or of a newer incarnation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ahead {
+    /// As CouchDB: wait until the database has come there. A newer incarnation's token is taken for one of another
+    /// database: from the start.
+    Echo,
+    /// Say so, and start from the beginning.
+    Rewind,
+}
+
+/// What a feed is asked for.
+#[derive(Debug, Clone)]
+pub struct FeedOptions {
+    /// Where it starts.
+    pub since: Since,
+    /// When it ends.
+    pub mode: FeedMode,
+    /// From the newest row back to the oldest, then the end; `since` does not matter.
+    pub descending: bool,
+    /// Most rows given.
+    pub limit: Option<u64>,
+    /// What rows show.
+    pub shape: RowShape,
+    /// Which rows are given.
+    pub filter: Filter,
+    /// A sign of life whenever nothing has been sent for this long.
+    pub heartbeat: Option<Duration>,
+    /// The end when nothing has changed for this long; without effect beside a heartbeat.
+    pub timeout: Option<Duration>,
+    /// What becomes of a token from the future.
+    pub ahead: Ahead,
+    /// What it is counted as.
+    pub kind: FeedKind,
+}
+
+impl FeedOptions {
+    /// A live feed of everything that changes from now on, with nothing but revisions.
+    pub fn live(kind: FeedKind) -> FeedOptions {
+        FeedOptions {
+            since: Since::Now,
+            mode: FeedMode::Live,
+            descending: false,
+            limit: None,
+            shape: RowShape::default(),
+            filter: Filter::All,
+            heartbeat: None,
+            timeout: None,
+            ahead: Ahead::Rewind,
+            kind,
+        }
+    }
+
+    /// What rows must carry for their shape.
+    pub(crate) fn detail(&self) -> Detail {
+        let RowShape { all_leaves, doc, conflicts } = self.shape;
+        Detail { leaves: all_leaves || doc && conflicts, bodies: doc }
+    }
+}

@@ -1,0 +1,133 @@
+//! A feed as a stream inside the program.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::Stream;
+use futures_util::stream::{self, StreamExt};
+use seqtide_storage::json::Body;
+use seqtide_storage::model::doc_id::DocId;
+use seqtide_storage::model::rev::RevId;
+use seqtide_storage::model::sequence::Sequence;
+
+use super::{EndReason, Feed, FeedEvent};
+use crate::error::Error;
+use crate::row::Row;
+
+/// A changed document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Its latest sequence: the token to resume from.
+    pub seq: Sequence,
+    /// The document.
+    pub id: DocId,
+    /// The winner's revision.
+    pub rev: RevId,
+    /// Whether the document is deleted.
+    pub deleted: bool,
+    /// The leaves: the winner alone, or all of them if they were asked for.
+    pub leaves: Vec<RevId>,
+    /// The winner's body, if it was asked for.
+    pub body: Option<Body>,
+}
+
+impl Change {
+    fn of(row: &Row, all_leaves: bool, with_body: bool) -> Change {
+        let change = row.change();
+        let winner = change.winner();
+        let shown = if all_leaves { change.leaves.len() } else { 1 };
+        Change {
+            seq: change.seq,
+            id: change.id.clone(),
+            rev: winner.rev.clone(),
+            deleted: winner.deleted,
+            leaves: change.leaves.iter().take(shown).map(|leaf| leaf.rev.clone()).collect(),
+            body: change.body.clone().filter(|_| with_body),
+        }
+    }
+}
+
+/// What a stream of changes gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeEvent {
+    /// A changed document.
+    Change(Change),
+    /// Everything there is has been given; what follows happens from now on.
+    CaughtUp {
+        /// The token to resume from.
+        seq: Sequence,
+    },
+    /// Nothing was given for the heartbeat's time.
+    Heartbeat {
+        /// The token to resume from.
+        seq: Sequence,
+        /// How many rows lie behind it, before any filter.
+        pending: u64,
+    },
+    /// The token asked for is from the future; the stream starts from the beginning.
+    Rewind {
+        /// What was asked for.
+        since: Sequence,
+    },
+    /// Nothing follows.
+    End {
+        /// Why.
+        reason: EndReason,
+        /// The token to resume from.
+        seq: Sequence,
+    },
+}
+
+/// A stream of what changes. It ends after [`ChangeEvent::End`], or after an error.
+pub struct Changes {
+    inner: Pin<Box<dyn Stream<Item = Result<ChangeEvent, Error>> + Send>>,
+}
+
+impl Changes {
+    pub(crate) fn new(feed: Feed) -> Changes {
+        let batches = stream::unfold(Some(feed), |feed| async move {
+            let mut feed = feed?;
+            match feed.next().await {
+                Ok(Some(event)) => Some((events(&feed, event), Some(feed))),
+                Ok(None) => None,
+                Err(error) => Some((vec![Err(error)], None)),
+            }
+        });
+        Changes { inner: Box::pin(batches.map(stream::iter).flatten()) }
+    }
+
+    /// The changes alone: whatever else the stream says is passed over.
+    pub fn only_changes(self) -> impl Stream<Item = Result<Change, Error>> + Send + Unpin {
+        let changes = self.inner.filter_map(|event| {
+            std::future::ready(match event {
+                Ok(ChangeEvent::Change(change)) => Some(Ok(change)),
+                Ok(_) => None,
+                Err(error) => Some(Err(error)),
+            })
+        });
+        Box::pin(changes)
+    }
+}
+
+impl Stream for Changes {
+    type Item = Result<ChangeEvent, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.inner.as_mut().poll_next(cx)
+    }
+}
+
+fn events(feed: &Feed, event: FeedEvent) -> Vec<Result<ChangeEvent, Error>> {
+    let shape = feed.options().shape;
+    match event {
+        FeedEvent::Rows(rows) => {
+            let change = |row: &std::sync::Arc<Row>| Change::of(row, shape.all_leaves, shape.doc);
+            rows.iter().map(|row| Ok(ChangeEvent::Change(change(row)))).collect()
+        }
+        FeedEvent::Waiting => Vec::new(),
+        FeedEvent::CaughtUp { seq } => vec![Ok(ChangeEvent::CaughtUp { seq })],
+        FeedEvent::Heartbeat { seq, pending } => vec![Ok(ChangeEvent::Heartbeat { seq, pending })],
+        FeedEvent::Rewind { since } => vec![Ok(ChangeEvent::Rewind { since })],
+        FeedEvent::End { reason, seq, .. } => vec![Ok(ChangeEvent::End { reason, seq })],
+    }
+}

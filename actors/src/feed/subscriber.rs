@@ -1,0 +1,371 @@
+//! A subscriber as a state machine: it owns a position and says what is to be done next. It does no I/O and has no
+//! clock of its own, so that it can be tested so.
+
+use std::time::Duration;
+
+use seqtide_storage::Direction;
+use seqtide_storage::model::sequence::Sequence;
+use tokio::time::Instant;
+
+use super::options::{FeedMode, FeedOptions};
+
+/// Why a feed ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EndReason {
+    /// It has given as many rows as were asked for.
+    Limit,
+    /// It has given all there was when it was opened, and was not to wait for more.
+    CaughtUp,
+    /// Nothing changed for as long as it was to wait.
+    Timeout,
+    /// Its database was deleted.
+    Deleted,
+    /// The server stops.
+    Shutdown,
+}
+
+impl EndReason {
+    /// The word for it on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            EndReason::Limit => "limit",
+            EndReason::CaughtUp => "caught-up",
+            EndReason::Timeout => "timeout",
+            EndReason::Deleted => "deleted",
+            EndReason::Shutdown => "shutdown",
+        }
+    }
+}
+
+/// What a subscriber says besides rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// It starts to wait and has sent nothing yet.
+    Waiting,
+    /// It has given everything there is.
+    CaughtUp,
+    /// Nothing was sent for the heartbeat's time.
+    Heartbeat,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Read rows above `after`, up to `up_to`, at most `rows_max`, and tell [`Subscriber::read`] about them.
+    Read { after: Sequence, up_to: Sequence, rows_max: usize, direction: Direction },
+    /// Wait until woken, at most until this moment.
+    Wait { until: Option<Instant> },
+    /// Tell the reader.
+    Say(Notice),
+    /// The end.
+    End(EndReason),
+}
+
+/// What a page brought.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageRead {
+    /// The last row examined, given or not.
+    pub examined: Option<Sequence>,
+    /// Whether there is nothing more up to where the page was asked for.
+    pub complete: bool,
+    /// Rows given.
+    pub rows: u64,
+}
+
+pub(crate) struct Subscriber {
+    mode: FeedMode,
+    heartbeat: Option<Duration>,
+    timeout: Option<Duration>,
+    rows_left: u64,
+    rows_given: u64,
+    /// Everything up to here has been examined: the token of a forward feed. A descending one is left with what is
+    /// below.
+    position: Sequence,
+    walk: Walk,
+    phase: Phase,
+    last_sent: Instant,
+    last_news: Instant,
+    said_waiting: bool,
+    said_caught_up: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Walk {
+    /// Towards the newest row; with an end where it stops.
+    Forward { end: Option<Sequence> },
+    /// Towards the oldest; what is above `top` has been examined.
+    Backward { top: Sequence },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Reading, or waiting for something to read.
+    Following,
+    /// Nothing more is read.
+    Draining(EndReason),
+}
+
+impl Subscriber {
+    /// A subscriber behind `position`; `end` is the last row there is.
+    pub fn new(options: &FeedOptions, position: Sequence, end: Sequence, now: Instant) -> Subscriber {
+        let walk = match (options.descending, options.mode) {
+            (true, _) => Walk::Backward { top: end },
+            (false, FeedMode::Once) => Walk::Forward { end: Some(end) },
+            (false, FeedMode::Longpoll | FeedMode::Live) => Walk::Forward { end: None },
+        };
+        Subscriber {
+            mode: options.mode,
+            heartbeat: options.heartbeat,
+            timeout: options.timeout.filter(|_| options.heartbeat.is_none()),
+            rows_left: options.limit.unwrap_or(u64::MAX),
+            rows_given: 0,
+            position: if options.descending { end } else { position },
+            walk,
+            phase: Phase::Following,
+            last_sent: now,
+            last_news: now,
+            said_waiting: false,
+            said_caught_up: false,
+        }
+    }
+
+    /// The token to resume from. Of a descending feed, the last row given.
+    pub fn position(&self) -> Sequence {
+        self.position
+    }
+
+    /// Ends the feed at the next step.
+    pub fn drain(&mut self, reason: EndReason) {
+        self.phase = Phase::Draining(reason);
+    }
+
+    /// Says what is to be done next, the update sequence being `newest`.
+    pub fn step(&mut self, now: Instant, newest: Sequence) -> Step {
+        if let Phase::Draining(reason) = self.phase {
+            return Step::End(reason);
+        }
+        if self.heartbeat.is_some_and(|every| now >= self.last_sent + every) {
+            self.last_sent = now;
+            return Step::Say(Notice::Heartbeat);
+        }
+        if self.rows_left == 0 && !(self.mode == FeedMode::Longpoll && self.rows_given == 0) {
+            return Step::End(EndReason::Limit);
+        }
+        match self.walk {
+            Walk::Forward { end } if self.rows_left > 0 && self.position < end.unwrap_or(newest) => Step::Read {
+                after: self.position,
+                up_to: end.unwrap_or(newest),
+                rows_max: usize::try_from(self.rows_left).unwrap_or(usize::MAX),
+                direction: Direction::Forward,
+            },
+            Walk::Backward { top } if top > Sequence::ZERO => Step::Read {
+                after: Sequence::ZERO,
+                up_to: top,
+                rows_max: usize::try_from(self.rows_left).unwrap_or(usize::MAX),
+                direction: Direction::Backward,
+            },
+            _ => self.caught_up(now),
+        }
+    }
+
+    /// Nothing is left to read for now.
+    fn caught_up(&mut self, now: Instant) -> Step {
+        if !std::mem::replace(&mut self.said_caught_up, true) {
+            return Step::Say(Notice::CaughtUp);
+        }
+        let ends_here = match self.mode {
+            FeedMode::Once => true,
+            FeedMode::Longpoll => self.rows_given > 0,
+            FeedMode::Live => false,
+        };
+        if ends_here || matches!(self.walk, Walk::Backward { .. }) {
+            return Step::End(EndReason::CaughtUp);
+        }
+        if self.rows_given == 0 && !std::mem::replace(&mut self.said_waiting, true) {
+            self.last_sent = now;
+            return Step::Say(Notice::Waiting);
+        }
+        let ends_at = self.timeout.map(|timeout| self.last_news + timeout);
+        if ends_at.is_some_and(|at| now >= at) {
+            return Step::End(EndReason::Timeout);
+        }
+        Step::Wait { until: self.heartbeat.map(|every| self.last_sent + every).or(ends_at) }
+    }
+
+    /// Takes note of a page that was asked for up to `up_to`.
+    pub fn read(&mut self, page: PageRead, up_to: Sequence, now: Instant) {
+        self.rows_left -= page.rows;
+        self.rows_given += page.rows;
+        self.last_news = now;
+        if page.rows > 0 {
+            self.last_sent = now;
+        }
+        match &mut self.walk {
+            // Where nothing is left, the place asked for has been examined too.
+            Walk::Forward { .. } if page.complete => self.position = up_to,
+            Walk::Forward { .. } => self.position = page.examined.unwrap_or(self.position),
+            Walk::Backward { top } => {
+                self.position = page.examined.unwrap_or(self.position);
+                *top = if page.complete { Sequence::ZERO } else { self.position.before() };
+            }
+        }
+    }
+
+    /// Takes note that everything up to `examined` has been looked at and concerns nobody here.
+    pub fn nothing_up_to(&mut self, examined: Sequence) {
+        self.position = self.position.max(examined);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::FeedKind;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn seq(version: u64) -> Sequence {
+        Sequence::new(0, version)
+    }
+
+    fn options(mode: FeedMode) -> FeedOptions {
+        FeedOptions { mode, ..FeedOptions::live(FeedKind::Embedded) }
+    }
+
+    fn page(examined: u64, complete: bool, rows: u64) -> PageRead {
+        PageRead { examined: Some(seq(examined)), complete, rows }
+    }
+
+    /// The next step, however many rows it may read.
+    fn step(sub: &mut Subscriber, now: Instant, newest: Sequence) -> Step {
+        match sub.step(now, newest) {
+            Step::Read { after, up_to, direction, .. } => Step::Read { after, up_to, rows_max: 0, direction },
+            other => other,
+        }
+    }
+
+    fn read_to(after: u64, up_to: u64) -> Step {
+        Step::Read { after: seq(after), up_to: seq(up_to), rows_max: 0, direction: Direction::Forward }
+    }
+
+    #[test]
+    fn a_normal_feed_ends_at_the_last_row_of_its_start() {
+        let now = Instant::now();
+        let mut sub = Subscriber::new(&options(FeedMode::Once), seq(2), seq(5), now);
+        assert_eq!(step(&mut sub, now, seq(9)), read_to(2, 5));
+        sub.read(page(3, false, 1), seq(5), now);
+        assert_eq!(step(&mut sub, now, seq(9)), read_to(3, 5));
+        sub.read(PageRead { examined: None, complete: true, rows: 0 }, seq(5), now);
+        assert_eq!(step(&mut sub, now, seq(9)), Step::Say(Notice::CaughtUp));
+        assert_eq!(step(&mut sub, now, seq(9)), Step::End(EndReason::CaughtUp));
+        assert_eq!(sub.position(), seq(5));
+    }
+
+    #[test]
+    fn a_place_ahead_of_the_database_is_kept_until_the_database_comes_there() {
+        let now = Instant::now();
+        let mut once = Subscriber::new(&options(FeedMode::Once), seq(1337), seq(4), now);
+        assert_eq!(step(&mut once, now, seq(4)), Step::Say(Notice::CaughtUp));
+        assert_eq!((step(&mut once, now, seq(4)), once.position()), (Step::End(EndReason::CaughtUp), seq(1337)));
+        let mut live = Subscriber::new(&options(FeedMode::Live), seq(7), seq(4), now);
+        assert_eq!(step(&mut live, now, seq(4)), Step::Say(Notice::CaughtUp));
+        assert_eq!(step(&mut live, now, seq(7)), Step::Say(Notice::Waiting));
+        assert_eq!(step(&mut live, now, seq(7)), Step::Wait { until: None });
+        assert_eq!(step(&mut live, now, seq(8)), read_to(7, 8));
+    }
+
+    #[test]
+    fn a_limit_ends_at_the_last_row_given() {
+        let now = Instant::now();
+        let mut sub = Subscriber::new(&FeedOptions { limit: Some(2), ..options(FeedMode::Live) }, seq(0), seq(9), now);
+        assert!(matches!(sub.step(now, seq(9)), Step::Read { rows_max: 2, .. }));
+        sub.read(page(4, false, 2), seq(9), now);
+        assert_eq!((step(&mut sub, now, seq(9)), sub.position()), (Step::End(EndReason::Limit), seq(4)));
+    }
+
+    #[test]
+    fn limit_zero_gives_nothing_but_lets_longpoll_wait() {
+        let now = Instant::now();
+        let none = |mode| FeedOptions { limit: Some(0), timeout: Some(SECOND), ..options(mode) };
+        for mode in [FeedMode::Once, FeedMode::Live] {
+            let mut sub = Subscriber::new(&none(mode), seq(0), seq(3), now);
+            assert_eq!((step(&mut sub, now, seq(3)), sub.position()), (Step::End(EndReason::Limit), seq(0)));
+        }
+        let mut poll = Subscriber::new(&none(FeedMode::Longpoll), seq(0), seq(3), now);
+        assert_eq!(step(&mut poll, now, seq(3)), Step::Say(Notice::CaughtUp));
+        assert_eq!(step(&mut poll, now, seq(3)), Step::Say(Notice::Waiting));
+        assert_eq!(step(&mut poll, now, seq(3)), Step::Wait { until: Some(now + SECOND) });
+        assert_eq!(step(&mut poll, now + SECOND, seq(3)), Step::End(EndReason::Timeout));
+        assert_eq!(poll.position(), seq(0));
+    }
+
+    #[test]
+    fn longpoll_answers_as_soon_as_it_has_given_a_row() {
+        let now = Instant::now();
+        let mut sub = Subscriber::new(&options(FeedMode::Longpoll), seq(0), seq(0), now);
+        assert_eq!(step(&mut sub, now, seq(0)), Step::Say(Notice::CaughtUp));
+        assert_eq!(step(&mut sub, now, seq(0)), Step::Say(Notice::Waiting));
+        assert_eq!(step(&mut sub, now, seq(1)), read_to(0, 1));
+        sub.read(page(1, true, 0), seq(1), now);
+        assert_eq!(step(&mut sub, now, seq(1)), Step::Wait { until: None }, "a wake whose rows are filtered out waits on");
+        assert_eq!(step(&mut sub, now, seq(2)), read_to(1, 2));
+        sub.read(page(2, true, 1), seq(2), now);
+        assert_eq!(step(&mut sub, now, seq(2)), Step::End(EndReason::CaughtUp));
+    }
+
+    #[test]
+    fn a_heartbeat_comes_whenever_nothing_was_sent_for_its_time() {
+        let now = Instant::now();
+        let beating = FeedOptions { heartbeat: Some(SECOND), timeout: Some(SECOND / 2), ..options(FeedMode::Live) };
+        let mut sub = Subscriber::new(&beating, seq(0), seq(0), now);
+        assert_eq!(step(&mut sub, now, seq(0)), Step::Say(Notice::CaughtUp));
+        assert_eq!(step(&mut sub, now, seq(0)), Step::Say(Notice::Waiting));
+        assert_eq!(step(&mut sub, now, seq(0)), Step::Wait { until: Some(now + SECOND) }, "the timeout is ignored");
+        for tenth in 1..10 {
+            let later = now + SECOND / 10 * tenth;
+            assert!(matches!(step(&mut sub, later, seq(u64::from(tenth))), Step::Read { .. }));
+            sub.read(page(u64::from(tenth), true, 0), seq(u64::from(tenth)), later);
+        }
+        let due = now + SECOND;
+        assert_eq!(step(&mut sub, due, seq(10)), Step::Say(Notice::Heartbeat), "rows that are not sent do not count");
+        assert_eq!(step(&mut sub, due, seq(10)), read_to(9, 10));
+        sub.read(page(10, true, 1), seq(10), due + SECOND / 2);
+        let wait = step(&mut sub, due + SECOND / 2, seq(10));
+        assert_eq!(wait, Step::Wait { until: Some(due + SECOND / 2 + SECOND) }, "rows that are sent do");
+    }
+
+    #[test]
+    fn a_timeout_counts_from_the_last_news() {
+        let now = Instant::now();
+        let timed = FeedOptions { timeout: Some(SECOND), ..options(FeedMode::Live) };
+        let mut sub = Subscriber::new(&timed, seq(0), seq(1), now);
+        assert_eq!(step(&mut sub, now, seq(1)), read_to(0, 1));
+        sub.read(page(1, true, 1), seq(1), now + SECOND / 2);
+        assert_eq!(step(&mut sub, now + SECOND / 2, seq(1)), Step::Say(Notice::CaughtUp));
+        assert_eq!(step(&mut sub, now + SECOND, seq(1)), Step::Wait { until: Some(now + SECOND * 3 / 2) });
+        assert_eq!(step(&mut sub, now + SECOND * 3 / 2, seq(1)), Step::End(EndReason::Timeout));
+    }
+
+    #[test]
+    fn a_descending_feed_ends_at_the_oldest_row_in_every_mode() {
+        let now = Instant::now();
+        for mode in [FeedMode::Once, FeedMode::Longpoll, FeedMode::Live] {
+            let mut sub = Subscriber::new(&FeedOptions { descending: true, ..options(mode) }, seq(3), seq(4), now);
+            let back = |up_to| Step::Read { after: Sequence::ZERO, up_to, rows_max: 0, direction: Direction::Backward };
+            assert_eq!(step(&mut sub, now, seq(4)), back(seq(4)));
+            sub.read(page(4, false, 1), seq(4), now);
+            assert_eq!(step(&mut sub, now, seq(4)), back(seq(4).before()));
+            sub.read(page(2, true, 1), seq(4).before(), now);
+            assert_eq!(step(&mut sub, now, seq(4)), Step::Say(Notice::CaughtUp));
+            assert_eq!((step(&mut sub, now, seq(4)), sub.position()), (Step::End(EndReason::CaughtUp), seq(2)));
+        }
+    }
+
+    #[test]
+    fn draining_ends_at_the_next_step() {
+        let now = Instant::now();
+        let mut sub = Subscriber::new(&options(FeedMode::Live), seq(0), seq(3), now);
+        sub.drain(EndReason::Deleted);
+        assert_eq!(step(&mut sub, now, seq(3)), Step::End(EndReason::Deleted));
+    }
+}

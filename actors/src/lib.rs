@@ -1,0 +1,58 @@
+//! An embedded change feed: documents go in, and every change comes out again, in one total order.
+//!
+//! ```
+//! use seqtide::{ChangesOptions, Engine, Since};
+//! use tokio_stream::StreamExt;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! let engine = Engine::start(folder.path())?;
+//! let orders = engine.create_database("orders").await?;
+//! let put = orders.put("o-1", r#"{"total": 12.50}"#).await?;
+//!
+//! let options = ChangesOptions { since: Since::START, include_docs: true, ..Default::default() };
+//! let mut changes = orders.changes(options).await?.only_changes();
+//! let change = changes.next().await.expect("a live stream has no end")?;
+//! assert_eq!((change.id.as_str(), change.rev), ("o-1", put.rev));
+//! assert_eq!(change.body.expect("it was asked for").as_str(), r#"{"total":12.50}"#);
+//! # engine.shutdown().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A write's way: [`Database::write`] → the writer, an actor that gathers what arrives → a committer thread, one
+//! transaction for all of it → the tail, and whom it wakes → the feeds, which pull.
+
+mod database;
+pub mod documents;
+mod engine;
+mod error;
+mod feed;
+mod filter;
+mod live;
+mod matcher;
+mod metrics;
+mod open_database;
+mod permits;
+mod registry;
+mod row;
+mod tail;
+mod writer;
+
+pub use database::{ChangesOptions, Database, DatabaseInfo, Put, PutError};
+pub use documents::Document;
+pub use engine::{Engine, EngineOptions};
+pub use error::Error;
+pub use feed::options::{Ahead, FeedMode, FeedOptions, Since};
+pub use feed::stream::{Change, ChangeEvent, Changes};
+pub use feed::{EndReason, Feed, FeedEvent};
+pub use filter::Filter;
+pub use metrics::{FeedKind, FeedMetrics};
+pub use row::{Frame, Row, RowShape, write_row, write_row_document};
+pub use writer::Written;
+
+/// What lies beneath: the store's types that the engine's own interface speaks of.
+pub mod storage {
+    pub use seqtide_storage::*;
+}

@@ -1,0 +1,72 @@
+//! What a database shows to feeds: the tail, whom a commit wakes, and when feeds end.
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use seqtide_storage::Change;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
+use tokio::sync::watch;
+
+use crate::feed::EndReason;
+use crate::filter::Filter;
+use crate::matcher::{Matcher, Wake};
+use crate::row::Row;
+use crate::tail::Tail;
+
+pub(crate) struct Live {
+    tail: RwLock<Tail>,
+    matcher: Matcher,
+    ended: watch::Sender<Option<EndReason>>,
+    format: SeqFormat,
+}
+
+impl Live {
+    /// Of a database whose update sequence is `newest`; its tail takes at most `tail_bytes_max`.
+    pub fn new(newest: Sequence, format: SeqFormat, tail_bytes_max: usize) -> Live {
+        Live {
+            tail: RwLock::new(Tail::new(newest, tail_bytes_max)),
+            matcher: Matcher::new(newest),
+            ended: watch::Sender::new(None),
+            format,
+        }
+    }
+
+    /// Makes a commit visible to feeds, then wakes those it concerns.
+    pub fn publish(&self, changes: Vec<Change>, newest: Sequence) {
+        let rows: Vec<Arc<Row>> =
+            changes.into_iter().map(|change| Arc::new(Row::new(change, self.format))).collect();
+        let mut tail = self.tail.write().unwrap_or_else(PoisonError::into_inner);
+        tail.push(rows.iter().cloned(), newest);
+        drop(tail);
+        self.matcher.publish(&rows, newest);
+    }
+
+    /// The tail. It is held for as long as it takes to copy a page of pointers.
+    pub fn tail(&self) -> RwLockReadGuard<'_, Tail> {
+        self.tail.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The update sequence, as far as feeds can see.
+    pub fn newest(&self) -> Sequence {
+        self.tail().newest()
+    }
+
+    /// Up to where every change has woken whom it concerns.
+    pub fn examined(&self) -> Sequence {
+        self.matcher.examined()
+    }
+
+    /// Waits from now on for what passes the filter.
+    pub fn join(&self, filter: &Filter) -> Wake {
+        self.matcher.join(filter)
+    }
+
+    /// Ends every feed, the ones to come too.
+    pub fn end(&self, reason: EndReason) {
+        self.ended.send_if_modified(|ended| ended.is_none().then(|| *ended = Some(reason)).is_some());
+    }
+
+    /// Tells when and why feeds end.
+    pub fn ended(&self) -> watch::Receiver<Option<EndReason>> {
+        self.ended.subscribe()
+    }
+}

@@ -1,0 +1,151 @@
+//! Every metric of the engine: its name, unit and labels, in one place. Labels come from closed sets.
+
+use std::time::Duration;
+
+use metrics::{
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+
+/// What a feed is served as: the label `kind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FeedKind {
+    /// `_changes?feed=normal`.
+    Normal,
+    /// `_changes?feed=longpoll`.
+    Longpoll,
+    /// `_changes?feed=continuous`.
+    Continuous,
+    /// `_changes?feed=eventsource`.
+    Eventsource,
+    /// `_feed` as Server-Sent Events.
+    Sse,
+    /// `_feed` over WebSocket.
+    Websocket,
+    /// `_feed` as lines.
+    Lines,
+    /// A stream inside the program.
+    Embedded,
+}
+
+impl FeedKind {
+    /// Every kind.
+    pub const ALL: [FeedKind; 8] = [
+        FeedKind::Normal,
+        FeedKind::Longpoll,
+        FeedKind::Continuous,
+        FeedKind::Eventsource,
+        FeedKind::Sse,
+        FeedKind::Websocket,
+        FeedKind::Lines,
+        FeedKind::Embedded,
+    ];
+
+    /// The label's value.
+    pub fn name(self) -> &'static str {
+        match self {
+            FeedKind::Normal => "normal",
+            FeedKind::Longpoll => "longpoll",
+            FeedKind::Continuous => "continuous",
+            FeedKind::Eventsource => "eventsource",
+            FeedKind::Sse => "sse",
+            FeedKind::Websocket => "websocket",
+            FeedKind::Lines => "lines",
+            FeedKind::Embedded => "embedded",
+        }
+    }
+}
+
+/// Names and meanings for whoever scrapes. Called once, when the engine starts.
+pub(crate) fn describe(durability: &'static str) {
+    describe_counter!("seqtide_commits_total", "commits");
+    describe_histogram!("seqtide_commit_edits", "edits in a commit");
+    describe_histogram!("seqtide_commit_seconds", Unit::Seconds, "time from shipping a commit until it is durable");
+    describe_counter!("seqtide_rows_written_total", "documents changed");
+    describe_counter!("seqtide_reclaimed_bytes_total", Unit::Bytes, "bodies freed that no leaf needed");
+    describe_gauge!("seqtide_feeds_open", "open feeds, by kind");
+    describe_counter!("seqtide_rows_sent_total", "rows sent to feeds, by kind");
+    describe_counter!("seqtide_bytes_sent_total", Unit::Bytes, "bytes sent to feeds, by kind");
+    describe_gauge!("seqtide_databases_open", "databases open");
+    describe_gauge!("seqtide_map_bytes", Unit::Bytes, "address space reserved for open databases");
+    describe_gauge!("seqtide_durability", "1 for the mode that runs, full or relaxed");
+    gauge!("seqtide_durability", "mode" => durability).set(1.0);
+    for kind in FeedKind::ALL {
+        gauge!("seqtide_feeds_open", "kind" => kind.name()).set(0.0);
+    }
+}
+
+/// What a writer counts.
+pub(crate) struct WriterMetrics {
+    commits: Counter,
+    edits: Histogram,
+    seconds: Histogram,
+    rows: Counter,
+    reclaimed: Counter,
+}
+
+impl Default for WriterMetrics {
+    fn default() -> WriterMetrics {
+        WriterMetrics {
+            commits: counter!("seqtide_commits_total"),
+            edits: histogram!("seqtide_commit_edits"),
+            seconds: histogram!("seqtide_commit_seconds"),
+            rows: counter!("seqtide_rows_written_total"),
+            reclaimed: counter!("seqtide_reclaimed_bytes_total"),
+        }
+    }
+}
+
+impl WriterMetrics {
+    pub fn committed(&self, edits: usize, rows: usize, took: Duration) {
+        self.commits.increment(1);
+        self.edits.record(edits as f64);
+        self.rows.increment(rows as u64);
+        self.seconds.record(took);
+    }
+
+    pub fn reclaimed(&self, bytes: u64) {
+        self.reclaimed.increment(bytes);
+    }
+}
+
+/// What a feed counts; it counts as open for as long as this lives.
+pub struct FeedMetrics {
+    open: Gauge,
+    rows: Counter,
+    bytes: Counter,
+}
+
+impl FeedMetrics {
+    /// Counts one more open feed.
+    pub(crate) fn new(kind: FeedKind) -> FeedMetrics {
+        let open = gauge!("seqtide_feeds_open", "kind" => kind.name());
+        open.increment(1.0);
+        FeedMetrics {
+            open,
+            rows: counter!("seqtide_rows_sent_total", "kind" => kind.name()),
+            bytes: counter!("seqtide_bytes_sent_total", "kind" => kind.name()),
+        }
+    }
+
+    /// Counts rows handed on.
+    pub(crate) fn rows(&self, rows: usize) {
+        self.rows.increment(rows as u64);
+    }
+
+    /// Counts bytes handed on.
+    pub fn bytes(&self, bytes: usize) {
+        self.bytes.increment(bytes as u64);
+    }
+}
+
+impl Drop for FeedMetrics {
+    fn drop(&mut self) {
+        self.open.decrement(1.0);
+    }
+}
+
+/// Open databases and what they reserve.
+pub(crate) fn databases_open(databases: usize, map_bytes: usize) {
+    gauge!("seqtide_databases_open").set(databases as f64);
+    gauge!("seqtide_map_bytes").set(map_bytes as f64);
+}

@@ -1,0 +1,96 @@
+//! A database that is open: its store, its writer, and what it shows to feeds.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread;
+use std::time::Duration;
+
+use actix::Addr;
+use seqtide_storage::model::sequence::SeqFormat;
+use seqtide_storage::{Identity, Snapshot, StorageError, Store};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use crate::error::Error;
+use crate::feed::EndReason;
+use crate::live::Live;
+use crate::writer::{Finish, Writer};
+
+/// Of a store's read transactions, those kept for others than [`OpenDatabase::read`].
+const READERS_SPARE: usize = 8;
+
+pub(crate) struct OpenDatabase {
+    /// Empty once the database is being closed.
+    store: RwLock<Option<Arc<Store>>>,
+    pub live: Arc<Live>,
+    pub writer: Addr<Writer>,
+    pub seq_format: SeqFormat,
+    pub identity: Identity,
+    pub map_bytes: usize,
+    /// Keeps reads below the store's bound on snapshots.
+    readers: Semaphore,
+    /// When it was asked for last, on the registry's clock.
+    last_used: AtomicU64,
+}
+
+impl OpenDatabase {
+    pub fn new(store: Arc<Store>, live: Arc<Live>, writer: Addr<Writer>, readers_max: u32) -> OpenDatabase {
+        OpenDatabase {
+            seq_format: store.seq_format(),
+            identity: *store.identity(),
+            map_bytes: store.map_bytes(),
+            store: RwLock::new(Some(store)),
+            live,
+            writer,
+            readers: Semaphore::new((readers_max as usize).saturating_sub(READERS_SPARE).max(1)),
+            last_used: AtomicU64::new(0),
+        }
+    }
+
+    /// The store, for as long as one read takes.
+    pub fn store(&self) -> Result<Arc<Store>, Error> {
+        self.store.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::NoDatabase)
+    }
+
+    /// Reads from a snapshot on a thread that may block; the snapshot ends when `read` returns.
+    pub async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&Snapshot<'_>) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let _permit = self.readers.acquire().await.map_err(|_closed| Error::NoDatabase)?;
+        let store = self.store()?;
+        let reading = spawn_blocking(move || {
+            let snapshot = store.snapshot()?;
+            read(&snapshot)
+        });
+        match reading.await {
+            Ok(result) => result.map_err(Error::from),
+            Err(cut_short) if cut_short.is_panic() => std::panic::resume_unwind(cut_short.into_panic()),
+            Err(_runtime_stops) => Err(Error::Stopped),
+        }
+    }
+
+    pub fn touch(&self, now: u64) {
+        self.last_used.store(now, Ordering::Relaxed);
+    }
+
+    pub fn last_used(&self) -> u64 {
+        self.last_used.load(Ordering::Relaxed)
+    }
+
+    /// Ends the feeds, writes what is queued, and closes the store; blocks for as long as a page takes to read.
+    pub async fn close(&self, reason: EndReason) {
+        self.live.end(reason);
+        // An error means that the writer is gone already.
+        let _ = self.writer.send(Finish).await;
+        let Some(mut store) = self.store.write().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        loop {
+            match Arc::try_unwrap(store) {
+                Ok(store) => return store.close(),
+                Err(being_read) => store = being_read,
+            }
+            // Pages being read are capped in time, and no new ones start.
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The registry: an actor that opens, makes, deletes and closes databases, one at a time, on a thread that may block.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use actix::{Actor, ActorFutureExt, Addr, ArbiterHandle, AtomicResponse, Context, Handler, Message, WrapFuture};
+use seqtide_storage::model::db_name::DbName;
+use seqtide_storage::model::sequence::SeqFormat;
+use seqtide_storage::{CreateError, DataFolder, Store};
+
+use crate::error::Error;
+use crate::feed::EndReason;
+use crate::live::Live;
+use crate::metrics;
+use crate::open_database::OpenDatabase;
+use crate::writer::committer::CommitterPool;
+use crate::writer::{Writer, WriterLimits};
+
+/// Give this database, opening it if need be.
+#[derive(Message)]
+#[rtype(result = "Result<Arc<OpenDatabase>, Error>")]
+pub(crate) struct Open(pub DbName);
+
+/// Make this database.
+#[derive(Message)]
+#[rtype(result = "Result<(), Error>")]
+pub(crate) struct Create(pub DbName, pub SeqFormat);
+
+/// Delete this database.
+#[derive(Message)]
+#[rtype(result = "Result<(), Error>")]
+pub(crate) struct Delete(pub DbName);
+
+/// Close everything; nothing is opened any more.
+#[derive(Message)]
+#[rtype(result = "Result<(), Error>")]
+pub(crate) struct CloseAll;
+
+/// The databases that are open, for all to look up.
+#[derive(Default)]
+pub(crate) struct OpenDatabases {
+    by_name: RwLock<HashMap<DbName, Arc<OpenDatabase>>>,
+    /// Counts look-ups: the clock of [`OpenDatabase::last_used`].
+    clock: AtomicU64,
+}
+
+impl OpenDatabases {
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<DbName, Arc<OpenDatabase>>> {
+        self.by_name.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<DbName, Arc<OpenDatabase>>> {
+        self.by_name.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn get(&self, name: &DbName) -> Option<Arc<OpenDatabase>> {
+        let found = self.read().get(name).cloned()?;
+        found.touch(self.clock.fetch_add(1, Ordering::Relaxed));
+        Some(found)
+    }
+
+    fn insert(&self, name: DbName, database: Arc<OpenDatabase>) {
+        database.touch(self.clock.fetch_add(1, Ordering::Relaxed));
+        self.write().insert(name, database);
+        self.tell_metrics();
+    }
+
+    fn remove(&self, name: &DbName) -> Option<Arc<OpenDatabase>> {
+        let removed = self.write().remove(name);
+        self.tell_metrics();
+        removed
+    }
+
+    fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Takes out the database that nobody uses and that was asked for longest ago.
+    fn take_idle(&self) -> Option<Arc<OpenDatabase>> {
+        let mut databases = self.write();
+        // Nobody can take another reference meanwhile: that needs this lock.
+        let idle = databases.iter().filter(|(_, database)| Arc::strong_count(database) == 1);
+        let name = idle.min_by_key(|(_, database)| database.last_used()).map(|(name, _)| name.clone())?;
+        databases.remove(&name)
+    }
+
+    /// Takes out all of them.
+    fn take_all(&self) -> Vec<Arc<OpenDatabase>> {
+        let all = self.write().drain().map(|(_, database)| database).collect();
+        self.tell_metrics();
+        all
+    }
+
+    /// Ends every feed of them.
+    pub fn end_feeds(&self) {
+        for database in self.read().values() {
+            database.live.end(EndReason::Shutdown);
+        }
+    }
+
+    fn tell_metrics(&self) {
+        let databases = self.read();
+        metrics::databases_open(databases.len(), databases.values().map(|database| database.map_bytes).sum());
+    }
+}
+
+/// What a registry needs to open databases.
+pub(crate) struct Surroundings {
+    pub folder: Arc<DataFolder>,
+    pub open: Arc<OpenDatabases>,
+    pub committers: CommitterPool,
+    /// Where writers run.
+    pub writers: ArbiterHandle,
+    pub databases_max: usize,
+    pub tail_bytes_max: usize,
+    pub writer_limits: WriterLimits,
+}
+
+pub(crate) struct Registry {
+    surroundings: Arc<Surroundings>,
+    closed: bool,
+}
+
+impl Registry {
+    pub fn start_on(thread: &ArbiterHandle, surroundings: Surroundings) -> Addr<Registry> {
+        let registry = Registry { surroundings: Arc::new(surroundings), closed: false };
+        Registry::start_in_arbiter(thread, |_| registry)
+    }
+}
+
+impl Actor for Registry {
+    type Context = Context<Registry>;
+}
+
+impl Surroundings {
+    async fn open(&self, name: &DbName) -> Result<Arc<OpenDatabase>, Error> {
+        if let Some(open) = self.open.get(name) {
+            return Ok(open);
+        }
+        self.make_room().await?;
+        let store = self.folder.open_store(name)?.ok_or(Error::NoDatabase)?;
+        self.take_in(name, store)
+    }
+
+    /// Closes the database that was used longest ago if as many are open as may be.
+    async fn make_room(&self) -> Result<(), Error> {
+        while self.open.len() >= self.databases_max {
+            let databases_max = self.databases_max;
+            let idle = self.open.take_idle().ok_or(Error::TooManyDatabases { databases_max })?;
+            idle.close(EndReason::Shutdown).await;
+        }
+        Ok(())
+    }
+
+    fn take_in(&self, name: &DbName, store: Store) -> Result<Arc<OpenDatabase>, Error> {
+        let store = Arc::new(store);
+        let newest = store.snapshot()?.counters()?.update_seq;
+        let live = Arc::new(Live::new(newest, store.seq_format(), self.tail_bytes_max));
+        let writer =
+            Writer::new(Arc::clone(&store), Arc::clone(&live), self.committers.assign(), self.writer_limits);
+        let writer = Writer::start_in_arbiter(&self.writers, |_| writer);
+        let readers_max = self.folder.options().readers_max;
+        let database = Arc::new(OpenDatabase::new(store, live, writer, readers_max));
+        self.open.insert(name.clone(), Arc::clone(&database));
+        Ok(database)
+    }
+
+    async fn create(&self, name: &DbName, format: SeqFormat) -> Result<(), Error> {
+        if self.folder.contains(name) {
+            return Err(Error::DatabaseExists);
+        }
+        self.make_room().await?;
+        let store = self.folder.create(name, format).map_err(|error| match error {
+            CreateError::Exists => Error::DatabaseExists,
+            CreateError::Storage(error) => error.into(),
+        })?;
+        self.take_in(name, store).map(drop)
+    }
+
+    async fn delete(&self, name: &DbName) -> Result<(), Error> {
+        let database = self.open(name).await?;
+        self.open.remove(name);
+        database.close(EndReason::Deleted).await;
+        Ok(self.folder.delete(name, database.live.newest())?)
+    }
+
+    async fn close_all(&self) -> Result<(), Error> {
+        for database in self.open.take_all() {
+            database.close(EndReason::Shutdown).await;
+        }
+        Ok(self.folder.close_cleanly()?)
+    }
+}
+
+/// Answers a message with a future that keeps the registry from taking the next one until it is done.
+macro_rules! one_at_a_time {
+    ($message:ty, $answer:ty, $handle:expr) => {
+        impl Handler<$message> for Registry {
+            type Result = AtomicResponse<Registry, Result<$answer, Error>>;
+
+            fn handle(&mut self, message: $message, _: &mut Context<Registry>) -> Self::Result {
+                let (surroundings, closed) = (Arc::clone(&self.surroundings), self.closed);
+                let work = async move {
+                    if closed {
+                        return Err(Error::Stopped);
+                    }
+                    let handle = $handle;
+                    handle(surroundings, message).await
+                };
+                AtomicResponse::new(Box::pin(work.into_actor(self)))
+            }
+        }
+    };
+}
+
+one_at_a_time!(Open, Arc<OpenDatabase>, async |here: Arc<Surroundings>, Open(name)| here.open(&name).await);
+one_at_a_time!(Create, (), async |here: Arc<Surroundings>, Create(name, format)| here.create(&name, format).await);
+one_at_a_time!(Delete, (), async |here: Arc<Surroundings>, Delete(name)| here.delete(&name).await);
+
+impl Handler<CloseAll> for Registry {
+    type Result = AtomicResponse<Registry, Result<(), Error>>;
+
+    fn handle(&mut self, _: CloseAll, _: &mut Context<Registry>) -> Self::Result {
+        let surroundings = Arc::clone(&self.surroundings);
+        let work = async move { surroundings.close_all().await }.into_actor(self);
+        AtomicResponse::new(Box::pin(work.map(|closed, registry, _| {
+            registry.closed = true;
+            closed
+        })))
+    }
+}

@@ -1,0 +1,151 @@
+//! A change as bytes, encoded once for each form and shared by all who get it.
+//!
+//! One encoding serves every door: the SSE frame `data: {…}\nid: N\n\n` holds the row's JSON, and the row's JSON with
+//! its line end, at a fixed place.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use seqtide_storage::Change;
+use seqtide_storage::json::write_json_string;
+use seqtide_storage::model::sequence::SeqFormat;
+
+use crate::documents::write_document;
+
+/// What a row shows of its document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowShape {
+    /// All leaves instead of the winner (`style=all_docs`).
+    pub all_leaves: bool,
+    /// The winner's body (`include_docs`).
+    pub doc: bool,
+    /// With the body, the live leaves that lost (`conflicts`).
+    pub conflicts: bool,
+}
+
+const DATA: &[u8] = b"data: ";
+
+/// A row as an SSE frame, which holds the other forms.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    sse: Bytes,
+    json_bytes: usize,
+}
+
+impl Frame {
+    /// `data: {…}\nid: N\n\n`
+    pub fn sse(&self) -> &Bytes {
+        &self.sse
+    }
+
+    /// `{…}`
+    pub fn json(&self) -> &[u8] {
+        &self.sse[DATA.len()..DATA.len() + self.json_bytes]
+    }
+
+    /// `{…}\n`
+    pub fn line(&self) -> &[u8] {
+        &self.sse[DATA.len()..=DATA.len() + self.json_bytes]
+    }
+
+    fn encode(change: &Change, shape: RowShape, format: SeqFormat) -> Frame {
+        let body_bytes = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
+        let mut out = Vec::with_capacity(160 + change.id.as_str().len() + if shape.doc { body_bytes + 80 } else { 0 });
+        out.extend_from_slice(DATA);
+        write_row(&mut out, change, shape, Some(format));
+        let json_bytes = out.len() - DATA.len();
+        out.extend_from_slice(format!("\nid: {}\n\n", format.plain(change.seq)).as_bytes());
+        Frame { sse: out.into(), json_bytes }
+    }
+}
+
+/// Writes a row's JSON. Without a format its `seq` is `null`, as `seq_interval` asks for.
+///
+/// Source: CouchDB `fabric_view_changes:changes_row`, members in this order.
+pub fn write_row(out: &mut Vec<u8>, change: &Change, shape: RowShape, format: Option<SeqFormat>) {
+    out.extend_from_slice(b"{\"seq\":");
+    match format {
+        Some(format) => out.extend_from_slice(format.json(change.seq).to_string().as_bytes()),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(b",\"id\":");
+    write_json_string(out, change.id.as_str());
+    out.extend_from_slice(b",\"changes\":[");
+    let shown = if shape.all_leaves { change.leaves.len() } else { 1 };
+    for (at, leaf) in change.leaves.iter().take(shown).enumerate() {
+        out.extend_from_slice(if at == 0 { b"{\"rev\":" } else { b",{\"rev\":" });
+        write_json_string(out, &leaf.rev.to_string());
+        out.push(b'}');
+    }
+    out.push(b']');
+    if change.deleted() {
+        out.extend_from_slice(b",\"deleted\":true");
+    }
+    if shape.doc {
+        out.extend_from_slice(b",\"doc\":");
+        write_row_document(out, change, shape);
+    }
+    out.push(b'}');
+}
+
+/// Writes a row's document, or `null` when its body is not there.
+pub fn write_row_document(out: &mut Vec<u8>, change: &Change, shape: RowShape) {
+    let Some(body) = &change.body else {
+        out.extend_from_slice(b"null");
+        return;
+    };
+    let winner = change.winner();
+    write_document(out, change.id.as_str(), &winner.rev, winner.deleted, body, |out| {
+        if shape.conflicts {
+            write_conflicts(out, change);
+        }
+    });
+}
+
+/// Writes `,"_conflicts":[…]` if there are any.
+fn write_conflicts(out: &mut Vec<u8>, change: &Change) {
+    let conflicts = change.leaves.iter().skip(1).filter(|leaf| !leaf.deleted).map(|leaf| &leaf.rev);
+    crate::documents::write_revs(out, "_conflicts", conflicts);
+}
+
+/// A change on its way to readers.
+#[derive(Debug)]
+pub struct Row {
+    change: Change,
+    format: SeqFormat,
+    frames: Mutex<Vec<(RowShape, Frame)>>,
+}
+
+impl Row {
+    pub(crate) fn new(change: Change, format: SeqFormat) -> Row {
+        Row { change, format, frames: Mutex::new(Vec::new()) }
+    }
+
+    /// The change.
+    pub fn change(&self) -> &Change {
+        &self.change
+    }
+
+    /// How the row's database writes sequences.
+    pub fn seq_format(&self) -> SeqFormat {
+        self.format
+    }
+
+    /// The row as bytes, encoded at the first call for a shape.
+    pub fn frame(&self, shape: RowShape) -> Frame {
+        let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, frame)) = frames.iter().find(|(known, _)| *known == shape) {
+            return frame.clone();
+        }
+        let frame = Frame::encode(&self.change, shape, self.format);
+        frames.push((shape, frame.clone()));
+        frame
+    }
+
+    /// About how much memory the row takes, in bytes, its frames included.
+    pub(crate) fn weight(&self) -> usize {
+        let body = self.change.body.as_ref().map_or(0, |body| body.as_bytes().len());
+        // The id stands in the row and in the tail's index; a frame without and one with the body are likely.
+        600 + 4 * self.change.id.as_str().len() + 64 * self.change.leaves.len() + 2 * body
+    }
+}

@@ -1,0 +1,165 @@
+//! The newest changes in memory, bounded in bytes.
+//!
+//! Who has read up to `valid_from` or beyond is served from here; who is behind reads the disk until it has caught up.
+//! A row superseded meanwhile is gone from here, as it is gone from `by_seq`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use seqtide_storage::model::doc_id::DocId;
+use seqtide_storage::model::sequence::Sequence;
+
+use crate::row::Row;
+
+pub(crate) struct Tail {
+    rows: BTreeMap<Sequence, Arc<Row>>,
+    seq_of: HashMap<DocId, Sequence>,
+    valid_from: Sequence,
+    newest: Sequence,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+/// Part of the tail.
+pub(crate) struct TailPage {
+    pub rows: Vec<Arc<Row>>,
+    /// All rows up to here were examined.
+    pub examined: Sequence,
+}
+
+impl Tail {
+    /// An empty tail of a database whose update sequence is `newest`.
+    pub fn new(newest: Sequence, bytes_max: usize) -> Tail {
+        let (rows, seq_of) = Default::default();
+        Tail { rows, seq_of, valid_from: newest, newest, bytes: 0, bytes_max }
+    }
+
+    /// The update sequence, as far as it is visible to feeds.
+    pub fn newest(&self) -> Sequence {
+        self.newest
+    }
+
+    /// Adds the rows of a commit, in the order of their sequences, that brought the update sequence to `newest`.
+    pub fn push(&mut self, rows: impl IntoIterator<Item = Arc<Row>>, newest: Sequence) {
+        for row in rows {
+            let (seq, id) = (row.change().seq, row.change().id.clone());
+            self.bytes += row.weight();
+            if let Some(superseded) = self.seq_of.insert(id, seq) {
+                self.remove(superseded);
+            }
+            self.rows.insert(seq, row);
+        }
+        self.newest = newest;
+        self.trim();
+    }
+
+    fn remove(&mut self, seq: Sequence) -> Option<Arc<Row>> {
+        let row = self.rows.remove(&seq)?;
+        self.bytes -= row.weight();
+        Some(row)
+    }
+
+    fn trim(&mut self) {
+        while self.bytes > self.bytes_max {
+            let Some((seq, row)) = self.rows.pop_first() else { return };
+            self.bytes -= row.weight();
+            self.seq_of.remove(&row.change().id);
+            self.valid_from = seq;
+        }
+    }
+
+    /// Reads rows after `after` and up to `up_to` that `keep` wants, at most `rows_max`; `None` when they may lie
+    /// further back than the tail reaches.
+    pub fn read(
+        &self,
+        after: Sequence,
+        up_to: Sequence,
+        rows_max: usize,
+        keep: impl Fn(&str) -> bool,
+    ) -> Option<TailPage> {
+        if after < self.valid_from {
+            return None;
+        }
+        let up_to = up_to.min(self.newest);
+        let mut page = TailPage { rows: Vec::new(), examined: up_to.max(after) };
+        if after >= up_to {
+            return Some(page);
+        }
+        for (seq, row) in self.rows.range((Bound::Excluded(after), Bound::Included(up_to))) {
+            if page.rows.len() == rows_max {
+                page.examined = page.rows.last().map_or(after, |last| last.change().seq);
+                break;
+            }
+            if keep(row.change().id.as_str()) {
+                page.rows.push(Arc::clone(row));
+            }
+            debug_assert_eq!(*seq, row.change().seq);
+        }
+        Some(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seqtide_storage::model::rev::RevId;
+    use seqtide_storage::model::sequence::SeqFormat;
+    use seqtide_storage::{Change, LeafRev};
+
+    use super::*;
+
+    fn seq(version: u64) -> Sequence {
+        Sequence::new(0, version)
+    }
+
+    fn row(version: u64, id: &str) -> Arc<Row> {
+        let leaves = vec![LeafRev { rev: RevId::parse("1-a").unwrap(), deleted: false }];
+        let change = Change { seq: seq(version), id: DocId::parse(id).unwrap(), leaves, body: None };
+        Arc::new(Row::new(change, SeqFormat::Integer))
+    }
+
+    fn seqs(page: &TailPage) -> Vec<u64> {
+        page.rows.iter().map(|row| row.change().seq.version).collect()
+    }
+
+    #[test]
+    fn superseded_rows_are_skipped() {
+        let mut tail = Tail::new(seq(0), 1 << 20);
+        tail.push([row(1, "a"), row(2, "b")], seq(2));
+        tail.push([row(3, "a")], seq(3));
+        let page = tail.read(seq(0), Sequence::MAX, 10, |_| true).unwrap();
+        assert_eq!((seqs(&page), page.examined), (vec![2, 3], seq(3)));
+        assert_eq!(seqs(&tail.read(seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3]);
+        assert_eq!(seqs(&tail.read(seq(0), seq(2), 10, |_| true).unwrap()), [2]);
+    }
+
+    #[test]
+    fn a_full_page_is_examined_up_to_its_last_row() {
+        let mut tail = Tail::new(seq(0), 1 << 20);
+        tail.push((1..=5).map(|n| row(n, &format!("d{n}"))), seq(5));
+        let page = tail.read(seq(0), Sequence::MAX, 2, |id| id != "d1").unwrap();
+        assert_eq!((seqs(&page), page.examined), (vec![2, 3], seq(3)));
+        let page = tail.read(seq(3), Sequence::MAX, 2, |_| false).unwrap();
+        assert_eq!((seqs(&page), page.examined), (vec![], seq(5)));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_to_the_disk() {
+        let weight = row(1, "a").weight();
+        let mut tail = Tail::new(seq(0), 2 * weight);
+        tail.push((1..=4).map(|n| row(n, &format!("{n}"))), seq(4));
+        assert!(tail.read(seq(1), Sequence::MAX, 10, |_| true).is_none());
+        assert_eq!(seqs(&tail.read(seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 4]);
+        tail.push([row(5, "4")], seq(5));
+        assert_eq!(tail.bytes, 2 * weight);
+        assert_eq!(seqs(&tail.read(seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 5]);
+    }
+
+    #[test]
+    fn a_reader_ahead_of_the_tail_gets_nothing_and_stays_where_it_is() {
+        let mut tail = Tail::new(seq(0), 1 << 20);
+        tail.push([row(1, "a")], seq(1));
+        let page = tail.read(seq(9), Sequence::MAX, 10, |_| true).unwrap();
+        assert_eq!((seqs(&page), page.examined), (vec![], seq(9)));
+    }
+}

@@ -1,0 +1,107 @@
+//! The threads that write: each database is pinned to one, which opens, uses and commits its transactions.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread;
+
+use seqtide_storage::{Commit, Reclaimed, StorageError, Store, Write};
+
+/// How many bodies one slice of reclaiming looks at: a few milliseconds between two commits.
+const RECLAIM_ROWS: usize = 500;
+
+/// Work for a database. A writer has at most one of these under way.
+pub(crate) enum Work {
+    /// Write the requests as one commit.
+    Commit { requests: Vec<Vec<Write>>, done: Done<Commit> },
+    /// Free some bodies that no leaf needs.
+    Reclaim { done: Done<Reclaimed> },
+}
+
+/// Takes the answer, on the committer's thread.
+pub(crate) type Done<T> = Box<dyn FnOnce(Result<T, StorageError>) + Send>;
+
+struct Job {
+    store: Arc<Store>,
+    work: Work,
+}
+
+/// A fixed number of committer threads.
+pub(crate) struct CommitterPool {
+    threads: Vec<SyncSender<Job>>,
+    next: AtomicUsize,
+}
+
+/// The way to the thread a database is pinned to.
+#[derive(Clone)]
+pub(crate) struct Committer {
+    thread: SyncSender<Job>,
+}
+
+impl CommitterPool {
+    /// Starts the threads. `databases_max` writers may have one piece of work under way each, so a queue of that
+    /// length is never full.
+    pub fn start(threads: usize, databases_max: usize) -> std::io::Result<CommitterPool> {
+        let mut senders = Vec::with_capacity(threads);
+        for number in 0..threads {
+            let (sender, jobs) = sync_channel(databases_max + 1);
+            thread::Builder::new().name(format!("committer-{number}")).spawn(move || run(&jobs))?;
+            senders.push(sender);
+        }
+        Ok(CommitterPool { threads: senders, next: AtomicUsize::new(0) })
+    }
+
+    /// Pins a database to a thread.
+    pub fn assign(&self) -> Committer {
+        let number = self.next.fetch_add(1, Ordering::Relaxed) % self.threads.len();
+        Committer { thread: self.threads[number].clone() }
+    }
+}
+
+impl Committer {
+    /// Hands over work; gives it back when the thread is gone or its queue is full, which a bug alone can bring about.
+    pub fn ship(&self, store: &Arc<Store>, work: Work) -> Result<(), Work> {
+        self.thread.try_send(Job { store: Arc::clone(store), work }).map_err(|error| match error {
+            TrySendError::Full(job) | TrySendError::Disconnected(job) => job.work,
+        })
+    }
+}
+
+fn run(jobs: &Receiver<Job>) {
+    for Job { store, work } in jobs {
+        match work {
+            Work::Commit { requests, done } => {
+                let result = unwinding(|| store.write(&requests));
+                drop(store);
+                done(result);
+            }
+            Work::Reclaim { done } => {
+                let result = unwinding(|| store.reclaim(RECLAIM_ROWS));
+                drop(store);
+                done(result);
+            }
+        }
+    }
+}
+
+/// A panic fails the batch it happened in, whose transaction is aborted as it unwinds, and nothing else.
+fn unwinding<T>(write: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
+    catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(StorageError::Panicked { what: text.unwrap_or_else(|| "a panic without a message".to_owned()) })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_fails_its_batch_and_says_why() {
+        let failed: Result<(), _> = unwinding(|| panic!("page {} is upside down", 7));
+        assert_eq!(failed.unwrap_err().to_string(), "writing failed: page 7 is upside down");
+        assert_eq!(unwinding(|| Ok(3)).unwrap(), 3);
+    }
+}

@@ -1,0 +1,240 @@
+//! The writer of a database: an actor that gathers what arrives while a commit is under way, and ships it as one.
+
+pub(crate) mod committer;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, ResponseFuture};
+use seqtide_storage::model::sequence::Sequence;
+use seqtide_storage::{Commit, Outcome, Reclaimed, ReclaimPolicy, RequestOutcome, StorageError, Store, Write};
+use tokio::sync::oneshot;
+
+use self::committer::{Committer, Work};
+use crate::error::Error;
+use crate::live::Live;
+use crate::metrics::WriterMetrics;
+
+/// Most edits in one commit: what is beyond waits for the next, so that no commit takes long.
+const COMMIT_EDITS_MAX: usize = 10_000;
+
+/// What became of a request's writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// One outcome a write, in order.
+    pub outcomes: Vec<Outcome>,
+    /// The highest sequence the request produced; the current one where it changed nothing.
+    pub seq: Sequence,
+}
+
+/// Write these, all in one commit. Answers when they are durable and visible.
+#[derive(Message)]
+#[rtype(result = "Result<Written, Error>")]
+pub(crate) struct Submit {
+    pub writes: Vec<Write>,
+}
+
+/// Free bodies that no leaf needs, whether there is much garbage or not.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ReclaimNow;
+
+/// Finish what is queued, then stop. Answers when the writer has let go of the store.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Finish;
+
+/// The committer is done.
+#[derive(Message)]
+#[rtype(result = "()")]
+enum Finished {
+    Commit { result: Result<Commit, StorageError>, shipped: Instant },
+    Reclaim { result: Result<Reclaimed, StorageError> },
+}
+
+struct Job {
+    writes: Vec<Write>,
+    answer: oneshot::Sender<Result<Written, Error>>,
+}
+
+/// What bounds a writer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriterLimits {
+    /// Most edits waiting; a request that finds them waiting is refused.
+    pub queue_edits_max: usize,
+    pub reclaim: ReclaimPolicy,
+}
+
+pub(crate) struct Writer {
+    store: Arc<Store>,
+    live: Arc<Live>,
+    committer: Committer,
+    limits: WriterLimits,
+    metrics: WriterMetrics,
+    queue: VecDeque<Job>,
+    queued_edits: usize,
+    /// The jobs of the commit under way.
+    shipped: Vec<Job>,
+    /// Whether a commit or a slice of reclaiming is under way.
+    busy: bool,
+    /// Whether a sweep for unneeded bodies is to go on when there is nothing else to do.
+    sweeping: bool,
+    finishing: Vec<oneshot::Sender<()>>,
+}
+
+impl Writer {
+    pub fn new(store: Arc<Store>, live: Arc<Live>, committer: Committer, limits: WriterLimits) -> Writer {
+        Writer {
+            store,
+            live,
+            committer,
+            limits,
+            metrics: WriterMetrics::default(),
+            queue: VecDeque::new(),
+            queued_edits: 0,
+            shipped: Vec::new(),
+            busy: false,
+            sweeping: false,
+            finishing: Vec::new(),
+        }
+    }
+
+    fn enqueue(&mut self, writes: Vec<Write>) -> Result<oneshot::Receiver<Result<Written, Error>>, Error> {
+        let edits_max = self.limits.queue_edits_max;
+        if !self.finishing.is_empty() {
+            return Err(Error::Stopped);
+        }
+        if self.queued_edits >= edits_max {
+            return Err(Error::WriteQueueFull { edits_max });
+        }
+        let (answer, answered) = oneshot::channel();
+        self.queued_edits += writes.len();
+        self.queue.push_back(Job { writes, answer });
+        Ok(answered)
+    }
+
+    /// Ships the next commit, or a slice of reclaiming when there is none, unless something is under way.
+    fn ship_if_idle(&mut self, ctx: &mut Context<Writer>) {
+        if self.busy {
+            return;
+        }
+        if !self.queue.is_empty() {
+            self.ship_commit(ctx);
+        } else if !self.finishing.is_empty() {
+            self.stop(ctx);
+        } else if self.sweeping {
+            self.ship_reclaim(ctx);
+        }
+    }
+
+    fn ship_commit(&mut self, ctx: &mut Context<Writer>) {
+        let mut requests = Vec::with_capacity(self.queue.len());
+        let mut edits = 0;
+        while let Some(mut job) = self.queue.pop_front_if(|job| edits == 0 || edits + job.writes.len() <= COMMIT_EDITS_MAX) {
+            edits += job.writes.len();
+            requests.push(std::mem::take(&mut job.writes));
+            self.shipped.push(job);
+        }
+        self.queued_edits -= edits;
+        let (writer, shipped) = (ctx.address(), Instant::now());
+        let done = Box::new(move |result| writer.do_send(Finished::Commit { result, shipped }));
+        self.busy = true;
+        if self.committer.ship(&self.store, Work::Commit { requests, done }).is_err() {
+            self.busy = false;
+            self.answer_all(&Error::Stopped);
+        }
+    }
+
+    fn ship_reclaim(&mut self, ctx: &mut Context<Writer>) {
+        let writer = ctx.address();
+        let done = Box::new(move |result| writer.do_send(Finished::Reclaim { result }));
+        self.busy = self.committer.ship(&self.store, Work::Reclaim { done }).is_ok();
+    }
+
+    /// Durable by now; makes it visible, then acknowledges.
+    fn committed(&mut self, commit: Commit, shipped: Instant) {
+        let edits = commit.requests.iter().map(|request| request.outcomes.len()).sum();
+        self.metrics.committed(edits, commit.changes.len(), shipped.elapsed());
+        self.live.publish(commit.changes, commit.counters.update_seq);
+        for (job, RequestOutcome { outcomes, seq }) in self.shipped.drain(..).zip(commit.requests) {
+            // Whoever asked may be gone; the write stands all the same.
+            let _ = job.answer.send(Ok(Written { outcomes, seq }));
+        }
+        self.sweeping = self.sweeping || self.limits.reclaim.due(&commit.counters);
+    }
+
+    fn answer_all(&mut self, error: &Error) {
+        for job in self.shipped.drain(..) {
+            let _ = job.answer.send(Err(error.clone()));
+        }
+    }
+
+    fn stop(&mut self, ctx: &mut Context<Writer>) {
+        ctx.stop();
+        for finished in self.finishing.drain(..) {
+            let _ = finished.send(());
+        }
+    }
+}
+
+impl Actor for Writer {
+    type Context = Context<Writer>;
+}
+
+impl Handler<Submit> for Writer {
+    type Result = ResponseFuture<Result<Written, Error>>;
+
+    fn handle(&mut self, Submit { writes }: Submit, ctx: &mut Context<Writer>) -> Self::Result {
+        let answered = self.enqueue(writes);
+        self.ship_if_idle(ctx);
+        Box::pin(async move { answered?.await.map_err(|_gone| Error::Stopped)? })
+    }
+}
+
+impl Handler<ReclaimNow> for Writer {
+    type Result = ();
+
+    fn handle(&mut self, _: ReclaimNow, ctx: &mut Context<Writer>) {
+        self.sweeping = true;
+        self.ship_if_idle(ctx);
+    }
+}
+
+impl Handler<Finish> for Writer {
+    type Result = ResponseFuture<()>;
+
+    fn handle(&mut self, _: Finish, ctx: &mut Context<Writer>) -> Self::Result {
+        let (finished, stopped) = oneshot::channel();
+        self.finishing.push(finished);
+        self.ship_if_idle(ctx);
+        Box::pin(async move {
+            // An error means that the writer is gone, which is what was asked for.
+            let _ = stopped.await;
+        })
+    }
+}
+
+impl Handler<Finished> for Writer {
+    type Result = ();
+
+    fn handle(&mut self, finished: Finished, ctx: &mut Context<Writer>) {
+        self.busy = false;
+        match finished {
+            Finished::Commit { result: Ok(commit), shipped } => self.committed(commit, shipped),
+            Finished::Commit { result: Err(error), .. } => {
+                tracing::error!(%error, folder = %self.store.folder().display(), "a commit failed");
+                self.answer_all(&Error::from(error));
+            }
+            Finished::Reclaim { result: Ok(reclaimed) } => {
+                self.metrics.reclaimed(reclaimed.bytes);
+                self.sweeping = !reclaimed.swept;
+            }
+            Finished::Reclaim { result: Err(error) } => {
+                tracing::error!(%error, folder = %self.store.folder().display(), "reclaiming failed");
+                self.sweeping = false;
+            }
+        }
+        self.ship_if_idle(ctx);
+    }
+}

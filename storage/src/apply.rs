@@ -1,0 +1,175 @@
+//! Writes a planned document at a given sequence: pure, from a head before and a tree after to rows.
+
+use std::collections::BTreeMap;
+
+use crate::change::leaf_revs;
+use crate::codec::change::ChangeRow;
+use crate::codec::head::DocHead;
+use crate::codec::{body, change, head, history, keys};
+use crate::json::Body;
+use crate::model::body_place::BodyKey;
+use crate::model::doc_id::DocId;
+use crate::model::rev_tree::{Ancestor, Leaf, RevTree};
+use crate::model::sequence::Sequence;
+use crate::tables::{Rows, Table};
+
+/// Most ancestors of a leaf that stand in the head.
+const RECENT_MAX: usize = 32;
+/// Ancestors in a chunk; only the oldest chunk of a branch may have fewer.
+const CHUNK_LEN: usize = 24;
+/// Ancestors that stay in the head when chunks are filled.
+const RECENT_KEPT: usize = RECENT_MAX - CHUNK_LEN;
+
+/// A document whose edits are planned, with the sequence it moves to.
+#[derive(Debug)]
+pub(crate) struct PlannedDoc {
+    pub id: DocId,
+    /// What the tables have; `None` for a new document.
+    pub before: Option<DocHead>,
+    /// What it becomes.
+    pub tree: RevTree,
+    pub seq: Sequence,
+    /// The bodies the edits brought, those of leaves and those already superseded.
+    pub bodies: Vec<(BodyKey, Body)>,
+}
+
+/// The rows of a batch, gathered table by table so that each is written in the order of its keys.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    docs: BTreeMap<DocId, Vec<u8>>,
+    history: Rows,
+    seqs_left: Vec<Sequence>,
+    by_seq: BTreeMap<Sequence, Vec<u8>>,
+    bodies: BTreeMap<BodyKey, Vec<u8>>,
+}
+
+impl Effects {
+    /// Adds what a document's move to its sequence writes: its head, one row of `by_seq` instead of the old one, its
+    /// bodies, and history chunks where a branch has grown past them.
+    pub fn apply(&mut self, doc: &PlannedDoc) {
+        let head = self.settle_history(doc);
+        if let Some(before) = &doc.before {
+            self.seqs_left.push(before.seq);
+        }
+        if let Some(row) = change_row(doc.id.as_str(), &head) {
+            self.by_seq.insert(doc.seq, change::encode(&row));
+        }
+        for (key, json) in &doc.bodies {
+            self.bodies.insert(*key, body::encode(doc.id.as_str(), json.as_bytes()));
+        }
+        self.docs.insert(doc.id.clone(), head::encode(&head));
+    }
+
+    /// Moves ancestors the head has no room for into chunks, and drops chunks that no branch needs any more.
+    fn settle_history(&mut self, doc: &PlannedDoc) -> DocHead {
+        let before = doc.before.as_ref();
+        let mut tree = doc.tree.clone();
+        let mut next_chunk = before.map_or(0, |head| head.next_chunk);
+        for leaf in tree.leaves_mut() {
+            match before.and_then(|head| unchanged_in(&head.tree, leaf)) {
+                Some(same) => leaf.ancestors = same.ancestors.clone(),
+                None => {
+                    for chunk in spill(leaf, &mut next_chunk) {
+                        self.history.put(Table::History, keys::history(&doc.id, chunk.0), history::encode(&chunk.1));
+                    }
+                }
+            }
+        }
+        for chunk in before.iter().flat_map(|head| chunks_of(&head.tree)) {
+            if !chunks_of(&tree).any(|kept| kept == chunk) {
+                self.history.delete(Table::History, keys::history(&doc.id, chunk));
+            }
+        }
+        DocHead { seq: doc.seq, tree, next_chunk }
+    }
+
+    /// All rows, in the order they are written.
+    pub fn into_rows(self) -> Rows {
+        let mut rows = self.history;
+        for seq in self.seqs_left {
+            rows.delete(Table::BySeq, keys::seq(seq));
+        }
+        for (seq, value) in self.by_seq {
+            rows.append(Table::BySeq, keys::seq(seq), value);
+        }
+        for (key, value) in self.bodies {
+            rows.append(Table::Bodies, keys::body(key), value);
+        }
+        for (id, value) in self.docs {
+            rows.put(Table::Docs, id.as_str().as_bytes(), value);
+        }
+        rows
+    }
+}
+
+fn change_row<'a>(id: &'a str, head: &DocHead) -> Option<ChangeRow<'a>> {
+    let winner = head.tree.winner()?;
+    let branches = u32::try_from(head.tree.leaves().len()).unwrap_or(u32::MAX);
+    let (rev, deleted, body) = (winner.rev.clone(), winner.deleted, winner.body);
+    Some(ChangeRow { seq: head.seq, id, rev, deleted, branches, body })
+}
+
+/// The same leaf with as long a line in the tree before: its ancestors stay as they are stored.
+fn unchanged_in<'a>(before: &'a RevTree, leaf: &Leaf) -> Option<&'a Leaf> {
+    before.leaf(&leaf.rev).filter(|same| same.ancestors.len() == leaf.ancestors.len())
+}
+
+fn chunks_of(tree: &RevTree) -> impl Iterator<Item = u32> + '_ {
+    tree.leaves().iter().flat_map(|leaf| leaf.ancestors.chunks.iter().copied())
+}
+
+/// Takes from a leaf what the head has no room for, as new chunks with their numbers.
+fn spill(leaf: &mut Leaf, next_chunk: &mut u32) -> Vec<(u32, Vec<Ancestor>)> {
+    let ancestors = &mut leaf.ancestors;
+    let mut spilled = Vec::new();
+    if ancestors.recent.len() > RECENT_MAX {
+        let whole_chunks = (ancestors.recent.len() - RECENT_KEPT) / CHUNK_LEN * CHUNK_LEN;
+        let kept = if ancestors.deeper > 0 { ancestors.recent.len() - whole_chunks } else { RECENT_KEPT };
+        for chunk in ancestors.recent.split_off(kept).chunks(CHUNK_LEN) {
+            spilled.push((*next_chunk, chunk.to_vec()));
+            ancestors.deeper = ancestors.deeper.saturating_add(chunk.len() as u32);
+            *next_chunk = next_chunk.wrapping_add(1);
+        }
+        ancestors.chunks.splice(0..0, spilled.iter().map(|(number, _)| *number));
+    }
+    while ancestors.chunks.len().saturating_sub(1) * CHUNK_LEN >= ancestors.deeper as usize {
+        if ancestors.chunks.pop().is_none() {
+            break;
+        }
+    }
+    spilled
+}
+
+/// What a document's move does to the counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CountsChange {
+    pub docs: i64,
+    pub deleted_docs: i64,
+    pub body_bytes: i64,
+    pub garbage_bytes: i64,
+}
+
+impl PlannedDoc {
+    pub fn counts_change(&self) -> CountsChange {
+        let before = self.before.as_ref().map(|head| &head.tree);
+        let leaf_bytes = |tree: &RevTree| tree.leaves().iter().map(|leaf| leaf.body.bytes() as i64).sum::<i64>();
+        let live = |tree: &RevTree| i64::from(tree.is_live());
+        let bytes_before = before.map_or(0, leaf_bytes);
+        let bytes_after = leaf_bytes(&self.tree);
+        let bytes_brought: i64 = self.bodies.iter().map(|(_, body)| body.as_bytes().len() as i64).sum();
+        CountsChange {
+            docs: live(&self.tree) - before.map_or(0, live),
+            deleted_docs: i64::from(!self.tree.is_live()) - before.map_or(0, |tree| i64::from(!tree.is_live())),
+            body_bytes: bytes_after - bytes_before,
+            garbage_bytes: bytes_before + bytes_brought - bytes_after,
+        }
+    }
+
+    /// The leaves after the move, winner first.
+    pub fn leaves(&self) -> Vec<crate::change::LeafRev> {
+        leaf_revs(&self.tree)
+    }
+}
+
+#[cfg(test)]
+mod tests;

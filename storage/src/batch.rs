@@ -1,0 +1,303 @@
+//! A group commit: the writes of many, planned one after the other over one state of the tables, written at once.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use crate::apply::{Effects, PlannedDoc};
+use crate::change::Change;
+use crate::codec::head::DocHead;
+use crate::codec::meta::Counters;
+use crate::codec::{body, keys, local, meta};
+use crate::counts::BlockChanges;
+use crate::error::StorageError;
+use crate::json::Body;
+use crate::model::body_place::{BodyKey, BodyPlace};
+use crate::model::doc_id::{DocId, LocalId};
+use crate::model::rev::RevId;
+use crate::model::rev_tree::RevTree;
+use crate::model::sequence::Sequence;
+use crate::plan::{Edit, Plan, plan};
+use crate::tables::{Rows, Table};
+use crate::view::{META_COUNTERS, META_REVS_LIMIT, View};
+
+/// One thing to write.
+#[derive(Debug, Clone)]
+pub enum Write {
+    /// A revision of a document.
+    Edit(Edit),
+    /// A `_local` document.
+    Local(LocalEdit),
+    /// How many revisions a branch keeps.
+    RevsLimit(u32),
+}
+
+/// A change of a `_local` document.
+#[derive(Debug, Clone)]
+pub struct LocalEdit {
+    /// Which one.
+    pub id: LocalId,
+    /// The number n of the revision `0-n` that is stored, as the writer knows it.
+    pub base: Option<u64>,
+    /// Whether `base` is checked; replicated writes overwrite.
+    pub checked: bool,
+    /// The new body; `None` deletes.
+    pub body: Option<Body>,
+}
+
+/// What became of one [`Write`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The revision is in the tree, and the document moved to this sequence.
+    Written {
+        /// The new revision.
+        rev: RevId,
+        /// The document's new place.
+        seq: Sequence,
+    },
+    /// The revision was in the tree before: nothing changed.
+    Known {
+        /// The revision.
+        rev: RevId,
+    },
+    /// The edit's parent is not a leaf it may go on, or the revision was there before: nothing changed.
+    Conflict,
+    /// The local document has this revision number now; 0 when it was deleted.
+    Local {
+        /// The number n of `0-n`.
+        revision: u64,
+    },
+    /// There is no such local document to delete.
+    Missing,
+    /// Done; nothing more to say.
+    Done,
+}
+
+/// What became of one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestOutcome {
+    /// One outcome a write, in order.
+    pub outcomes: Vec<Outcome>,
+    /// The highest sequence the request produced; the current one where it changed nothing.
+    pub seq: Sequence,
+}
+
+/// What a commit did.
+#[derive(Debug)]
+pub struct Commit {
+    /// One a request, in order.
+    pub requests: Vec<RequestOutcome>,
+    /// The rows that came, in the order of their sequences, leaves and bodies included. A row that the same commit
+    /// superseded is not among them.
+    pub changes: Vec<Change>,
+    /// The counters after it.
+    pub counters: Counters,
+}
+
+/// A batch on its way: what the tables have, and what the writes so far make of it.
+pub(crate) struct Batch<'txn> {
+    view: View<'txn>,
+    counters: Counters,
+    revs_limit: u32,
+    drafts: HashMap<DocId, Draft>,
+    locals: HashMap<LocalId, Option<u64>>,
+    rows: Rows,
+}
+
+/// A document under edit.
+struct Draft {
+    before: Option<DocHead>,
+    tree: RevTree,
+    bodies: Vec<(BodyKey, Body)>,
+    /// The sequence it moved to last, and the request that moved it; `None` while nothing changed.
+    moved: Option<(Sequence, usize)>,
+}
+
+impl<'txn> Batch<'txn> {
+    pub fn new(view: View<'txn>) -> Result<Batch<'txn>, StorageError> {
+        let revs_limit = view.expect(Table::Meta, META_REVS_LIMIT, meta::decode_number)?;
+        Ok(Batch {
+            view,
+            counters: view.counters()?,
+            revs_limit: u32::try_from(revs_limit).unwrap_or(u32::MAX),
+            drafts: HashMap::new(),
+            locals: HashMap::new(),
+            rows: Rows::default(),
+        })
+    }
+
+    /// Plans one request: its documents get their sequences in the order in which it first changes them, one each.
+    pub fn plan_request(&mut self, request: usize, writes: &[Write]) -> Result<RequestOutcome, StorageError> {
+        let mut outcomes = Vec::with_capacity(writes.len());
+        for write in writes {
+            outcomes.push(match write {
+                Write::Edit(edit) => self.plan_edit(request, edit)?,
+                Write::Local(edit) => self.plan_local(edit)?,
+                Write::RevsLimit(limit) => self.set_revs_limit(*limit),
+            });
+        }
+        let produced = outcomes.iter().filter_map(|outcome| match outcome {
+            Outcome::Written { seq, .. } => Some(*seq),
+            _ => None,
+        });
+        let seq = produced.max().unwrap_or(self.counters.update_seq);
+        Ok(RequestOutcome { outcomes, seq })
+    }
+
+    fn plan_edit(&mut self, request: usize, edit: &Edit) -> Result<Outcome, StorageError> {
+        let view = self.view;
+        let draft = match self.drafts.entry(edit.id().clone()) {
+            Entry::Occupied(draft) => draft.into_mut(),
+            Entry::Vacant(slot) => slot.insert(Draft::of(view.head(edit.id())?)),
+        };
+        let next = self.counters.update_seq.next();
+        let seq = match draft.moved {
+            Some((seq, by)) if by == request => seq,
+            _ => next,
+        };
+        let place = draft.place_at(seq, edit.body());
+        let planned = match plan(&draft.tree, edit, place, self.revs_limit) {
+            Ok(planned) => planned,
+            Err(_history_needed) => {
+                draft.tree = view.with_history(edit.id(), &draft.tree)?;
+                plan(&draft.tree, edit, place, self.revs_limit).unwrap_or(Plan::Conflict)
+            }
+        };
+        Ok(match planned {
+            Plan::Conflict => Outcome::Conflict,
+            Plan::Known { rev } => Outcome::Known { rev },
+            Plan::Changed { rev, tree } => {
+                draft.take(tree, place, edit.body());
+                draft.moved = Some((seq, request));
+                self.counters.update_seq = self.counters.update_seq.max(seq);
+                Outcome::Written { rev, seq }
+            }
+        })
+    }
+
+    /// Source: CouchDB `couch_db_updater:increment_local_doc_revs`, with the check that it lacks.
+    fn plan_local(&mut self, edit: &LocalEdit) -> Result<Outcome, StorageError> {
+        let key = edit.id.name().as_bytes();
+        let stored = match self.locals.get(&edit.id) {
+            Some(revision) => *revision,
+            None => self.view.read(Table::Local, key, local::decode)?.map(|(revision, _)| revision),
+        };
+        if edit.checked && stored.is_some() && stored != edit.base {
+            return Ok(Outcome::Conflict);
+        }
+        let revision = match (&edit.body, stored) {
+            (None, None) => return Ok(Outcome::Missing),
+            (None, Some(_)) => None,
+            (Some(_), _) => Some(edit.base.unwrap_or(0).saturating_add(1)),
+        };
+        match (&edit.body, revision) {
+            (Some(body), Some(revision)) => self.rows.put(Table::Local, key, local::encode(revision, body.as_bytes())),
+            _ => self.rows.delete(Table::Local, key),
+        }
+        self.locals.insert(edit.id.clone(), revision);
+        Ok(Outcome::Local { revision: revision.unwrap_or(0) })
+    }
+
+    fn set_revs_limit(&mut self, limit: u32) -> Outcome {
+        self.revs_limit = limit;
+        self.rows.put(Table::Meta, META_REVS_LIMIT, meta::encode_number(u64::from(limit)));
+        Outcome::Done
+    }
+
+    /// Turns what was planned into rows.
+    pub fn finish(mut self) -> Result<(Rows, Finished), StorageError> {
+        let mut docs: Vec<PlannedDoc> = (self.drafts.into_iter())
+            .filter_map(|(id, draft)| {
+                let (seq, _) = draft.moved?;
+                Some(PlannedDoc { id, before: draft.before, tree: draft.tree, seq, bodies: draft.bodies })
+            })
+            .collect();
+        docs.sort_unstable_by_key(|doc| doc.seq);
+        let mut effects = Effects::default();
+        let mut blocks = BlockChanges::default();
+        let mut changes = Vec::with_capacity(docs.len());
+        for doc in &docs {
+            effects.apply(doc);
+            count(&mut self.counters, doc);
+            if let Some(before) = &doc.before {
+                blocks.row_left(before.seq);
+            }
+            blocks.row_came(doc.seq);
+            changes.push(change_of(self.view, doc)?);
+        }
+        let mut rows = self.rows;
+        rows.0.extend(effects.into_rows().0);
+        blocks.write(self.view, &mut rows)?;
+        if !docs.is_empty() {
+            rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&self.counters));
+        }
+        Ok((rows, Finished { changes, counters: self.counters, blocks }))
+    }
+}
+
+/// What a planned batch leaves to do once it is committed.
+pub(crate) struct Finished {
+    pub changes: Vec<Change>,
+    pub counters: Counters,
+    pub blocks: BlockChanges,
+}
+
+impl Draft {
+    fn of(before: Option<DocHead>) -> Draft {
+        let tree = before.as_ref().map(|head| head.tree.clone()).unwrap_or_default();
+        Draft { before, tree, bodies: Vec::new(), moved: None }
+    }
+
+    /// Where a body lies if its edit changes the tree: the next ordinal at the sequence.
+    fn place_at(&self, seq: Sequence, body: &Body) -> BodyPlace {
+        if body.is_empty() {
+            return BodyPlace::Empty;
+        }
+        let before = self.bodies.iter().filter(|(key, _)| key.seq == seq).count();
+        let ordinal = u32::try_from(before).unwrap_or(u32::MAX);
+        let bytes = u32::try_from(body.as_bytes().len()).unwrap_or(u32::MAX);
+        BodyPlace::Stored { key: BodyKey { seq, ordinal }, bytes }
+    }
+
+    /// Takes a planned tree; the body comes along if a revision of the tree has it.
+    fn take(&mut self, tree: RevTree, place: BodyPlace, body: &Body) {
+        if let BodyPlace::Stored { key, .. } = place
+            && tree.leaves().iter().any(|leaf| leaf.body == place)
+        {
+            self.bodies.push((key, body.clone()));
+        }
+        self.tree = tree;
+    }
+}
+
+fn count(counters: &mut Counters, doc: &PlannedDoc) {
+    let change = doc.counts_change();
+    counters.docs = counters.docs.saturating_add_signed(change.docs);
+    counters.deleted_docs = counters.deleted_docs.saturating_add_signed(change.deleted_docs);
+    counters.body_bytes = counters.body_bytes.saturating_add_signed(change.body_bytes);
+    counters.garbage_bytes = counters.garbage_bytes.saturating_add_signed(change.garbage_bytes);
+}
+
+fn change_of(view: View<'_>, doc: &PlannedDoc) -> Result<Change, StorageError> {
+    let place = doc.tree.winner().map_or(BodyPlace::Unknown, |winner| winner.body);
+    let brought = match place {
+        BodyPlace::Stored { key, .. } => doc.bodies.iter().find(|(at, _)| *at == key).map(|(_, body)| body.clone()),
+        _ => None,
+    };
+    let body = match brought {
+        Some(body) => Some(body),
+        None => read_body(view, place)?,
+    };
+    Ok(Change { seq: doc.seq, id: doc.id.clone(), leaves: doc.leaves(), body })
+}
+
+/// The body at a place; `None` when it was never received or is gone.
+pub(crate) fn read_body(view: View<'_>, place: BodyPlace) -> Result<Option<Body>, StorageError> {
+    match place {
+        BodyPlace::Empty => Ok(Some(Body::empty())),
+        BodyPlace::Unknown => Ok(None),
+        BodyPlace::Stored { key, .. } => {
+            let found = view.read(Table::Bodies, &keys::body(key), body::decode)?;
+            Ok(found.map(|(_, json)| Body::from_stored(bytes::Bytes::copy_from_slice(json))))
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A change as feeds show it.
+
+use crate::json::Body;
+use crate::model::doc_id::DocId;
+use crate::model::rev::RevId;
+use crate::model::rev_tree::{Leaf, RevTree};
+use crate::model::sequence::Sequence;
+
+/// A leaf as a feed lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeafRev {
+    /// Its revision.
+    pub rev: RevId,
+    /// Whether it is a tombstone.
+    pub deleted: bool,
+}
+
+impl From<&Leaf> for LeafRev {
+    fn from(leaf: &Leaf) -> LeafRev {
+        LeafRev { rev: leaf.rev.clone(), deleted: leaf.deleted }
+    }
+}
+
+/// A document at its latest sequence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The sequence of the latest write to the document's tree.
+    pub seq: Sequence,
+    /// The document.
+    pub id: DocId,
+    /// Its leaves, the winner first: all of them when they were asked for, else the winner alone.
+    pub leaves: Vec<LeafRev>,
+    /// The winner's body, when it was asked for.
+    pub body: Option<Body>,
+}
+
+impl Change {
+    /// The winner.
+    pub fn winner(&self) -> &LeafRev {
+        &self.leaves[0]
+    }
+
+    /// Whether the document is deleted: its winner is a tombstone.
+    pub fn deleted(&self) -> bool {
+        self.winner().deleted
+    }
+}
+
+/// The leaves of a tree, winner first.
+pub(crate) fn leaf_revs(tree: &RevTree) -> Vec<LeafRev> {
+    tree.leaves().iter().map(LeafRev::from).collect()
+}

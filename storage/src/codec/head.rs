@@ -1,0 +1,148 @@
+//! Value of `docs`: the head of a document's revision tree.
+
+use super::{Malformed, Reader, put_varint, revision};
+use crate::model::body_place::BodyPlace;
+use crate::model::rev::RevId;
+use crate::model::rev_tree::{Ancestor, Ancestors, Leaf, RevTree};
+use crate::model::sequence::Sequence;
+
+const TAG: u8 = 1;
+
+/// What `docs` keeps of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocHead {
+    /// The latest sequence: the key of its row in `by_seq`.
+    pub seq: Sequence,
+    /// The tree, with the newest ancestors of each leaf at hand.
+    pub tree: RevTree,
+    /// The number the next history chunk gets.
+    pub next_chunk: u32,
+}
+
+/// What a listing needs of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocSummary {
+    /// The latest sequence.
+    pub seq: Sequence,
+    /// The winner's revision.
+    pub rev: RevId,
+    /// Whether the winner is a tombstone.
+    pub deleted: bool,
+    /// Where the winner's body lies.
+    pub body: BodyPlace,
+    /// How many leaves there are.
+    pub branches: u32,
+}
+
+/// Encodes a head.
+pub fn encode(head: &DocHead) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128);
+    out.push(TAG);
+    out.extend_from_slice(&head.seq.to_bytes());
+    put_varint(&mut out, head.tree.leaves().len() as u64);
+    for leaf in head.tree.leaves() {
+        put_varint(&mut out, leaf.rev.generation);
+        revision::put(&mut out, &leaf.rev.hash, leaf.deleted, leaf.body);
+        put_ancestors(&mut out, &leaf.ancestors);
+    }
+    put_varint(&mut out, u64::from(head.next_chunk));
+    out
+}
+
+fn put_ancestors(out: &mut Vec<u8>, ancestors: &Ancestors) {
+    put_varint(out, ancestors.recent.len() as u64);
+    for ancestor in &ancestors.recent {
+        revision::put(out, &ancestor.hash, false, ancestor.body);
+    }
+    put_varint(out, u64::from(ancestors.deeper));
+    put_varint(out, ancestors.chunks.len() as u64);
+    for chunk in &ancestors.chunks {
+        put_varint(out, u64::from(*chunk));
+    }
+}
+
+/// Decodes a head.
+///
+/// # Errors
+/// [`Malformed`].
+pub fn decode(value: &[u8]) -> Result<DocHead, Malformed> {
+    let (seq, branches, mut reader) = open(value)?;
+    let mut leaves = Vec::new();
+    for _ in 0..branches {
+        let generation = reader.varint()?;
+        let revision = revision::read(&mut reader)?;
+        let ancestors = read_ancestors(&mut reader, generation)?;
+        let rev = RevId::new(generation, revision.hash);
+        leaves.push(Leaf { rev, deleted: revision.deleted, body: revision.body, ancestors });
+    }
+    let next_chunk = reader.number()?;
+    reader.end()?;
+    Ok(DocHead { seq, tree: RevTree::from_leaves(leaves), next_chunk })
+}
+
+fn open(value: &[u8]) -> Result<(Sequence, u32, Reader<'_>), Malformed> {
+    let mut reader = Reader::tagged(value, TAG)?;
+    let seq = Sequence::from_bytes(&reader.array()?);
+    let branches = reader.number()?;
+    if branches == 0 { Err(Malformed("a document without leaves")) } else { Ok((seq, branches, reader)) }
+}
+
+fn read_ancestors(reader: &mut Reader<'_>, generation: u64) -> Result<Ancestors, Malformed> {
+    let mut ancestors = Ancestors::default();
+    for _ in 0..reader.varint()? {
+        let revision = revision::read(reader)?;
+        ancestors.recent.push(Ancestor { hash: revision.hash, body: revision.body });
+    }
+    ancestors.deeper = reader.number()?;
+    for _ in 0..reader.varint()? {
+        ancestors.chunks.push(reader.number()?);
+    }
+    if ancestors.len() as u64 > generation {
+        return Err(Malformed("more ancestors than generations"));
+    }
+    Ok(ancestors)
+}
+
+/// Decodes only what a listing needs: the winner stands first.
+///
+/// # Errors
+/// [`Malformed`].
+pub fn decode_summary(value: &[u8]) -> Result<DocSummary, Malformed> {
+    let (seq, branches, mut reader) = open(value)?;
+    let generation = reader.varint()?;
+    let winner = revision::read(&mut reader)?;
+    let rev = RevId::new(generation, winner.hash);
+    Ok(DocSummary { seq, rev, deleted: winner.deleted, body: winner.body, branches })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::codec::tests::{any_hash, any_place, any_seq};
+
+    fn any_leaf() -> impl Strategy<Value = Leaf> {
+        let ancestor = (any_hash(), any_place()).prop_map(|(hash, body)| Ancestor { hash, body });
+        let ancestors = (prop::collection::vec(ancestor, 0..6), prop::collection::vec(any::<u32>(), 0..4), 0u32..100)
+            .prop_map(|(recent, chunks, deeper)| Ancestors { recent, chunks, deeper });
+        (200u64.., any_hash(), any::<bool>(), any_place(), ancestors).prop_map(|(generation, hash, deleted, body, ancestors)| {
+            Leaf { rev: RevId::new(generation, hash), deleted, body, ancestors }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn heads_round_trip(seq in any_seq(), leaves in prop::collection::vec(any_leaf(), 1..4), next_chunk: u32) {
+            let head = DocHead { seq, tree: RevTree::from_leaves(leaves), next_chunk };
+            let value = encode(&head);
+            prop_assert_eq!(decode(&value), Ok(head.clone()));
+            let summary = decode_summary(&value).unwrap();
+            let winner = head.tree.winner().unwrap();
+            prop_assert_eq!((summary.seq, &summary.rev, summary.deleted), (seq, &winner.rev, winner.deleted));
+            for len in 0..value.len() {
+                prop_assert!(decode(&value[..len]).is_err());
+            }
+        }
+    }
+}

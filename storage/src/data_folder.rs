@@ -1,0 +1,234 @@
+//! The data folder: its lock, its catalogue of databases, and their folders.
+//!
+//! ```text
+//! seqtide-data/
+//!   lock             held by the one process that has the folder
+//!   catalogue.json   server uuid; names, incarnations; floors of names that are gone
+//!   databases/NAME/  one LMDB environment a database, NAME escaped
+//! ```
+
+mod catalogue;
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use self::catalogue::{Catalogue, Entry};
+use crate::codec::meta::Identity;
+use crate::env::Durability;
+use crate::error::StorageError;
+use crate::model::db_name::DbName;
+use crate::model::sequence::{SeqFormat, Sequence};
+use crate::store::{Birth, Store, StoreOptions};
+
+/// The data folder, held by this process.
+pub struct DataFolder {
+    path: PathBuf,
+    options: StoreOptions,
+    catalogue: Mutex<Catalogue>,
+    _lock: File,
+}
+
+/// Why a database was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// There is one of that name.
+    #[error("the database exists already")]
+    Exists,
+    /// The disk said no.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl DataFolder {
+    /// Takes a data folder, making it if it is not there. Databases whose making or deletion was
+    /// cut short are removed, folders of databases that the catalogue does not know are taken in with a new incarnation.
+    ///
+    /// # Errors
+    /// [`StorageError::FolderInUse`] when another process has it; [`StorageError::Io`].
+    pub fn open(path: &Path, options: StoreOptions) -> Result<DataFolder, StorageError> {
+        let databases = path.join("databases");
+        fs::create_dir_all(&databases).map_err(StorageError::io(path))?;
+        let lock = lock(path)?;
+        let mut catalogue = Catalogue::load(path)?;
+        catalogue.drop_unfinished(&databases)?;
+        catalogue.adopt_strangers(&databases)?;
+        catalogue.after_unclean_stop();
+        catalogue.running_relaxed = options.durability == Durability::Relaxed;
+        catalogue.save(path)?;
+        Ok(DataFolder { path: path.to_owned(), options, catalogue: Mutex::new(catalogue), _lock: lock })
+    }
+
+    fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
+        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the catalogue on disk, then in memory.
+    fn change<T>(&self, change: impl FnOnce(&mut Catalogue) -> T) -> Result<T, StorageError> {
+        let mut catalogue = self.catalogue();
+        let mut changed = catalogue.clone();
+        let answer = change(&mut changed);
+        changed.save(&self.path)?;
+        *catalogue = changed;
+        Ok(answer)
+    }
+
+    fn folder_of(&self, name: &DbName) -> PathBuf {
+        self.path.join("databases").join(name.folder())
+    }
+
+    /// 32 hex digits that stay the same for the life of the folder.
+    pub fn server_uuid(&self) -> String {
+        self.catalogue().server_uuid.clone()
+    }
+
+    /// How databases are opened here.
+    pub fn options(&self) -> &StoreOptions {
+        &self.options
+    }
+
+    /// All databases' names, in order.
+    pub fn names(&self) -> Vec<DbName> {
+        let catalogue = self.catalogue();
+        let names = catalogue.databases.iter().filter(|(_, entry)| !entry.unfinished);
+        names.filter_map(|(name, _)| DbName::parse(name).ok()).collect()
+    }
+
+    /// Whether there is a database of this name.
+    pub fn contains(&self, name: &DbName) -> bool {
+        self.catalogue().entry(name).is_some()
+    }
+
+    /// Makes a database. It counts on from where an earlier one of its name ended, so that no old token hides a
+    /// new write.
+    ///
+    /// # Errors
+    /// [`CreateError::Exists`], [`CreateError::Storage`].
+    pub fn create(&self, name: &DbName, seq_format: SeqFormat) -> Result<Store, CreateError> {
+        // A folder that was put here since the start is taken in at the next one.
+        if self.contains(name) || self.folder_of(name).exists() {
+            return Err(CreateError::Exists);
+        }
+        let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format };
+        let start = self.change(|catalogue| catalogue.add(name, &identity.uuid))?.ok_or(CreateError::Exists)?;
+        let made = self.open_folder(name, &Birth { identity, start });
+        let made = made.and_then(|store| self.change(|catalogue| catalogue.mark_made(name)).map(|()| store));
+        made.map_err(|error| {
+            // What cannot be undone now is undone at the next start.
+            let _ = self.remove(name);
+            error.into()
+        })
+    }
+
+    fn open_folder(&self, name: &DbName, birth: &Birth) -> Result<Store, StorageError> {
+        let folder = self.folder_of(name);
+        fs::create_dir_all(&folder).map_err(StorageError::io(&folder))?;
+        let store = Store::open(&folder, &self.options, birth)?;
+        // LMDB syncs its files, not the folders that name them.
+        sync_folder(&folder)?;
+        sync_folder(&self.path.join("databases"))?;
+        Ok(store)
+    }
+
+    /// Removes a database that the catalogue says is unfinished.
+    fn remove(&self, name: &DbName) -> Result<(), StorageError> {
+        remove_folder(&self.path.join("databases"), name)?;
+        self.change(|catalogue| catalogue.databases.remove(name.as_str())).map(drop)
+    }
+
+    /// Opens a database; `None` when there is none of that name. One that was moved here, or stopped uncleanly in
+    /// relaxed durability, gets a new incarnation.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn open_store(&self, name: &DbName) -> Result<Option<Store>, StorageError> {
+        let Some(entry) = self.catalogue().entry(name).cloned() else { return Ok(None) };
+        // Needed only if the folder was lost: a new uuid raises the incarnation above the tokens of the lost database.
+        let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format: SeqFormat::default() };
+        let start = Sequence::new(entry.incarnation, self.catalogue().floor_of(name).version);
+        let store = self.open_folder(name, &Birth { identity, start })?;
+        let uuid = hex(&store.identity().uuid);
+        let incarnation = store.snapshot()?.counters()?.update_seq.incarnation;
+        let known = uuid == entry.uuid;
+        let due = if known { entry.incarnation } else { entry.incarnation.max(incarnation).saturating_add(1) };
+        if !known {
+            self.change(|catalogue| {
+                let entry = Entry { uuid, incarnation: due, unfinished: false };
+                catalogue.databases.insert(name.as_str().to_owned(), entry);
+            })?;
+        }
+        if incarnation < due {
+            store.raise_incarnation(due)?;
+        }
+        Ok(Some(store))
+    }
+
+    /// Deletes a database that nobody has open; `last` is its update sequence.
+    ///
+    /// # Errors
+    /// [`StorageError`]. Once decided, a deletion is finished at the next start if it was cut short.
+    pub fn delete(&self, name: &DbName, last: Sequence) -> Result<(), StorageError> {
+        self.change(|catalogue| catalogue.mark_deleted(name, last))?;
+        self.remove(name)
+    }
+
+    /// Notes that the process ends with everything committed, after syncing what relaxed durability has left unsynced.
+    /// Databases must be closed before.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`]: then the next start takes it that commits were lost.
+    pub fn close_cleanly(&self) -> Result<(), StorageError> {
+        if self.options.durability == Durability::Relaxed {
+            for name in self.names() {
+                sync_data(&self.folder_of(&name))?;
+            }
+        }
+        self.change(|catalogue| catalogue.running_relaxed = false)
+    }
+}
+
+fn lock(path: &Path) -> Result<File, StorageError> {
+    let file = path.join("lock");
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(StorageError::io(&file))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(StorageError::FolderInUse { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(StorageError::io(&file)(error)),
+    }
+}
+
+/// Removes a database's folder for good: unsynced, it could be back after a power cut.
+fn remove_folder(databases: &Path, name: &DbName) -> Result<(), StorageError> {
+    let folder = databases.join(name.folder());
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StorageError::io(&folder)(error)),
+        _ => sync_folder(databases),
+    }
+}
+
+fn sync_data(folder: &Path) -> Result<(), StorageError> {
+    let file = folder.join("data.mdb");
+    match File::open(&file).and_then(|data| data.sync_all()) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StorageError::io(&file)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn sync_folder(folder: &Path) -> Result<(), StorageError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(StorageError::io(folder))
+}
+
+fn hex(bytes: &[u8; 16]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn random_bytes() -> Result<[u8; 16], StorageError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| StorageError::io(Path::new("random bytes"))(error.into()))?;
+    Ok(bytes)
+}
+
+fn now_secs() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,165 @@
+//! What a data folder knows of its databases outside of them: one file, replaced as a whole.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{hex, random_bytes, remove_folder, sync_folder};
+use crate::error::StorageError;
+use crate::model::db_name::DbName;
+use crate::model::sequence::Sequence;
+
+/// How many names of deleted databases are remembered one by one. Beyond, the oldest are forgotten and every new
+/// database starts above all of them.
+const FLOORS_MAX: usize = 10_000;
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Catalogue {
+    pub server_uuid: String,
+    /// Set while a process runs that may lose its last commits in a power cut.
+    #[serde(default)]
+    pub running_relaxed: bool,
+    pub databases: BTreeMap<String, Entry>,
+    /// Names of databases that are gone, with what their successors count on from, oldest first.
+    floors: Vec<NamedFloor>,
+    /// Every new database counts on from here at least.
+    floor_of_all: Floor,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Entry {
+    /// Empty until a database that was found here is opened.
+    pub uuid: String,
+    pub incarnation: u8,
+    /// Set until a new database is there, and again from the moment a deletion is decided: what is unfinished when the
+    /// process ends is removed at the next start.
+    #[serde(default)]
+    pub unfinished: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct NamedFloor {
+    name: String,
+    #[serde(flatten)]
+    floor: Floor,
+}
+
+/// No new sequence may lie below it, in either part.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct Floor {
+    version: u64,
+    incarnation: u8,
+}
+
+impl Floor {
+    fn at(seq: Sequence) -> Floor {
+        Floor { version: seq.version, incarnation: seq.incarnation }
+    }
+
+    fn raised_to(self, other: Floor) -> Floor {
+        Floor { version: self.version.max(other.version), incarnation: self.incarnation.max(other.incarnation) }
+    }
+}
+
+impl Catalogue {
+    pub fn load(path: &Path) -> Result<Catalogue, StorageError> {
+        let file = path.join("catalogue.json");
+        match fs::read(&file) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|error| StorageError::io(&file)(error.into())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Catalogue { server_uuid: hex(&random_bytes()?), ..Catalogue::default() })
+            }
+            Err(error) => Err(StorageError::io(&file)(error)),
+        }
+    }
+
+    /// Replaces the file as a whole: a crash leaves the old one or the new one.
+    pub fn save(&self, path: &Path) -> Result<(), StorageError> {
+        let (new, file) = (path.join("catalogue.json.new"), path.join("catalogue.json"));
+        let text = serde_json::to_vec_pretty(self).map_err(|error| StorageError::io(&file)(error.into()))?;
+        let write = || {
+            let mut out = File::create(&new)?;
+            out.write_all(&text)?;
+            out.sync_all()?;
+            fs::rename(&new, &file)
+        };
+        write().map_err(StorageError::io(&file))?;
+        sync_folder(path)
+    }
+
+    /// The entry of a database that is there.
+    pub fn entry(&self, name: &DbName) -> Option<&Entry> {
+        self.databases.get(name.as_str()).filter(|entry| !entry.unfinished)
+    }
+
+    /// Enters a database that is about to be made; gives the sequence it starts from, `None` when the name is taken.
+    pub fn add(&mut self, name: &DbName, uuid: &[u8; 16]) -> Option<Sequence> {
+        if self.databases.contains_key(name.as_str()) {
+            return None;
+        }
+        let start = self.floor_of(name);
+        let entry = Entry { uuid: hex(uuid), incarnation: start.incarnation, unfinished: true };
+        self.databases.insert(name.as_str().to_owned(), entry);
+        Some(start)
+    }
+
+    pub fn mark_made(&mut self, name: &DbName) {
+        if let Some(entry) = self.databases.get_mut(name.as_str()) {
+            entry.unfinished = false;
+        }
+    }
+
+    pub fn floor_of(&self, name: &DbName) -> Sequence {
+        let own = self.floors.iter().rfind(|floor| floor.name == name.as_str());
+        let floor = own.map_or(self.floor_of_all, |own| own.floor.raised_to(self.floor_of_all));
+        Sequence::new(floor.incarnation, floor.version)
+    }
+
+    pub fn mark_deleted(&mut self, name: &DbName, last: Sequence) {
+        let floor = Floor::at(last).raised_to(Floor::at(self.floor_of(name)));
+        let Some(entry) = self.databases.get_mut(name.as_str()) else { return };
+        entry.unfinished = true;
+        let floor = floor.raised_to(Floor { version: 0, incarnation: entry.incarnation });
+        self.floors.retain(|floor| floor.name != name.as_str());
+        self.floors.push(NamedFloor { name: name.to_string(), floor });
+        if self.floors.len() > FLOORS_MAX {
+            self.floor_of_all = self.floor_of_all.raised_to(self.floors.remove(0).floor);
+        }
+    }
+
+    pub fn drop_unfinished(&mut self, databases: &Path) -> Result<(), StorageError> {
+        let unfinished = self.databases.iter().filter(|(_, entry)| entry.unfinished).map(|(name, _)| name.clone());
+        for name in unfinished.collect::<Vec<_>>() {
+            if let Ok(name) = DbName::parse(&name) {
+                remove_folder(databases, &name)?;
+            }
+            self.databases.remove(&name);
+        }
+        Ok(())
+    }
+
+    /// Takes in folders the catalogue does not know; opening them finds a foreign uuid and raises the incarnation.
+    pub fn adopt_strangers(&mut self, databases: &Path) -> Result<(), StorageError> {
+        for folder in fs::read_dir(databases).map_err(StorageError::io(databases))? {
+            let folder = folder.map_err(StorageError::io(databases))?;
+            let name = folder.file_name().to_str().and_then(DbName::from_folder);
+            let Some(name) = name.filter(|_| folder.path().is_dir()) else { continue };
+            let incarnation = self.floor_of(&name).incarnation;
+            let stranger = || Entry { uuid: String::new(), incarnation, unfinished: false };
+            self.databases.entry(name.to_string()).or_insert_with(stranger);
+        }
+        Ok(())
+    }
+
+    /// A power cut may have cost the last commits of a relaxed run: what is written from now on must sort above them.
+    pub fn after_unclean_stop(&mut self) {
+        if self.running_relaxed {
+            for entry in self.databases.values_mut() {
+                entry.incarnation = entry.incarnation.saturating_add(1);
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Documents as JSON text: checked and compacted in one pass when a client hands them in, hashed as CouchDB does.
+//!
+//! No tree of values is built and nothing recurses, so that cost and stack depth do not follow what a client nests.
+//! [`scan_document`] splits a document into its special members and its [`Body`]; [`revision_hash`] reads a body.
+
+mod body;
+mod compact;
+mod document;
+mod error;
+mod hash;
+mod members;
+mod number;
+mod revisions;
+mod string;
+mod term;
+
+pub use body::Body;
+pub use compact::compact_value;
+pub use document::{Attachments, Document, scan_document};
+pub use error::DocumentError;
+pub use hash::revision_hash;
+pub use string::write_json_string;
+
+/// What a scan allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScanLimits {
+    /// How deep objects and arrays may nest, the outermost counting as 1.
+    pub nesting_max: usize,
+}
+
+impl Default for ScanLimits {
+    fn default() -> ScanLimits {
+        ScanLimits { nesting_max: 512 }
+    }
+}
+
+#[cfg(test)]
+mod tests;

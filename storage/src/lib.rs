@@ -1,0 +1,37 @@
+//! What Seqtide keeps on disk: documents as revision trees, their bodies, and one row a document in the order of
+//! change, in one LMDB environment a database.
+//!
+//! Synchronous; knows neither actors nor HTTP. A write goes `plan` (pure) → `batch` (over one state) → `apply` (pure:
+//! rows at a sequence) → `env` (one transaction). All reading goes through [`Snapshot`].
+
+mod apply;
+mod batch;
+mod change;
+pub mod codec;
+mod counts;
+mod data_folder;
+mod env;
+mod error;
+pub mod json;
+pub mod model;
+mod plan;
+mod reclaim;
+mod snapshot;
+mod store;
+mod tables;
+mod view;
+
+pub use batch::{Commit, LocalEdit, Outcome, RequestOutcome, Write};
+pub use change::{Change, LeafRev};
+pub use codec::head::DocSummary;
+pub use codec::meta::{Counters, Identity};
+pub use data_folder::{CreateError, DataFolder};
+pub use env::Durability;
+pub use error::StorageError;
+pub use plan::{Edit, EditKind};
+pub use reclaim::{ReclaimPolicy, Reclaimed};
+pub use snapshot::{
+    ChangesPage, Detail, DocTree, DocsPage, KeepId, PageLimits, ReadChanges, ReadDocs, Snapshot,
+};
+pub use store::{Birth, FORMAT, Store, StoreOptions};
+pub use view::Direction;

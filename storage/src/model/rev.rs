@@ -1,0 +1,178 @@
+//! Revision ids: `3-9ac0…`.
+//!
+//! Source: CouchDB's `couch_doc:parse_rev` and `couch_doc:revid_to_str`. A hash of 32 hex digits is kept as its
+//! 16 bytes and printed in lower case; any other text is kept as it is, so that hand-made revisions (`1-a`) work.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// The longest text hash that is accepted, in bytes.
+pub const REV_HASH_MAX_BYTES: usize = 128;
+
+/// The part of a revision id after the dash.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum RevHash {
+    /// 32 hex digits, as 16 bytes: what CouchDB and Seqtide make themselves.
+    Md5([u8; 16]),
+    /// Anything else, as text of at most [`REV_HASH_MAX_BYTES`] bytes.
+    Text(Arc<str>),
+}
+
+impl RevHash {
+    /// Reads the text after the dash.
+    ///
+    /// # Errors
+    /// [`RevError::Format`] when 32 characters are not hex, [`RevError::TooLong`] above [`REV_HASH_MAX_BYTES`].
+    pub fn parse(text: &str) -> Result<RevHash, RevError> {
+        if text.len() == 32 {
+            return parse_hex16(text).map(RevHash::Md5).ok_or(RevError::Format);
+        }
+        if text.len() > REV_HASH_MAX_BYTES {
+            return Err(RevError::TooLong);
+        }
+        Ok(RevHash::Text(text.into()))
+    }
+
+    /// The bytes that CouchDB compares, hashes and stores: 16 raw bytes, or the text.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            RevHash::Md5(digest) => digest,
+            RevHash::Text(text) => text.as_bytes(),
+        }
+    }
+}
+
+fn parse_hex16(text: &str) -> Option<[u8; 16]> {
+    let mut out = [0u8; 16];
+    for (slot, pair) in out.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        let high = char::from(pair[0]).to_digit(16)?;
+        let low = char::from(pair[1]).to_digit(16)?;
+        *slot = (high * 16 + low) as u8;
+    }
+    Some(out)
+}
+
+/// CouchDB's order of binaries: byte order, a prefix before its extension. The kind decides only between equal bytes.
+impl Ord for RevHash {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let kind = |hash: &RevHash| matches!(hash, RevHash::Text(_));
+        self.as_bytes().cmp(other.as_bytes()).then_with(|| kind(self).cmp(&kind(other)))
+    }
+}
+
+impl PartialOrd for RevHash {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for RevHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RevHash::Md5(digest) => {
+                const DIGITS: &[u8; 16] = b"0123456789abcdef";
+                let mut text = [0u8; 32];
+                for (pair, byte) in text.chunks_exact_mut(2).zip(digest) {
+                    pair[0] = DIGITS[usize::from(byte >> 4)];
+                    pair[1] = DIGITS[usize::from(byte & 15)];
+                }
+                f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+            }
+            RevHash::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Debug for RevHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// One revision of a document, printed as `generation-hash`. Ordered by generation, then hash.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RevId {
+    /// How many edits lead here from the root, the root being 1.
+    pub generation: u64,
+    /// What tells this edit from others of the same generation.
+    pub hash: RevHash,
+}
+
+impl RevId {
+    /// Puts a revision id together.
+    pub fn new(generation: u64, hash: RevHash) -> RevId {
+        RevId { generation, hash }
+    }
+
+    /// Reads `generation-hash`.
+    ///
+    /// # Errors
+    /// [`RevError::Format`] without a dash, without a decimal generation, or with 32 characters that are not hex;
+    /// [`RevError::TooLong`] for a hash above [`REV_HASH_MAX_BYTES`].
+    pub fn parse(text: &str) -> Result<RevId, RevError> {
+        let (generation, hash) = text.split_once('-').ok_or(RevError::Format)?;
+        if generation.is_empty() || !generation.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(RevError::Format);
+        }
+        let generation = generation.parse().map_err(|_| RevError::Format)?;
+        Ok(RevId { generation, hash: RevHash::parse(hash)? })
+    }
+}
+
+impl fmt::Display for RevId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.generation, self.hash)
+    }
+}
+
+impl fmt::Debug for RevId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a revision id is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RevError {
+    /// Not `generation-hash`, or 32 characters that are not hex.
+    #[error("Invalid rev format")]
+    Format,
+    /// The hash is longer than [`REV_HASH_MAX_BYTES`].
+    #[error("Invalid rev format: the part after the dash is longer than 128 bytes")]
+    TooLong,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rev(text: &str) -> RevId {
+        RevId::parse(text).unwrap()
+    }
+
+    #[test]
+    fn hex_hashes_print_in_lower_case_and_text_hashes_as_given() {
+        assert_eq!(rev("1-ABCDEF00ABCDEF00ABCDEF00ABCDEF00").to_string(), "1-abcdef00abcdef00abcdef00abcdef00");
+        for text in ["1-a", "2-", "0-x", "1-abcdefghijklmnop", "17-Zz"] {
+            assert_eq!(rev(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn bad_revisions_are_refused() {
+        for text in ["", "abc", "-a", "x-a", "+1-a", "1.5-a", "1-zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", "99999999999999999999-a"] {
+            assert_eq!(RevId::parse(text), Err(RevError::Format), "{text}");
+        }
+        assert_eq!(RevId::parse(&format!("1-{}", "a".repeat(129))), Err(RevError::TooLong));
+        assert!(RevId::parse(&format!("1-{}", "a".repeat(128))).is_ok());
+    }
+
+    #[test]
+    fn hashes_compare_as_couchdb_binaries() {
+        assert!(rev("1-ffffffffffffffffffffffffffffffff") > rev("1-zz"));
+        assert!(rev("1-0") > rev("1-00000000000000000000000000000000"));
+        assert!(rev("1-aa") < rev("1-aaa"));
+        assert!(rev("10-a") > rev("9-b"));
+    }
+}

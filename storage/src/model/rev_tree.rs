@@ -1,0 +1,394 @@
+//! The revision tree of a document, kept as its leaves, each with its line of ancestors.
+//!
+//! A revision is known by its generation and hash, and has at most one parent; what is not an ancestor of another
+//! revision is a leaf. The first leaf is the winner. Source: CouchDB `couch_key_tree` and `couch_doc:to_doc_info_path`.
+//!
+//! Old ancestors may stay on disk (`deeper`, in `chunks`): most edits extend a leaf and need none of them. A merge that
+//! does need them says so ([`HistoryNeeded`]) and is asked again with [`RevTree::with_history`].
+
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+
+use super::body_place::BodyPlace;
+use super::rev::{RevHash, RevId};
+use super::rev_path::RevPath;
+
+/// All revisions of a document that are known. Leaves stand in winning order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RevTree {
+    leaves: Vec<Leaf>,
+}
+
+/// The tip of a branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaf {
+    /// Its revision.
+    pub rev: RevId,
+    /// Whether it is a tombstone.
+    pub deleted: bool,
+    /// Where its body lies.
+    pub body: BodyPlace,
+    /// What it came from.
+    pub ancestors: Ancestors,
+}
+
+/// A revision that is not a leaf; its generation follows from its place in the line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ancestor {
+    /// Its hash.
+    pub hash: RevHash,
+    /// Where its body lay when it was last a leaf.
+    pub body: BodyPlace,
+}
+
+/// A leaf's ancestors, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ancestors {
+    /// The newest ones, at hand.
+    pub recent: Vec<Ancestor>,
+    /// The numbers of the history chunks that hold the older ones, newest first.
+    pub chunks: Vec<u32>,
+    /// How many older ones there are, in the chunks.
+    pub deeper: u32,
+}
+
+impl Ancestors {
+    /// How many ancestors are known, at hand or not.
+    pub fn len(&self) -> usize {
+        self.recent.len() + self.deeper as usize
+    }
+
+    /// Whether the leaf is a root.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets all but the newest `keep` ancestors.
+    fn stem(&mut self, keep: usize) {
+        self.recent.truncate(keep);
+        let deeper_kept = keep.saturating_sub(self.recent.len());
+        self.deeper = self.deeper.min(u32::try_from(deeper_kept).unwrap_or(u32::MAX));
+        if self.deeper == 0 {
+            self.chunks.clear();
+        }
+    }
+}
+
+impl Leaf {
+    /// How many revisions its branch has, itself included.
+    pub fn branch_len(&self) -> usize {
+        1 + self.ancestors.len()
+    }
+
+    /// The generation of the oldest revision of the branch that is known.
+    fn root_generation(&self) -> u64 {
+        self.rev.generation.saturating_sub(self.ancestors.len() as u64)
+    }
+
+    fn winning_order(&self, other: &Leaf) -> Ordering {
+        let rank = |leaf: &Leaf| (!leaf.deleted, leaf.rev.generation);
+        rank(other).cmp(&rank(self)).then_with(|| other.rev.hash.cmp(&self.rev.hash))
+    }
+
+    /// Where `rev` would stand on this branch: 0 for the leaf itself, 1 for its parent.
+    fn steps_to(&self, generation: u64) -> Option<usize> {
+        usize::try_from(self.rev.generation.checked_sub(generation)?).ok()
+    }
+}
+
+/// Whether a revision is in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// It is, and its body lies there.
+    Present(BodyPlace),
+    /// It is not.
+    Absent,
+    /// Only the older ancestors can tell.
+    HistoryNeeded,
+}
+
+/// What merging a path did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merge {
+    /// Nothing: all of it was known.
+    Known,
+    /// It brought something new. The path's own revision may still have been known (only ancestors were new).
+    Changed(RevTree),
+}
+
+/// A merge needs ancestors that are not at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryNeeded;
+
+impl RevTree {
+    /// A tree from its leaves, in any order.
+    pub fn from_leaves(mut leaves: Vec<Leaf>) -> RevTree {
+        leaves.sort_by(Leaf::winning_order);
+        RevTree { leaves }
+    }
+
+    /// The leaves, deleted ones too, winner first.
+    pub fn leaves(&self) -> &[Leaf] {
+        &self.leaves
+    }
+
+    pub(crate) fn leaves_mut(&mut self) -> impl Iterator<Item = &mut Leaf> {
+        self.leaves.iter_mut()
+    }
+
+    /// The leaf that stands for the document; `None` only in the tree of a document that never was.
+    pub fn winner(&self) -> Option<&Leaf> {
+        self.leaves.first()
+    }
+
+    /// Whether the document is there: its winner is no tombstone.
+    pub fn is_live(&self) -> bool {
+        self.winner().is_some_and(|winner| !winner.deleted)
+    }
+
+    /// The leaf with this revision.
+    pub fn leaf(&self, rev: &RevId) -> Option<&Leaf> {
+        self.leaves.iter().find(|leaf| leaf.rev == *rev)
+    }
+
+    /// Looks a revision up among leaves and ancestors.
+    pub fn find(&self, rev: &RevId) -> Presence {
+        let mut answer = Presence::Absent;
+        for leaf in &self.leaves {
+            match leaf.steps_to(rev.generation) {
+                Some(0) if leaf.rev == *rev => return Presence::Present(leaf.body),
+                Some(steps) if steps > 0 => match leaf.ancestors.recent.get(steps - 1) {
+                    Some(ancestor) if ancestor.hash == rev.hash => return Presence::Present(ancestor.body),
+                    None if steps <= leaf.ancestors.len() => answer = Presence::HistoryNeeded,
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        answer
+    }
+
+    /// The leaves that `rev` is or became; empty when it is unknown. Needs all history at hand.
+    pub fn leaves_under(&self, rev: &RevId) -> Vec<&Leaf> {
+        let under = |leaf: &&Leaf| match leaf.steps_to(rev.generation) {
+            Some(0) => leaf.rev == *rev,
+            Some(steps) => leaf.ancestors.recent.get(steps - 1).is_some_and(|found| found.hash == rev.hash),
+            None => false,
+        };
+        self.leaves.iter().filter(under).collect()
+    }
+
+    /// The same tree with every leaf's ancestors at hand, as `load` gives them (all of them, newest first).
+    ///
+    /// # Errors
+    /// What `load` fails with.
+    pub fn with_history<E>(&self, mut load: impl FnMut(&Leaf) -> Result<Vec<Ancestor>, E>) -> Result<RevTree, E> {
+        let mut leaves = self.leaves.clone();
+        for leaf in leaves.iter_mut().filter(|leaf| leaf.ancestors.deeper > 0) {
+            let recent = load(leaf)?;
+            leaf.ancestors = Ancestors { recent, chunks: Vec::new(), deeper: 0 };
+        }
+        Ok(RevTree { leaves })
+    }
+
+    /// The tree with a new revision on top of the leaf `parent`, or as a new root; branches keep at most `revs_limit`
+    /// revisions. `None` when `parent` is not a leaf.
+    pub fn extended(
+        &self,
+        parent: Option<&RevId>,
+        rev: RevId,
+        deleted: bool,
+        body: BodyPlace,
+        revs_limit: u32,
+    ) -> Option<RevTree> {
+        let mut leaves = self.leaves.clone();
+        let mut ancestors = Ancestors::default();
+        if let Some(parent) = parent {
+            let at = leaves.iter().position(|leaf| leaf.rev == *parent)?;
+            ancestors = lineage(leaves.swap_remove(at), &[], revs_limit);
+        }
+        leaves.push(Leaf { rev, deleted, body, ancestors });
+        Some(RevTree::from_leaves(leaves))
+    }
+
+    /// Merges a replicated path; the body belongs to its newest revision. A revision that is known already keeps its
+    /// first body, and one cut off by stemming comes back as a root of its own, as in CouchDB.
+    ///
+    /// # Errors
+    /// [`HistoryNeeded`] when ancestors that are not at hand decide.
+    pub fn merge(
+        &self,
+        path: &RevPath,
+        deleted: bool,
+        body: BodyPlace,
+        revs_limit: u32,
+    ) -> Result<Merge, HistoryNeeded> {
+        let rev = path.rev();
+        if self.leaves.is_empty() {
+            let ancestors = unknown_ancestors(path.hashes(), revs_limit);
+            return Ok(Merge::Changed(RevTree { leaves: vec![Leaf { rev, deleted, body, ancestors }] }));
+        }
+        if self.knows_whole_path(path, revs_limit) {
+            return Ok(Merge::Known);
+        }
+        if let Some((leaf, steps)) = self.leaf_under_path(path, revs_limit) {
+            let mut leaves = self.leaves.clone();
+            let ancestors = lineage(leaves.swap_remove(leaf), &path.hashes()[1..steps], revs_limit);
+            leaves.push(Leaf { rev, deleted, body, ancestors });
+            return Ok(Merge::Changed(RevTree::from_leaves(leaves)));
+        }
+        if self.leaves.iter().any(|leaf| leaf.ancestors.deeper > 0) {
+            return Err(HistoryNeeded);
+        }
+        Ok(self.merge_at_large(path, deleted, body, revs_limit))
+    }
+
+    /// Whether the path's revision is at hand and no ancestor in the path could be new.
+    fn knows_whole_path(&self, path: &RevPath, revs_limit: u32) -> bool {
+        self.leaves.iter().any(|leaf| {
+            let Some(steps) = leaf.steps_to(path.start()) else { return false };
+            let known = match steps.checked_sub(1) {
+                None => leaf.rev.hash == path.hashes()[0],
+                Some(at) => leaf.ancestors.recent.get(at).is_some_and(|found| found.hash == path.hashes()[0]),
+            };
+            known && nothing_older(path.hashes().len(), leaf, steps, revs_limit)
+        })
+    }
+
+    /// The leaf that the path extends, and at which step of the path it stands, if no ancestor below it could be new.
+    fn leaf_under_path(&self, path: &RevPath, revs_limit: u32) -> Option<(usize, usize)> {
+        let step_in_path = |leaf: &Leaf| {
+            let steps = usize::try_from(path.start().checked_sub(leaf.rev.generation)?).ok()?;
+            (path.hashes().get(steps)? == &leaf.rev.hash).then_some(steps)
+        };
+        let (at, steps) = (self.leaves.iter().enumerate())
+            .filter_map(|(at, leaf)| Some((at, step_in_path(leaf)?)))
+            .min_by_key(|(_, steps)| *steps)?;
+        let leaf = &self.leaves[at];
+        // A root above the leaf may be one of the path's own revisions.
+        let roots_below = self.leaves.iter().all(|other| other.root_generation() <= leaf.rev.generation);
+        let fits = steps > 0 && roots_below && nothing_older(path.hashes().len() - steps, leaf, 0, revs_limit);
+        fits.then_some((at, steps))
+    }
+
+    /// Merges by the union of all parent links: order-free, whatever the path touches.
+    fn merge_at_large(&self, path: &RevPath, deleted: bool, body: BodyPlace, revs_limit: u32) -> Merge {
+        let mut nodes = Nodes::of(self);
+        nodes.add_path(path, deleted, body);
+        let merged = nodes.into_tree(self, revs_limit);
+        if merged == *self { Merge::Known } else { Merge::Changed(merged) }
+    }
+}
+
+/// Whether a path that reaches `path_len` revisions down from the leaf's `steps`-th revision holds none that the
+/// branch does not have, or could not keep.
+fn nothing_older(path_len: usize, leaf: &Leaf, steps: usize, revs_limit: u32) -> bool {
+    path_len + steps <= leaf.branch_len() || leaf.branch_len() >= revs_limit as usize
+}
+
+/// The ancestors of a revision above `leaf`, with revisions in between of which only the hash is known.
+fn lineage(leaf: Leaf, between: &[RevHash], revs_limit: u32) -> Ancestors {
+    let Leaf { rev, body, mut ancestors, .. } = leaf;
+    let between = between.iter().map(|hash| Ancestor { hash: hash.clone(), body: BodyPlace::Unknown });
+    let newer = between.chain([Ancestor { hash: rev.hash, body }]);
+    ancestors.recent.splice(0..0, newer);
+    ancestors.stem(revs_limit.saturating_sub(1) as usize);
+    ancestors
+}
+
+fn unknown_ancestors(hashes: &[RevHash], revs_limit: u32) -> Ancestors {
+    let older = hashes.iter().take(revs_limit as usize).skip(1);
+    let recent = older.map(|hash| Ancestor { hash: hash.clone(), body: BodyPlace::Unknown }).collect();
+    Ancestors { recent, ..Ancestors::default() }
+}
+
+/// A tree taken apart into revisions and links to their parents.
+struct Nodes {
+    nodes: HashMap<RevId, Node>,
+}
+
+struct Node {
+    parent: Option<RevHash>,
+    deleted: bool,
+    body: BodyPlace,
+}
+
+impl Nodes {
+    fn of(tree: &RevTree) -> Nodes {
+        let mut nodes = Nodes { nodes: HashMap::new() };
+        for leaf in &tree.leaves {
+            let mut line = leaf.ancestors.recent.iter().peekable();
+            let parent = line.peek().map(|parent| parent.hash.clone());
+            nodes.add(leaf.rev.clone(), Node { parent, deleted: leaf.deleted, body: leaf.body });
+            let mut generation = leaf.rev.generation;
+            while let Some(ancestor) = line.next() {
+                generation -= 1;
+                let parent = line.peek().map(|parent| parent.hash.clone());
+                let rev = RevId::new(generation, ancestor.hash.clone());
+                nodes.add(rev, Node { parent, deleted: false, body: ancestor.body });
+            }
+        }
+        nodes
+    }
+
+    fn add_path(&mut self, path: &RevPath, deleted: bool, body: BodyPlace) {
+        for (steps, hash) in path.hashes().iter().enumerate() {
+            let rev = RevId::new(path.start() - steps as u64, hash.clone());
+            let parent = path.hashes().get(steps + 1).cloned();
+            // A revision that is known keeps its first body, or none.
+            let brings_body = steps == 0 && !self.nodes.contains_key(&rev);
+            let body = if brings_body { body } else { BodyPlace::Unknown };
+            self.add(rev, Node { parent, deleted: steps == 0 && deleted, body });
+        }
+    }
+
+    /// Adds a revision; one that is known learns at most its parent.
+    fn add(&mut self, rev: RevId, node: Node) {
+        match self.nodes.entry(rev) {
+            std::collections::hash_map::Entry::Vacant(slot) => {
+                slot.insert(node);
+            }
+            std::collections::hash_map::Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                if known.parent.is_none() {
+                    known.parent = node.parent;
+                }
+                if known.body == BodyPlace::Unknown && matches!(node.body, BodyPlace::Stored { .. } | BodyPlace::Empty) {
+                    known.body = node.body;
+                }
+            }
+        }
+    }
+
+    /// Puts the tree together again. Leaves that `before` had keep their length at least, so that lowering the limit
+    /// changes no document by itself.
+    fn into_tree(self, before: &RevTree, revs_limit: u32) -> RevTree {
+        let is_parent: HashSet<RevId> = (self.nodes.iter())
+            .filter_map(|(rev, node)| Some(RevId::new(rev.generation - 1, node.parent.clone()?)))
+            .collect();
+        let leaves = self.nodes.iter().filter(|(rev, _)| !is_parent.contains(rev));
+        let leaves = leaves.map(|(rev, node)| {
+            let had = before.leaf(rev).map_or(0, Leaf::branch_len);
+            let recent = self.line_from(rev, node, had.max(revs_limit as usize));
+            let ancestors = Ancestors { recent, ..Ancestors::default() };
+            Leaf { rev: rev.clone(), deleted: node.deleted, body: node.body, ancestors }
+        });
+        RevTree::from_leaves(leaves.collect())
+    }
+
+    fn line_from(&self, rev: &RevId, node: &Node, branch_len_max: usize) -> Vec<Ancestor> {
+        let mut line = Vec::new();
+        let mut generation = rev.generation;
+        let mut parent = node.parent.clone();
+        while let Some(hash) = parent.take_if(|_| line.len() + 1 < branch_len_max) {
+            generation -= 1;
+            let known = self.nodes.get(&RevId::new(generation, hash.clone()));
+            line.push(Ancestor { hash, body: known.map_or(BodyPlace::Unknown, |node| node.body) });
+            parent = known.and_then(|node| node.parent.clone());
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const LIMIT: u32 = 1000;
+
+fn rev(text: &str) -> RevId {
+    RevId::parse(text).unwrap()
+}
+
+fn path(start: u64, hashes: &[&str]) -> RevPath {
+    RevPath::new(start, hashes.iter().map(|hash| RevHash::parse(hash).unwrap()).collect()).unwrap()
+}
+
+fn merged(tree: &RevTree, path: &RevPath, deleted: bool, limit: u32) -> RevTree {
+    match tree.merge(path, deleted, BodyPlace::Empty, limit).unwrap() {
+        Merge::Known => tree.clone(),
+        Merge::Changed(tree) => tree,
+    }
+}
+
+fn tree_of(paths: &[(u64, &[&str], bool)]) -> RevTree {
+    let add = |tree, (start, hashes, deleted): &(u64, &[&str], bool)| merged(&tree, &path(*start, hashes), *deleted, LIMIT);
+    paths.iter().fold(RevTree::default(), add)
+}
+
+fn leaves(tree: &RevTree) -> Vec<String> {
+    tree.leaves().iter().map(|leaf| leaf.rev.to_string()).collect()
+}
+
+fn line(leaf: &Leaf) -> Vec<String> {
+    leaf.ancestors.recent.iter().map(|ancestor| ancestor.hash.to_string()).collect()
+}
+
+#[test]
+fn live_leaves_win_over_longer_deleted_ones() {
+    let tree = tree_of(&[(2, &["b", "a"], false), (3, &["e", "c", "a"], true), (2, &["d", "a"], true)]);
+    assert_eq!(leaves(&tree), ["2-b", "3-e", "2-d"]);
+    assert!(tree.is_live());
+}
+
+#[test]
+fn several_roots_stand_side_by_side() {
+    let tree = tree_of(&[(3, &["c", "b", "a"], false), (1, &["z"], false), (2, &["w", "b0"], false)]);
+    assert_eq!(leaves(&tree), ["3-c", "2-w", "1-z"]);
+}
+
+#[test]
+fn a_known_revision_changes_nothing() {
+    let tree = tree_of(&[(2, &["b", "a"], false), (2, &["c", "a"], true)]);
+    for known in [path(2, &["b", "a"]), path(2, &["c"]), path(1, &["a"])] {
+        assert_eq!(tree.merge(&known, false, BodyPlace::Empty, LIMIT), Ok(Merge::Known), "{known:?}");
+    }
+}
+
+#[test]
+fn a_path_that_joins_two_roots_leaves_one_branch() {
+    let tree = tree_of(&[(2, &["b"], false), (4, &["d"], false), (5, &["e", "d", "c", "b"], false)]);
+    assert_eq!(leaves(&tree), ["5-e"]);
+    assert_eq!(line(&tree.leaves()[0]), ["d", "c", "b"]);
+}
+
+#[test]
+fn an_interactive_edit_needs_a_leaf() {
+    let tree = tree_of(&[(2, &["b", "a"], false)]);
+    assert_eq!(tree.extended(Some(&rev("1-a")), rev("2-x"), false, BodyPlace::Empty, LIMIT), None);
+    let longer = tree.extended(Some(&rev("2-b")), rev("3-c"), true, BodyPlace::Empty, LIMIT).unwrap();
+    assert_eq!((leaves(&longer), longer.is_live()), (vec!["3-c".to_owned()], false));
+}
+
+#[test]
+fn branches_are_stemmed_and_what_was_cut_off_comes_back_as_a_root() {
+    let mut tree = tree_of(&[(1, &["a"], false)]);
+    for (parent, child) in [("1-a", "2-b"), ("2-b", "3-c"), ("3-c", "4-d"), ("4-d", "5-e")] {
+        tree = tree.extended(Some(&rev(parent)), rev(child), false, BodyPlace::Empty, 3).unwrap();
+    }
+    assert_eq!(line(&tree.leaves()[0]), ["d", "c"]);
+    assert_eq!(tree.find(&rev("2-b")), Presence::Absent);
+    let again = merged(&tree, &path(5, &["e", "d", "c", "b", "a"]), false, 3);
+    assert_eq!(again, tree, "what stemming would cut again is not news");
+    assert_eq!(leaves(&merged(&tree, &path(2, &["b", "a"]), false, 3)), ["5-e", "2-b"]);
+}
+
+#[test]
+fn ancestors_on_disk_are_asked_for_only_when_they_decide() {
+    let mut tree = tree_of(&[(4, &["d", "c", "b", "a"], false)]);
+    let whole = tree.clone();
+    for leaf in tree.leaves_mut() {
+        leaf.ancestors.recent.truncate(1);
+        leaf.ancestors.deeper = 2;
+    }
+    assert_eq!(tree.find(&rev("3-c")), Presence::Present(BodyPlace::Unknown));
+    assert_eq!(tree.find(&rev("2-b")), Presence::HistoryNeeded);
+    assert_eq!(tree.find(&rev("5-b")), Presence::Absent);
+    let ask = |path: &RevPath| tree.merge(path, false, BodyPlace::Empty, LIMIT);
+    assert_eq!(ask(&path(4, &["d", "c"])), Ok(Merge::Known));
+    assert!(matches!(ask(&path(6, &["f", "e", "d"])), Ok(Merge::Changed(_))));
+    assert_eq!(ask(&path(3, &["x", "b"])), Err(HistoryNeeded));
+    let loaded = tree.with_history(|_| Ok::<_, ()>(whole.leaves()[0].ancestors.recent.clone())).unwrap();
+    assert_eq!(loaded, whole);
+    assert_eq!(leaves(&merged(&loaded, &path(3, &["x", "b"]), false, LIMIT)), ["4-d", "3-x"]);
+}
+
+#[test]
+fn lowering_the_limit_changes_no_tree_by_itself() {
+    let tree = tree_of(&[(4, &["d", "c", "b", "a"], false), (2, &["x", "a"], false)]);
+    assert_eq!(tree.merge(&path(1, &["a"]), false, BodyPlace::Empty, 2), Ok(Merge::Known));
+}
+
+/// A consistent history: each node has one parent for good; `pushes` are leaves' paths of random depth.
+fn history() -> impl Strategy<Value = Vec<(RevPath, bool)>> {
+    let node = (any::<prop::sample::Index>(), any::<bool>());
+    let push = (any::<prop::sample::Index>(), 1usize..8);
+    (prop::collection::vec(node, 1..30), prop::collection::vec(push, 1..12)).prop_map(|(nodes, pushes)| {
+        let mut forest: Vec<(u64, Option<usize>, bool)> = Vec::new();
+        for (parent, deleted) in nodes {
+            let parent = parent.index(forest.len() + 2);
+            match forest.get(parent).copied() {
+                Some((generation, ..)) => forest.push((generation + 1, Some(parent), deleted)),
+                None => forest.push((1, None, deleted)),
+            }
+        }
+        let to_path = |(node, depth): (prop::sample::Index, usize)| {
+            let start = node.index(forest.len());
+            let line = std::iter::successors(Some(start), |at| forest[*at].1);
+            let hashes = line.take(depth).map(|at| RevHash::parse(&format!("n{at}")).unwrap()).collect();
+            (RevPath::new(forest[start].0, hashes).unwrap(), forest[start].2)
+        };
+        pushes.into_iter().map(to_path).collect()
+    })
+}
+
+fn merge_all<'a>(pushes: impl IntoIterator<Item = &'a (RevPath, bool)>) -> RevTree {
+    pushes.into_iter().fold(RevTree::default(), |tree, (path, deleted)| merged(&tree, path, *deleted, LIMIT))
+}
+
+/// What replication must agree on: the leaves and their lines. (Deletedness of a leaf that was first seen as an
+/// ancestor is not known to the one who saw it so; the generator's leaves carry it.)
+fn shape(tree: &RevTree) -> BTreeSet<(String, Vec<String>)> {
+    tree.leaves().iter().map(|leaf| (leaf.rev.to_string(), line(leaf))).collect()
+}
+
+proptest! {
+    #[test]
+    fn merging_is_commutative(pushes in history(), seed in any::<u64>()) {
+        let mut shuffled = pushes.clone();
+        let len = shuffled.len();
+        for at in 0..len {
+            shuffled.swap(at, (seed as usize).wrapping_mul(at + 7) % len);
+        }
+        prop_assert_eq!(shape(&merge_all(&pushes)), shape(&merge_all(&shuffled)));
+        let winner = |tree: &RevTree| tree.winner().map(|leaf| leaf.rev.clone());
+        prop_assert_eq!(winner(&merge_all(&pushes)), winner(&merge_all(&shuffled)));
+    }
+
+    #[test]
+    fn merging_is_idempotent(pushes in history()) {
+        let tree = merge_all(&pushes);
+        for (path, deleted) in &pushes {
+            prop_assert_eq!(tree.merge(path, *deleted, BodyPlace::Empty, LIMIT), Ok(Merge::Known));
+        }
+    }
+
+    /// Replicating by way of another replica gives what replicating directly gives.
+    #[test]
+    fn merging_is_associative(left in history(), split in any::<prop::sample::Index>()) {
+        let (first, second) = left.split_at(split.index(left.len() + 1));
+        let between = merge_all(second);
+        let carried: Vec<(RevPath, bool)> = between.leaves().iter().map(|leaf| {
+            let mut hashes = vec![leaf.rev.hash.clone()];
+            hashes.extend(leaf.ancestors.recent.iter().map(|ancestor| ancestor.hash.clone()));
+            (RevPath::new(leaf.rev.generation, hashes).unwrap(), leaf.deleted)
+        }).collect();
+        prop_assert_eq!(shape(&merge_all(first.iter().chain(&carried))), shape(&merge_all(&left)));
+    }
+
+    /// The short ways of `merge` agree with the union of all links.
+    #[test]
+    fn short_ways_agree_with_the_merge_at_large(pushes in history()) {
+        let mut tree = RevTree::default();
+        for (path, deleted) in &pushes {
+            let short = tree.merge(path, *deleted, BodyPlace::Empty, LIMIT).unwrap();
+            let large = tree.merge_at_large(path, *deleted, BodyPlace::Empty, LIMIT);
+            prop_assert_eq!(&short, &large);
+            if let Merge::Changed(next) = short {
+                tree = next;
+            }
+        }
+    }
+
+    #[test]
+    fn leaves_stand_in_winning_order_and_are_nobodys_ancestors(pushes in history()) {
+        let tree = merge_all(&pushes);
+        let order: Vec<_> = tree.leaves().iter().map(|l| (!l.deleted, l.rev.generation, l.rev.hash.clone())).collect();
+        prop_assert!(order.is_sorted_by(|a, b| a > b));
+        for leaf in tree.leaves() {
+            prop_assert_eq!(tree.leaves_under(&leaf.rev).len(), 1);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What an edit makes of a revision tree. Pure: no tables, no sequence.
+//!
+//! Source: CouchDB `couch_db_updater:merge_rev_tree`, with the choices of `docs/adr/0003-planning.md`.
+
+use crate::json::{Body, revision_hash};
+use crate::model::body_place::BodyPlace;
+use crate::model::doc_id::DocId;
+use crate::model::rev::{RevHash, RevId};
+use crate::model::rev_path::RevPath;
+use crate::model::rev_tree::{HistoryNeeded, Merge, Presence, RevTree};
+
+/// A proposed revision of a document.
+#[derive(Debug, Clone)]
+pub struct Edit {
+    id: DocId,
+    kind: EditKind,
+    deleted: bool,
+    body: Body,
+    /// The hash of an interactive edit on the parent it names, made where the edit was made.
+    hash: Option<RevHash>,
+}
+
+/// Where a proposed revision belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EditKind {
+    /// On top of a leaf, or as a new document; refused otherwise.
+    Interactive {
+        /// The leaf.
+        parent: Option<RevId>,
+    },
+    /// Wherever its ancestry says; never refused.
+    Replicated {
+        /// The revision and its ancestry.
+        path: RevPath,
+    },
+}
+
+impl Edit {
+    /// An ordinary edit (`new_edits=true`). The revision's hash is computed here.
+    pub fn interactive(id: DocId, parent: Option<RevId>, deleted: bool, body: Body) -> Edit {
+        let hash = Some(revision_hash(&body, parent.as_ref(), deleted));
+        Edit { id, kind: EditKind::Interactive { parent }, deleted, body, hash }
+    }
+
+    /// A revision made elsewhere (`new_edits=false`).
+    pub fn replicated(id: DocId, path: RevPath, deleted: bool, body: Body) -> Edit {
+        Edit { id, kind: EditKind::Replicated { path }, deleted, body, hash: None }
+    }
+
+    /// Whose revision it is.
+    pub fn id(&self) -> &DocId {
+        &self.id
+    }
+
+    /// Where it belongs.
+    pub fn kind(&self) -> &EditKind {
+        &self.kind
+    }
+
+    /// Whether it is a tombstone.
+    pub fn deleted(&self) -> bool {
+        self.deleted
+    }
+
+    /// Its body.
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// The revision this edit makes on a parent: the same edit makes the same one on every server. `None` when the
+    /// parent's generation is the last one.
+    fn rev_on(&self, parent: Option<&RevId>, named: bool) -> Option<RevId> {
+        let generation = parent.map_or(0, |parent| parent.generation).checked_add(1)?;
+        let hash = self.hash.clone().filter(|_| named);
+        let hash = hash.unwrap_or_else(|| revision_hash(&self.body, parent, self.deleted));
+        Some(RevId::new(generation, hash))
+    }
+}
+
+/// What an edit makes of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// Nothing: the revision was known.
+    Known { rev: RevId },
+    /// A new tree.
+    Changed { rev: RevId, tree: RevTree },
+    /// An interactive edit whose parent is not where it may go, or that makes a revision that is there already.
+    Conflict,
+}
+
+/// Plans an edit. `body` is where its body will lie; branches keep at most `revs_limit` revisions.
+///
+/// # Errors
+/// [`HistoryNeeded`] when ancestors that are not at hand decide.
+pub(crate) fn plan(tree: &RevTree, edit: &Edit, body: BodyPlace, revs_limit: u32) -> Result<Plan, HistoryNeeded> {
+    match &edit.kind {
+        EditKind::Interactive { parent } => Ok(plan_interactive(tree, edit, parent.as_ref(), body, revs_limit)),
+        EditKind::Replicated { path } => Ok(match tree.merge(path, edit.deleted, body, revs_limit)? {
+            Merge::Known => Plan::Known { rev: path.rev() },
+            Merge::Changed(tree) => Plan::Changed { rev: path.rev(), tree },
+        }),
+    }
+}
+
+fn plan_interactive(tree: &RevTree, edit: &Edit, parent: Option<&RevId>, body: BodyPlace, revs_limit: u32) -> Plan {
+    let (base, named) = match (tree.winner(), parent) {
+        (None, None) => (None, true),
+        // A deleted document is made again by an edit that names no parent: its history goes on.
+        (Some(tombstone), None) if tombstone.deleted && !edit.deleted => (Some(tombstone.rev.clone()), false),
+        (Some(winner), Some(parent)) if !winner.deleted => (Some(parent.clone()), true),
+        _ => return Plan::Conflict,
+    };
+    let Some(rev) = edit.rev_on(base.as_ref(), named) else { return Plan::Conflict };
+    // The same edit may have come by replication already, without its parent.
+    if matches!(tree.find(&rev), Presence::Present(_)) {
+        return Plan::Conflict;
+    }
+    match tree.extended(base.as_ref(), rev.clone(), edit.deleted, body, revs_limit) {
+        Some(tree) => Plan::Changed { rev, tree },
+        None => Plan::Conflict,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: u32 = 1000;
+
+    fn rev(text: &str) -> RevId {
+        RevId::parse(text).unwrap()
+    }
+
+    fn edit(parent: Option<&str>, deleted: bool) -> Edit {
+        Edit::interactive(DocId::stored("a"), parent.map(rev), deleted, Body::empty())
+    }
+
+    fn pushed(start: u64, hashes: &[&str], deleted: bool) -> Edit {
+        let hashes = hashes.iter().map(|hash| RevHash::parse(hash).unwrap()).collect();
+        Edit::replicated(DocId::stored("a"), RevPath::new(start, hashes).unwrap(), deleted, Body::empty())
+    }
+
+    fn planned(tree: &RevTree, edit: &Edit) -> Plan {
+        plan(tree, edit, BodyPlace::Empty, LIMIT).unwrap()
+    }
+
+    fn changed(tree: &RevTree, edit: &Edit) -> (RevId, RevTree) {
+        match planned(tree, edit) {
+            Plan::Changed { rev, tree } => (rev, tree),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Replicates revisions one after the other.
+    fn tree_of(pushes: &[(u64, &[&str], bool)]) -> RevTree {
+        pushes.iter().fold(RevTree::default(), |tree, (start, hashes, deleted)| {
+            changed(&tree, &pushed(*start, hashes, *deleted)).1
+        })
+    }
+
+    #[test]
+    fn planning_leaves_the_tree_it_is_given_as_it_was() {
+        let tree = tree_of(&[(2, &["b", "a"], false)]);
+        let before = tree.clone();
+        let (_, after) = changed(&tree, &edit(Some("2-b"), true));
+        assert_eq!((tree.is_live(), after.is_live()), (true, false));
+        assert_eq!(tree, before);
+    }
+
+    #[test]
+    fn an_edit_without_a_parent_makes_a_document_only_where_none_is() {
+        let (rev, _) = changed(&RevTree::default(), &edit(None, false));
+        assert_eq!(rev, RevId::new(1, revision_hash(&Body::empty(), None, false)));
+        assert_eq!(planned(&tree_of(&[(1, &["a"], false)]), &edit(None, false)), Plan::Conflict);
+    }
+
+    #[test]
+    fn a_document_is_made_again_on_its_winning_tombstone_and_hashed_there() {
+        let tree = tree_of(&[(2, &["b", "a"], true), (3, &["c"], true)]);
+        let (rev, tree) = changed(&tree, &edit(None, false));
+        assert_eq!(rev, RevId::new(4, revision_hash(&Body::empty(), Some(&self::rev("3-c")), false)));
+        let leaves: Vec<_> = tree.leaves().iter().map(|leaf| leaf.rev.clone()).collect();
+        assert_eq!(leaves, [rev, self::rev("2-b")]);
+        let gone = tree_of(&[(2, &["b", "a"], true)]);
+        for refused in [edit(Some("2-b"), false), edit(Some("2-b"), true), edit(None, true)] {
+            assert_eq!(planned(&gone, &refused), Plan::Conflict, "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn an_edit_goes_on_any_leaf_of_a_live_document() {
+        let tree = tree_of(&[(2, &["b", "a"], false), (2, &["c", "a"], true), (1, &["z"], false)]);
+        for leaf in ["2-b", "2-c", "1-z"] {
+            let (rev, _) = changed(&tree, &edit(Some(leaf), false));
+            assert_eq!(rev.generation, self::rev(leaf).generation + 1);
+        }
+        assert_eq!(planned(&tree, &edit(Some("1-a"), false)), Plan::Conflict);
+    }
+
+    #[test]
+    fn only_a_replicated_edit_may_need_history() {
+        let mut tree = tree_of(&[(3, &["c", "b", "a"], false)]);
+        for leaf in tree.leaves_mut() {
+            leaf.ancestors.recent.truncate(1);
+            leaf.ancestors.deeper = 1;
+        }
+        let deep = pushed(2, &["x", "a"], false);
+        assert_eq!(plan(&tree, &deep, BodyPlace::Empty, LIMIT), Err(HistoryNeeded));
+        assert_eq!(planned(&tree, &edit(Some("1-a"), false)), Plan::Conflict);
+        assert!(matches!(planned(&tree, &edit(Some("3-c"), false)), Plan::Changed { .. }));
+    }
+}

@@ -1,0 +1,115 @@
+//! Freeing bodies that no leaf needs, in slices small enough to go between two commits.
+//!
+//! Superseded bodies stay readable by their revision until a sweep passes them. A sweep walks `bodies` from its
+//! oldest row and asks each row's document whether one of its leaves still has it.
+
+use std::ops::Bound;
+use std::sync::PoisonError;
+
+use crate::codec::{body, keys, meta};
+use crate::error::StorageError;
+use crate::model::body_place::{BodyKey, BodyPlace};
+use crate::model::doc_id::DocId;
+use crate::store::Store;
+use crate::tables::{Rows, Table};
+use crate::view::{Direction, META_COUNTERS, View};
+
+/// What a slice of a sweep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// Bytes of bodies freed.
+    pub bytes: u64,
+    /// Whether the sweep has passed the newest row; the next slice starts anew.
+    pub swept: bool,
+}
+
+/// When bodies are reclaimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReclaimPolicy {
+    /// Share of garbage among the bytes of all bodies, in percent, from which on it is reclaimed; 100 is never.
+    pub garbage_percent: u8,
+    /// Less garbage than this, in bytes, is left alone.
+    pub floor_bytes: u64,
+}
+
+impl Default for ReclaimPolicy {
+    fn default() -> ReclaimPolicy {
+        ReclaimPolicy { garbage_percent: 50, floor_bytes: 64 << 20 }
+    }
+}
+
+impl ReclaimPolicy {
+    /// Whether there is enough garbage.
+    pub fn due(&self, counters: &meta::Counters) -> bool {
+        let all = counters.body_bytes.saturating_add(counters.garbage_bytes);
+        let share = u128::from(counters.garbage_bytes) * 100;
+        let some = self.garbage_percent < 100 && counters.garbage_bytes > self.floor_bytes;
+        some && share >= u128::from(all) * u128::from(self.garbage_percent)
+    }
+}
+
+impl Store {
+    /// Sweeps at most `rows_max` bodies, at least one, on from where the last slice ended, in one commit.
+    ///
+    /// # Errors
+    /// [`StorageError`]: then nothing was freed.
+    pub fn reclaim(&self, rows_max: usize) -> Result<Reclaimed, StorageError> {
+        let mut sweep = self.sweep().lock().unwrap_or_else(PoisonError::into_inner);
+        let start = *sweep;
+        let plan = |view: View<'_>| {
+            let slice = Slice::examine(view, start, rows_max.max(1))?;
+            let mut rows = Rows::default();
+            for key in &slice.unneeded {
+                rows.delete(Table::Bodies, keys::body(*key));
+            }
+            if slice.bytes > 0 {
+                let mut counters = view.counters()?;
+                counters.garbage_bytes = counters.garbage_bytes.saturating_sub(slice.bytes);
+                rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
+            }
+            let reclaimed = Reclaimed { bytes: slice.bytes, swept: slice.last.is_none() };
+            Ok((rows, (slice, reclaimed)))
+        };
+        let (slice, reclaimed) = self.env().write(plan, |_| {})?;
+        *sweep = slice.last;
+        Ok(reclaimed)
+    }
+}
+
+/// Part of a sweep.
+struct Slice {
+    unneeded: Vec<BodyKey>,
+    bytes: u64,
+    /// The last row examined; `None` at the end of the table.
+    last: Option<BodyKey>,
+}
+
+impl Slice {
+    fn examine(view: View<'_>, start: Option<BodyKey>, rows_max: usize) -> Result<Slice, StorageError> {
+        let mut slice = Slice { unneeded: Vec::new(), bytes: 0, last: None };
+        let start = start.map(keys::body);
+        let from = start.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(&key[..]));
+        for (at, row) in view.range(Table::Bodies, (from, Bound::Unbounded), Direction::Forward)?.enumerate() {
+            if at == rows_max {
+                return Ok(slice);
+            }
+            let (key, value) = row?;
+            let damaged = |what| StorageError::damaged(Table::Bodies, key, what);
+            let place = keys::read_body(key).map_err(damaged)?;
+            let (id, json) = body::decode(value).map_err(damaged)?;
+            if !is_needed(view, id, place)? {
+                slice.unneeded.push(place);
+                slice.bytes += json.len() as u64;
+            }
+            slice.last = Some(place);
+        }
+        slice.last = None;
+        Ok(slice)
+    }
+}
+
+fn is_needed(view: View<'_>, id: &str, body: BodyKey) -> Result<bool, StorageError> {
+    let Some(head) = view.head(&DocId::stored(id))? else { return Ok(false) };
+    let has_it = |place: BodyPlace| matches!(place, BodyPlace::Stored { key, .. } if key == body);
+    Ok(head.tree.leaves().iter().any(|leaf| has_it(leaf.body)))
+}

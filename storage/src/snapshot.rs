@@ -1,0 +1,359 @@
+//! Reading a database: one state of it, for as long as one page takes.
+
+use std::collections::HashSet;
+use std::ops::Bound;
+use std::time::{Duration, Instant};
+
+use crate::batch::read_body;
+use crate::change::{Change, LeafRev, leaf_revs};
+use crate::codec::change::ChangeRow;
+use crate::codec::head::{DocHead, DocSummary};
+use crate::codec::meta::Counters;
+use crate::codec::{as_text, change, head, keys, local, meta};
+use crate::counts::{BlockSums, rows_after};
+use crate::env::Reading;
+use crate::error::StorageError;
+use crate::json::Body;
+use crate::model::body_place::BodyPlace;
+use crate::model::doc_id::{DocId, LocalId};
+use crate::model::rev_tree::RevTree;
+use crate::model::sequence::Sequence;
+use crate::tables::Table;
+use crate::view::{Direction, META_REVS_LIMIT, View};
+
+/// One state of a database. It pins what it sees: read a page, drop it, then send.
+pub struct Snapshot<'store> {
+    pub(crate) reading: Reading<'store>,
+    pub(crate) sums: &'store std::sync::Mutex<BlockSums>,
+}
+
+/// What ends a page, whichever comes first. At least one row is examined.
+#[derive(Debug, Clone, Copy)]
+pub struct PageLimits {
+    /// Rows given.
+    pub rows_max: usize,
+    /// Bytes of bodies and ids given.
+    pub bytes_max: usize,
+    /// Time spent.
+    pub time_max: Duration,
+}
+
+impl Default for PageLimits {
+    fn default() -> PageLimits {
+        PageLimits { rows_max: 1000, bytes_max: 1 << 20, time_max: Duration::from_millis(50) }
+    }
+}
+
+/// Which part of a document a page of changes carries besides the winner's revision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// All leaves.
+    pub leaves: bool,
+    /// The winner's body.
+    pub bodies: bool,
+}
+
+/// A stretch of `by_seq` to read.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadChanges {
+    /// Rows above this sequence.
+    pub after: Sequence,
+    /// Rows up to this sequence, itself included.
+    pub up_to: Sequence,
+    /// From which end.
+    pub direction: Direction,
+    /// What each row carries.
+    pub detail: Detail,
+    /// What ends the page.
+    pub limits: PageLimits,
+}
+
+/// A page of changes.
+#[derive(Debug)]
+pub struct ChangesPage {
+    /// The rows that were asked for, in the order read.
+    pub changes: Vec<Change>,
+    /// The last row examined, given or not; `None` when there was none.
+    pub examined: Option<Sequence>,
+    /// Whether the stretch is read to its end.
+    pub complete: bool,
+}
+
+/// A stretch of documents in the order of their ids.
+#[derive(Debug, Clone)]
+pub struct ReadDocs {
+    /// The lowest id.
+    pub from: Bound<String>,
+    /// The highest id.
+    pub to: Bound<String>,
+    /// From which end.
+    pub direction: Direction,
+    /// Whether rows carry bodies and leaves.
+    pub detail: Detail,
+    /// What ends the page.
+    pub limits: PageLimits,
+}
+
+/// A page of live documents.
+#[derive(Debug)]
+pub struct DocsPage {
+    /// The documents, in the order read.
+    pub docs: Vec<Change>,
+    /// Where the next page starts: behind this id. `None` when the stretch is read to its end.
+    pub next_after: Option<String>,
+}
+
+/// A document's place, tree and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocTree {
+    /// The latest sequence.
+    pub seq: Sequence,
+    /// The tree.
+    pub tree: RevTree,
+}
+
+/// Decides by a row's id whether it is given.
+pub type KeepId<'a> = &'a dyn Fn(&str) -> bool;
+
+impl Snapshot<'_> {
+    fn view(&self) -> View<'_> {
+        self.reading.view()
+    }
+
+    /// The counters.
+    ///
+    /// # Errors
+    /// [`StorageError`], as in every method here.
+    pub fn counters(&self) -> Result<Counters, StorageError> {
+        self.view().counters()
+    }
+
+    /// How many revisions a branch keeps.
+    pub fn revs_limit(&self) -> Result<u32, StorageError> {
+        let limit = self.view().expect(Table::Meta, META_REVS_LIMIT, meta::decode_number)?;
+        Ok(u32::try_from(limit).unwrap_or(u32::MAX))
+    }
+
+    /// How many rows of the feed lie after a sequence. Exact, and quick wherever it lies.
+    pub fn rows_after(&self, seq: Sequence) -> Result<u64, StorageError> {
+        rows_after(self.view(), self.sums, seq)
+    }
+
+    /// The sequence of the last row of the feed; zero when there is none.
+    pub fn last_row_seq(&self) -> Result<Sequence, StorageError> {
+        let mut range = self.view().range(Table::BySeq, (Bound::Unbounded, Bound::Unbounded), Direction::Backward)?;
+        let Some(row) = range.next() else { return Ok(Sequence::ZERO) };
+        let (key, _) = row?;
+        keys::read_seq(key).map_err(|what| StorageError::damaged(Table::BySeq, key, what))
+    }
+
+    /// A document's tree, its newest ancestors at hand; `None` when it never was.
+    pub fn tree(&self, id: &DocId) -> Result<Option<DocTree>, StorageError> {
+        let head = self.view().head(id)?;
+        Ok(head.map(|DocHead { seq, tree, .. }| DocTree { seq, tree }))
+    }
+
+    /// The same tree with all its ancestors at hand.
+    pub fn with_history(&self, id: &DocId, tree: &RevTree) -> Result<RevTree, StorageError> {
+        self.view().with_history(id, tree)
+    }
+
+    /// The body at a place; `None` when it was never received or has been reclaimed.
+    pub fn body(&self, place: BodyPlace) -> Result<Option<Body>, StorageError> {
+        read_body(self.view(), place)
+    }
+
+    /// What a listing needs of a document; `None` when it never was.
+    pub fn summary(&self, id: &DocId) -> Result<Option<DocSummary>, StorageError> {
+        self.view().read(Table::Docs, id.as_str().as_bytes(), head::decode_summary)
+    }
+
+    /// A document as a row, live or not; `None` when it never was.
+    pub fn document_change(&self, id: &DocId, detail: Detail) -> Result<Option<Change>, StorageError> {
+        let Some(DocSummary { seq, rev, deleted, body, branches }) = self.summary(id)? else { return Ok(None) };
+        let row = ChangeRow { seq, id: id.as_str(), rev, deleted, branches, body };
+        complete_row(self.view(), row, detail).map(Some)
+    }
+
+    /// A `_local` document: the number n of its revision `0-n`, and its body.
+    pub fn local(&self, id: &LocalId) -> Result<Option<(u64, Body)>, StorageError> {
+        let found = self.view().read(Table::Local, id.name().as_bytes(), local::decode)?;
+        Ok(found.map(|(revision, json)| (revision, Body::from_stored(bytes::Bytes::copy_from_slice(json)))))
+    }
+
+    /// Reads a page of the feed; `keep` looks at ids before anything else of a row is read.
+    pub fn changes(&self, read: &ReadChanges, keep: KeepId<'_>) -> Result<ChangesPage, StorageError> {
+        let view = self.view();
+        let mut page = ChangesPage { changes: Vec::new(), examined: None, complete: true };
+        if read.after >= read.up_to {
+            return Ok(page);
+        }
+        let (after, up_to) = (keys::seq(read.after), keys::seq(read.up_to));
+        let mut budget = Budget::new(read.limits);
+        for row in view.range(Table::BySeq, (Bound::Excluded(&after), Bound::Included(&up_to)), read.direction)? {
+            if budget.spent() {
+                page.complete = false;
+                break;
+            }
+            let (key, value) = row?;
+            let row = change::decode(key, value).map_err(|what| StorageError::damaged(Table::BySeq, key, what))?;
+            page.examined = Some(row.seq);
+            if keep(row.id) {
+                let change = complete_row(view, row, read.detail)?;
+                budget.charge(&change);
+                page.changes.push(change);
+            }
+        }
+        Ok(page)
+    }
+
+    /// Reads a page of the feed by looking up the listed documents, each once; for lists much shorter than the feed.
+    pub fn changes_of(&self, ids: &HashSet<DocId>, read: &ReadChanges) -> Result<ChangesPage, StorageError> {
+        let mut seqs = Vec::new();
+        for id in ids {
+            let seq = self.summary(id)?.map(|found| found.seq);
+            seqs.extend(seq.filter(|seq| *seq > read.after && *seq <= read.up_to));
+        }
+        seqs.sort_unstable();
+        if read.direction == Direction::Backward {
+            seqs.reverse();
+        }
+        let view = self.view();
+        let mut page = ChangesPage { changes: Vec::new(), examined: None, complete: true };
+        let mut budget = Budget::new(read.limits);
+        for seq in seqs {
+            if budget.spent() {
+                page.complete = false;
+                break;
+            }
+            let row = view.expect(Table::BySeq, &keys::seq(seq), |value| change::decode(&keys::seq(seq), value))?;
+            let change = complete_row(view, row, read.detail)?;
+            budget.charge(&change);
+            page.examined = Some(seq);
+            page.changes.push(change);
+        }
+        Ok(page)
+    }
+
+    /// Reads a page of live documents in the order of their ids.
+    pub fn docs(&self, read: &ReadDocs) -> Result<DocsPage, StorageError> {
+        let mut page = DocsPage { docs: Vec::new(), next_after: None };
+        let mut budget = Budget::new(read.limits);
+        let mut last = None;
+        for row in self.doc_rows(&read.from, &read.to, read.direction)? {
+            if budget.spent() {
+                page.next_after = last;
+                break;
+            }
+            let (id, found) = row?;
+            if !found.deleted {
+                let DocSummary { seq, rev, deleted, body, branches } = found;
+                let row = ChangeRow { seq, id, rev, deleted, branches, body };
+                let doc = complete_row(self.view(), row, read.detail)?;
+                budget.charge(&doc);
+                page.docs.push(doc);
+            }
+            last = Some(id.to_owned());
+        }
+        Ok(page)
+    }
+
+    /// How many live documents lie in a stretch of ids, as long as they are at most `count_max`.
+    pub fn count_docs(
+        &self,
+        from: &Bound<String>,
+        to: &Bound<String>,
+        count_max: u64,
+    ) -> Result<Option<u64>, StorageError> {
+        let mut live = 0;
+        for (at, row) in (0u64..).zip(self.doc_rows(from, to, Direction::Forward)?) {
+            if at == count_max {
+                return Ok(None);
+            }
+            live += u64::from(!row?.1.deleted);
+        }
+        Ok(Some(live))
+    }
+
+    fn doc_rows(
+        &self,
+        from: &Bound<String>,
+        to: &Bound<String>,
+        direction: Direction,
+    ) -> Result<impl Iterator<Item = Result<(&str, DocSummary), StorageError>>, StorageError> {
+        let bytes = |bound: &Bound<String>| bound.clone().map(String::into_bytes);
+        let (from, to) = (bytes(from), bytes(to));
+        let range = (above_nothing(from.as_ref().map(Vec::as_slice)), to.as_ref().map(Vec::as_slice));
+        let rows = if is_empty(range) { None } else { Some(self.view().range(Table::Docs, range, direction)?) };
+        Ok(rows.into_iter().flatten().map(|row| {
+            let (key, value) = row?;
+            let damaged = |what| StorageError::damaged(Table::Docs, key, what);
+            Ok((as_text(key).map_err(damaged)?, head::decode_summary(value).map_err(damaged)?))
+        }))
+    }
+}
+
+/// The empty key is below every key, and LMDB refuses to look for it.
+fn above_nothing(from: Bound<&[u8]>) -> Bound<&[u8]> {
+    match from {
+        Bound::Included([]) | Bound::Excluded([]) => Bound::Unbounded,
+        from => from,
+    }
+}
+
+/// Whether a range has no keys: it ends at the empty key, or has its ends the wrong way round, which LMDB's cursors do
+/// not expect.
+fn is_empty((from, to): (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+    match (from, to) {
+        (_, Bound::Included([]) | Bound::Excluded([])) => true,
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
+        _ => false,
+    }
+}
+
+/// Adds what a row does not carry itself: the other leaves, where there are any, and the body.
+fn complete_row(view: View<'_>, row: ChangeRow<'_>, detail: Detail) -> Result<Change, StorageError> {
+    let id = DocId::stored(row.id);
+    let leaves = if detail.leaves && row.branches > 1 {
+        let head = view.expect(Table::Docs, row.id.as_bytes(), head::decode)?;
+        leaf_revs(&head.tree)
+    } else {
+        vec![LeafRev { rev: row.rev, deleted: row.deleted }]
+    };
+    let body = if detail.bodies { read_body(view, row.body)? } else { None };
+    Ok(Change { seq: row.seq, id, leaves, body })
+}
+
+/// What is left of a page.
+struct Budget {
+    rows: usize,
+    bytes: usize,
+    examined: usize,
+    /// `None` is later than any clock can say.
+    until: Option<Instant>,
+}
+
+impl Budget {
+    /// Looking at the clock costs about as much as looking at a row.
+    const ROWS_BETWEEN_CLOCKS: usize = 64;
+
+    fn new(limits: PageLimits) -> Budget {
+        let until = Instant::now().checked_add(limits.time_max);
+        Budget { rows: limits.rows_max.max(1), bytes: limits.bytes_max.max(1), examined: 0, until }
+    }
+
+    /// Whether the page ends before the next row; called once a row.
+    fn spent(&mut self) -> bool {
+        self.examined += 1;
+        let look = self.examined.is_multiple_of(Budget::ROWS_BETWEEN_CLOCKS);
+        let out_of_time = look && self.until.is_some_and(|until| Instant::now() >= until);
+        self.rows == 0 || self.bytes == 0 || out_of_time
+    }
+
+    fn charge(&mut self, change: &Change) {
+        let body = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
+        self.rows -= 1;
+        self.bytes = self.bytes.saturating_sub(body + change.id.as_str().len() + 64 * change.leaves.len());
+    }
+}

@@ -1,0 +1,241 @@
+//! A database on disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::batch::{Batch, Commit, Write};
+use crate::codec::meta::{self, Counters, Identity};
+use crate::counts::{BlockChanges, BlockSums};
+use crate::env::{Durability, Env, EnvOptions};
+use crate::error::StorageError;
+use crate::model::body_place::BodyKey;
+use crate::model::sequence::{SeqFormat, Sequence};
+use crate::snapshot::Snapshot;
+use crate::tables::{Rows, Table};
+use crate::view::{META_COUNTERS, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View};
+
+/// The newest file format this version reads and writes.
+pub const FORMAT: u64 = 1;
+
+/// How databases are opened.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreOptions {
+    /// Address space reserved a database, in bytes, a multiple of the page size; it grows when it is full.
+    pub map_bytes: usize,
+    /// Most snapshots of a database at once.
+    pub readers_max: u32,
+    /// What a commit promises.
+    pub durability: Durability,
+    /// How many revisions a branch keeps in a new database.
+    pub revs_limit: u32,
+}
+
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions {
+            map_bytes: 64 << 30,
+            readers_max: 256,
+            durability: Durability::Full,
+            revs_limit: 1000,
+        }
+    }
+}
+
+/// What a database is born with.
+#[derive(Debug, Clone, Copy)]
+pub struct Birth {
+    /// What never changes.
+    pub identity: Identity,
+    /// It counts on from here.
+    pub start: Sequence,
+}
+
+/// A database: its folder, open.
+pub struct Store {
+    env: Env,
+    folder: PathBuf,
+    identity: Identity,
+    pub(crate) sums: Mutex<BlockSums>,
+    /// Where the next slice of reclaiming starts.
+    sweep: Mutex<Option<BodyKey>>,
+}
+
+impl Store {
+    /// Opens a database's folder, which must exist; one without a database becomes a new one.
+    ///
+    /// # Errors
+    /// [`StorageError`], among others [`StorageError::NewerFormat`].
+    pub fn open(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Store, StorageError> {
+        let StoreOptions {
+            map_bytes,
+            readers_max,
+            durability,
+            revs_limit,
+        } = *options;
+        let env = Env::open(
+            folder,
+            EnvOptions {
+                map_bytes,
+                readers_max,
+                durability,
+            },
+        )?;
+        env.write(
+            |view| {
+                let mut rows = Rows::default();
+                if view.get(Table::Meta, META_FORMAT)?.is_none() {
+                    put_birth(&mut rows, birth, revs_limit);
+                }
+                Ok((rows, ()))
+            },
+            |()| {},
+        )?;
+        let reading = env.read()?;
+        check_format(reading.view(), folder)?;
+        let identity = reading
+            .view()
+            .expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
+        let sums = Mutex::new(BlockSums::load(reading.view())?);
+        drop(reading);
+        Ok(Store {
+            env,
+            folder: folder.to_owned(),
+            identity,
+            sums,
+            sweep: Mutex::new(None),
+        })
+    }
+
+    /// What never changes.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// How this database writes its sequences.
+    pub fn seq_format(&self) -> SeqFormat {
+        self.identity.seq_format
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The length of the file, in bytes.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the system does not say.
+    pub fn file_bytes(&self) -> Result<u64, StorageError> {
+        self.env.file_bytes()
+    }
+
+    /// The address space reserved, in bytes.
+    pub fn map_bytes(&self) -> usize {
+        self.env.map_bytes()
+    }
+
+    /// Opens the newest state for reading. A thread that has a snapshot must neither take another nor write before it
+    /// is dropped: a map about to grow waits until no snapshot is left.
+    ///
+    /// # Errors
+    /// [`StorageError`], when too many are open.
+    pub fn snapshot(&self) -> Result<Snapshot<'_>, StorageError> {
+        Ok(Snapshot {
+            reading: self.env.read()?,
+            sums: &self.sums,
+        })
+    }
+
+    /// Writes the requests of many as one commit, each planned on what the ones before made. When it returns, all of
+    /// it is as durable as the store's [`Durability`] says, and visible.
+    ///
+    /// # Errors
+    /// [`StorageError`]: then nothing of any request was written.
+    pub fn write(&self, requests: &[Vec<Write>]) -> Result<Commit, StorageError> {
+        let plan = |view: View<'_>| {
+            let mut batch = Batch::new(view)?;
+            let mut outcomes = Vec::with_capacity(requests.len());
+            for (number, writes) in requests.iter().enumerate() {
+                outcomes.push(batch.plan_request(number, writes)?);
+            }
+            let (rows, finished) = batch.finish()?;
+            Ok((rows, (outcomes, finished)))
+        };
+        let (outcomes, finished) = self.env.write(plan, |(_, done)| {
+            self.advance_sums(done.counters.update_seq, &done.blocks)
+        })?;
+        Ok(Commit {
+            requests: outcomes,
+            changes: finished.changes,
+            counters: finished.counters,
+        })
+    }
+
+    /// Raises the incarnation: tokens given out before stay valid and sort below all that is written from now on.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn raise_incarnation(&self, incarnation: u8) -> Result<(), StorageError> {
+        let plan = |view: View<'_>| {
+            let mut counters = view.counters()?;
+            counters.update_seq.incarnation = counters.update_seq.incarnation.max(incarnation);
+            let mut rows = Rows::default();
+            rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
+            Ok((rows, counters.update_seq))
+        };
+        self.env
+            .write(plan, |update_seq| {
+                self.advance_sums(*update_seq, &BlockChanges::default())
+            })
+            .map(drop)
+    }
+
+    fn advance_sums(&self, update_seq: Sequence, blocks: &BlockChanges) {
+        self.sums
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .advance(update_seq, blocks);
+    }
+
+    pub(crate) fn env(&self) -> &Env {
+        &self.env
+    }
+
+    pub(crate) fn sweep(&self) -> &Mutex<Option<BodyKey>> {
+        &self.sweep
+    }
+
+    /// Closes the database, waiting until no snapshot uses it.
+    pub fn close(self) {
+        self.env.close();
+    }
+}
+
+fn put_birth(rows: &mut Rows, birth: &Birth, revs_limit: u32) {
+    let counters = Counters {
+        update_seq: birth.start,
+        docs: 0,
+        deleted_docs: 0,
+        body_bytes: 0,
+        garbage_bytes: 0,
+    };
+    rows.put(Table::Meta, META_FORMAT, meta::encode_number(FORMAT));
+    rows.put(Table::Meta, META_IDENTITY, meta::encode_identity(&birth.identity));
+    rows.put(Table::Meta, META_REVS_LIMIT, meta::encode_number(u64::from(revs_limit)));
+    rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
+}
+
+fn check_format(view: View<'_>, folder: &Path) -> Result<(), StorageError> {
+    let found = view.expect(Table::Meta, META_FORMAT, meta::decode_number)?;
+    if found > FORMAT {
+        return Err(StorageError::NewerFormat {
+            path: folder.to_owned(),
+            found,
+            known: FORMAT,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

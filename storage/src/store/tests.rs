@@ -1,0 +1,183 @@
+use std::collections::HashSet;
+use std::ops::Bound;
+
+use super::*;
+use crate::codec::history;
+use crate::json::{Body, ScanLimits, scan_document};
+use crate::model::doc_id::{DocId, LocalId};
+use crate::model::rev::RevId;
+use crate::plan::Edit;
+use crate::snapshot::{Detail, PageLimits, ReadChanges, ReadDocs};
+use crate::view::Direction;
+use crate::{LocalEdit, codec::keys};
+
+fn new_store(folder: &Path) -> Store {
+    let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
+    let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: SeqFormat::Integer };
+    Store::open(folder, &options, &Birth { identity, start: Sequence::ZERO }).unwrap()
+}
+
+fn body(json: &str) -> Body {
+    scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body
+}
+
+fn doc() -> DocId {
+    DocId::stored("a")
+}
+
+fn local() -> LocalId {
+    LocalId::parse("_local/x").unwrap().unwrap()
+}
+
+/// Puts the next revision on the document.
+fn edit(store: &Store) -> Result<Commit, StorageError> {
+    let parent = store.snapshot()?.tree(&doc())?.map(|found| found.tree.leaves()[0].rev.clone());
+    edit_on(store, parent)
+}
+
+fn edit_on(store: &Store, parent: Option<RevId>) -> Result<Commit, StorageError> {
+    store.write(&[vec![Write::Edit(Edit::interactive(doc(), parent, false, body(r#"{"n":1}"#)))]])
+}
+
+/// A store with a document of 50 revisions and a local document.
+fn filled(folder: &Path) -> Store {
+    let store = new_store(folder);
+    for _ in 0..50 {
+        edit(&store).unwrap();
+    }
+    let edit = LocalEdit { id: local(), base: None, checked: true, body: Some(Body::empty()) };
+    store.write(&[vec![Write::Local(edit)]]).unwrap();
+    store
+}
+
+/// Puts a row as it should not be; `None` takes it away.
+fn damage(store: &Store, table: Table, key: &[u8], value: Option<&[u8]>) {
+    let plan = |_: View<'_>| {
+        let mut rows = Rows::default();
+        match value {
+            Some(value) => rows.put(table, key, value.to_vec()),
+            None => rows.delete(table, key),
+        }
+        Ok((rows, ()))
+    };
+    store.env().write(plan, |()| {}).unwrap();
+}
+
+/// Reads and writes everything; gives the errors' texts.
+fn complaints(store: &Store) -> Vec<String> {
+    let limits = PageLimits::default();
+    let detail = Detail { leaves: true, bodies: true };
+    let (after, up_to, direction) = (Sequence::ZERO, Sequence::MAX, Direction::Backward);
+    let changes = ReadChanges { after, up_to, direction, detail, limits };
+    let docs = ReadDocs { from: Bound::Unbounded, to: Bound::Unbounded, direction, detail, limits };
+    let results = {
+        let read = store.snapshot().unwrap();
+        let whole = |tree| read.with_history(&doc(), &tree);
+        [
+            read.counters().map(drop),
+            read.revs_limit().map(drop),
+            read.rows_after(Sequence::ZERO).map(drop),
+            read.last_row_seq().map(drop),
+            read.tree(&doc()).and_then(|found| found.map(|found| whole(found.tree)).transpose()).map(drop),
+            read.summary(&doc()).map(drop),
+            read.local(&local()).map(drop),
+            read.changes(&changes, &|_| true).map(drop),
+            read.changes_of(&HashSet::from([doc()]), &changes).map(drop),
+            read.docs(&docs).map(drop),
+            read.count_docs(&docs.from, &docs.to, 9).map(drop),
+        ]
+    };
+    let writes = [store.reclaim(1000).map(drop), edit(store).map(drop), edit_on(store, None).map(drop)];
+    results.into_iter().chain(writes).filter_map(Result::err).map(|error| error.to_string()).collect()
+}
+
+#[test]
+fn a_sound_store_has_no_complaints() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(complaints(&filled(folder.path())), Vec::<String>::new());
+}
+
+#[test]
+fn damaged_rows_are_errors_that_name_table_and_key() {
+    let here = Sequence::new(0, 50);
+    let body_key = keys::body(BodyKey { seq: here, ordinal: 0 });
+    let chunk_key = keys::history(&doc(), 0);
+    let short_chunk = history::encode(&[]);
+    let cases: [(Table, &[u8], Option<&[u8]>, &str); 14] = [
+        (Table::Docs, b"a", Some(b""), r#"table docs, key "a""#),
+        (Table::Docs, b"a", Some(b"\xff123"), r#"docs, key "a": unknown format tag"#),
+        (Table::Docs, b"\xff", Some(b"\x01"), "docs, key ff: text is not UTF-8"),
+        (Table::BySeq, &keys::seq(here), Some(b"\x01"), "table by_seq, key 00000000000000003200000000"),
+        (Table::BySeq, &keys::seq(here), None, "missing row in table by_seq"),
+        (Table::BySeq, b"\xff", Some(b"\x01"), "by_seq, key ff: key is not 13 bytes"),
+        (Table::Bodies, &body_key, Some(b"\x01\x01anything"), "a body that is no object"),
+        (Table::Bodies, b"\xff", Some(b"\x01\x01a{}"), "table bodies, key ff"),
+        (Table::History, &chunk_key, None, "missing row in table history"),
+        (Table::History, &chunk_key, Some(&short_chunk), r#"docs, key "a": fewer ancestors"#),
+        (Table::History, &chunk_key, Some(b"\x01\xff"), "history, key 6100000000: unknown revision flags"),
+        (Table::Local, b"x", Some(b"\x01\xff"), r#"local, key "x""#),
+        (Table::Meta, META_COUNTERS, Some(b"\x01"), r#"meta, key "counters""#),
+        (Table::Meta, META_REVS_LIMIT, None, r#"missing row in table meta, key "revs_limit""#),
+    ];
+    for (table, key, value, expected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let store = filled(folder.path());
+        damage(&store, table, key, value);
+        let complaints = complaints(&store);
+        assert!(complaints.iter().any(|text| text.contains(expected)), "{expected}: {complaints:?}");
+    }
+}
+
+#[test]
+fn a_damaged_count_of_rows_neither_hangs_nor_panics() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    edit(&store).unwrap();
+    damage(&store, Table::Blocks, &keys::block(0), None);
+    damage(&store, Table::Meta, META_COUNTERS, Some(&meta::encode_counters(&Counters {
+        update_seq: Sequence::new(0, 5000),
+        ..store.snapshot().unwrap().counters().unwrap()
+    })));
+    store.close();
+    let store = new_store(folder.path());
+    let other = Edit::interactive(DocId::stored("b"), None, false, Body::empty());
+    store.write(&[vec![Write::Edit(other)]]).unwrap();
+    edit(&store).unwrap();
+    damage(&store, Table::Blocks, &keys::block(u64::MAX), Some(&meta::encode_number(1)));
+    store.close();
+    let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: SeqFormat::Integer };
+    let birth = Birth { identity, start: Sequence::ZERO };
+    let opened = Store::open(folder.path(), &StoreOptions::default(), &birth).map(drop);
+    assert!(opened.unwrap_err().to_string().contains("table blocks, key ffffffffffffffff"));
+}
+
+#[test]
+fn a_newer_format_is_refused_and_the_folder_can_be_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    damage(&store, Table::Meta, META_FORMAT, Some(&meta::encode_number(FORMAT + 1)));
+    let birth = Birth { identity: *store.identity(), start: Sequence::ZERO };
+    store.close();
+    for _ in 0..2 {
+        let opened = Store::open(folder.path(), &StoreOptions::default(), &birth).map(drop);
+        assert!(matches!(opened, Err(StorageError::NewerFormat { found: 2, known: 1, .. })), "{opened:?}");
+    }
+}
+
+#[test]
+fn sums_stand_at_the_newest_state_whoever_wrote_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    for round in 0..60 {
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let id = DocId::stored(&format!("{round}-{writer}"));
+                let edit = Write::Edit(Edit::interactive(id, None, false, Body::empty()));
+                let store = &store;
+                scope.spawn(move || store.write(&[vec![edit]]).unwrap());
+            }
+        });
+        let at = store.snapshot().unwrap().counters().unwrap().update_seq;
+        assert_eq!(store.sums.lock().unwrap().rows_after_block(at, 0), Some(0), "in round {round}");
+    }
+}

@@ -1,0 +1,91 @@
+//! The tables of a database, and rows on their way into them.
+
+use heed::types::Bytes;
+
+/// A table. `docs/storage-format.md` draws its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// Document id -> the head of its revision tree.
+    Docs,
+    /// Document id and chunk number -> older ancestors.
+    History,
+    /// Sequence -> change row; exactly one row a document.
+    BySeq,
+    /// Sequence and ordinal -> JSON body.
+    Bodies,
+    /// Name -> `_local` document.
+    Local,
+    /// Name -> what is true of the whole database.
+    Meta,
+    /// Block of versions -> how many rows of `by_seq` it has.
+    Blocks,
+}
+
+impl Table {
+    /// Every table.
+    pub const ALL: [Table; 7] =
+        [Table::Docs, Table::History, Table::BySeq, Table::Bodies, Table::Local, Table::Meta, Table::Blocks];
+
+    /// The table's name in LMDB and in errors.
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Docs => "docs",
+            Table::History => "history",
+            Table::BySeq => "by_seq",
+            Table::Bodies => "bodies",
+            Table::Local => "local",
+            Table::Meta => "meta",
+            Table::Blocks => "blocks",
+        }
+    }
+}
+
+/// LMDB's handle of a table: rows are bytes here, their meaning is in `codec`.
+pub(crate) type Handle = heed::Database<'static, Bytes, Bytes>;
+
+/// The handles of all tables, by [`Table`].
+#[derive(Clone, Copy)]
+pub(crate) struct Handles(pub [Handle; Table::ALL.len()]);
+
+impl Handles {
+    pub fn of(&self, table: Table) -> Handle {
+        self.0[table as usize]
+    }
+}
+
+/// A row to write. What a batch does is a list of these, so that whatever carries them need not know their meaning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub table: Table,
+    pub key: Vec<u8>,
+    pub change: RowChange,
+}
+
+/// What happens to a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RowChange {
+    /// Written, wherever it stands.
+    Put(Vec<u8>),
+    /// Written at the end: its key is above every other.
+    Append(Vec<u8>),
+    /// Removed, if it is there.
+    Delete,
+}
+
+/// Rows in the order they are written.
+#[derive(Debug, Default)]
+pub(crate) struct Rows(pub Vec<Row>);
+
+impl Rows {
+    pub fn put(&mut self, table: Table, key: impl Into<Vec<u8>>, value: Vec<u8>) {
+        self.0.push(Row { table, key: key.into(), change: RowChange::Put(value) });
+    }
+
+    pub fn append(&mut self, table: Table, key: impl Into<Vec<u8>>, value: Vec<u8>) {
+        self.0.push(Row { table, key: key.into(), change: RowChange::Append(value) });
+    }
+
+    pub fn delete(&mut self, table: Table, key: impl Into<Vec<u8>>) {
+        self.0.push(Row { table, key: key.into(), change: RowChange::Delete });
+    }
+}

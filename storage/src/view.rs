@@ -1,0 +1,129 @@
+//! The one way to read rows: `get` and `range`, over one state of the tables.
+//!
+//! No cursor is opened anywhere else, so that what lies in front of LMDB one day is merged here.
+
+use std::ops::Bound;
+
+use heed::RoTxn;
+use heed::types::Bytes;
+
+use crate::codec::{Malformed, head, history, keys, meta};
+use crate::error::StorageError;
+use crate::model::doc_id::DocId;
+use crate::model::rev_tree::{Ancestor, Leaf, RevTree};
+use crate::tables::{Handles, Table};
+
+/// Which way a range is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the lowest key up.
+    Forward,
+    /// From the highest key down.
+    Backward,
+}
+
+/// Bounds of a range of keys.
+pub(crate) type KeyRange<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+
+/// One state of all tables.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'txn> {
+    txn: &'txn RoTxn<'txn>,
+    handles: Handles,
+}
+
+/// A row as it lies in the file.
+pub(crate) type RawRow<'txn> = (&'txn [u8], &'txn [u8]);
+
+impl<'txn> View<'txn> {
+    pub fn new(txn: &'txn RoTxn<'_>, handles: Handles) -> View<'txn> {
+        View { txn, handles }
+    }
+
+    pub fn get(&self, table: Table, key: &[u8]) -> Result<Option<&'txn [u8]>, StorageError> {
+        Ok(self.handles.of(table).get(self.txn, key)?)
+    }
+
+    pub fn range(&self, table: Table, range: KeyRange<'_>, direction: Direction) -> Result<Range<'txn>, StorageError> {
+        let handle = self.handles.of(table);
+        Ok(match direction {
+            Direction::Forward => Range::Forward(handle.range(self.txn, &range)?),
+            Direction::Backward => Range::Backward(handle.rev_range(self.txn, &range)?),
+        })
+    }
+
+    /// Reads a row and decodes its value.
+    pub fn read<T>(
+        &self,
+        table: Table,
+        key: &[u8],
+        decode: impl FnOnce(&'txn [u8]) -> Result<T, Malformed>,
+    ) -> Result<Option<T>, StorageError> {
+        let Some(value) = self.get(table, key)? else { return Ok(None) };
+        decode(value).map(Some).map_err(|what| StorageError::damaged(table, key, what))
+    }
+
+    /// Reads a row that must be there.
+    pub fn expect<T>(
+        &self,
+        table: Table,
+        key: &[u8],
+        decode: impl FnOnce(&'txn [u8]) -> Result<T, Malformed>,
+    ) -> Result<T, StorageError> {
+        self.read(table, key, decode)?.ok_or_else(|| StorageError::missing(table, key))
+    }
+
+    pub fn head(&self, id: &DocId) -> Result<Option<head::DocHead>, StorageError> {
+        self.read(Table::Docs, id.as_str().as_bytes(), head::decode)
+    }
+
+    pub fn counters(&self) -> Result<meta::Counters, StorageError> {
+        self.expect(Table::Meta, META_COUNTERS, meta::decode_counters)
+    }
+
+    /// All ancestors of a leaf, newest first.
+    pub fn ancestors(&self, id: &DocId, leaf: &Leaf) -> Result<Vec<Ancestor>, StorageError> {
+        let mut line = leaf.ancestors.recent.clone();
+        for chunk in &leaf.ancestors.chunks {
+            line.extend(self.expect(Table::History, &keys::history(id, *chunk), history::decode)?);
+        }
+        line.truncate(leaf.ancestors.len());
+        if line.len() < leaf.ancestors.len() {
+            let what = Malformed("fewer ancestors in its history than it has");
+            return Err(StorageError::damaged(Table::Docs, id.as_str().as_bytes(), what));
+        }
+        Ok(line)
+    }
+
+    /// A tree with all its history at hand.
+    pub fn with_history(&self, id: &DocId, tree: &RevTree) -> Result<RevTree, StorageError> {
+        tree.with_history(|leaf| self.ancestors(id, leaf))
+    }
+}
+
+/// Row of `meta`: the counters.
+pub(crate) const META_COUNTERS: &[u8] = b"counters";
+/// Row of `meta`: the file format.
+pub(crate) const META_FORMAT: &[u8] = b"format";
+/// Row of `meta`: uuid, time of making, form of sequences.
+pub(crate) const META_IDENTITY: &[u8] = b"identity";
+/// Row of `meta`: how many revisions a branch keeps.
+pub(crate) const META_REVS_LIMIT: &[u8] = b"revs_limit";
+
+/// Rows of a range, one after the other.
+pub(crate) enum Range<'txn> {
+    Forward(heed::RoRange<'txn, Bytes, Bytes>),
+    Backward(heed::RoRevRange<'txn, Bytes, Bytes>),
+}
+
+impl<'txn> Iterator for Range<'txn> {
+    type Item = Result<RawRow<'txn>, StorageError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = match self {
+            Range::Forward(range) => range.next(),
+            Range::Backward(range) => range.next(),
+        };
+        row.map(|row| row.map_err(StorageError::from))
+    }
+}

@@ -1,0 +1,289 @@
+//! The data folder: one holder, a catalogue that survives, and no old token that hides a new write.
+
+use std::fs;
+use std::path::Path;
+
+use seqtide_storage::model::db_name::DbName;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
+use seqtide_storage::{CreateError, DataFolder, Durability, Store, StorageError, StoreOptions, Write};
+
+use crate::db::{create, small};
+
+fn name(text: &str) -> DbName {
+    DbName::parse(text).unwrap()
+}
+
+fn open(path: &Path) -> DataFolder {
+    DataFolder::open(path, small()).unwrap()
+}
+
+fn relaxed() -> StoreOptions {
+    StoreOptions { durability: Durability::Relaxed, ..small() }
+}
+
+fn make(folder: &DataFolder, text: &str) -> Store {
+    folder.create(&name(text), SeqFormat::Integer).unwrap()
+}
+
+/// Writes new documents; gives the last sequence.
+fn write(store: &Store, docs: &[&str]) -> Sequence {
+    let writes: Vec<Write> = docs.iter().map(|doc| create(doc, "{}")).collect();
+    store.write(&[writes]).unwrap().counters.update_seq
+}
+
+fn update_seq(store: &Store) -> Sequence {
+    store.snapshot().unwrap().counters().unwrap().update_seq
+}
+
+fn names(folder: &DataFolder) -> Vec<String> {
+    folder.names().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_folder_has_one_holder() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path());
+    assert!(matches!(DataFolder::open(dir.path(), small()), Err(StorageError::FolderInUse { .. })));
+    drop(first);
+    open(dir.path());
+}
+
+#[test]
+fn a_database_is_made_once_and_opens_again_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    let store = folder.create(&name("a/b"), SeqFormat::Versionstamp).unwrap();
+    assert!(matches!(folder.create(&name("a/b"), SeqFormat::Integer), Err(CreateError::Exists)));
+    let (last, uuid) = (write(&store, &["x", "y"]), store.identity().uuid);
+    store.close();
+    let server_uuid = folder.server_uuid();
+    drop(folder);
+    let folder = open(dir.path());
+    assert_eq!((folder.server_uuid(), names(&folder)), (server_uuid, vec!["a/b".to_owned()]));
+    assert!(folder.contains(&name("a/b")) && !folder.contains(&name("b")));
+    assert!(folder.open_store(&name("b")).unwrap().is_none());
+    let store = folder.open_store(&name("a/b")).unwrap().unwrap();
+    assert_eq!((store.identity().uuid, store.seq_format()), (uuid, SeqFormat::Versionstamp));
+    assert_eq!(update_seq(&store), last);
+}
+
+#[test]
+fn two_at_once_make_a_database_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    for round in 0..20 {
+        let name = name(&format!("d{round}"));
+        let made: Vec<_> = std::thread::scope(|scope| {
+            let makers = [(); 2].map(|()| scope.spawn(|| folder.create(&name, SeqFormat::Integer)));
+            makers.into_iter().map(|maker| maker.join().unwrap()).collect()
+        });
+        let exists = made.iter().filter(|made| matches!(made, Err(CreateError::Exists))).count();
+        assert_eq!((exists, made.iter().filter(|made| made.is_ok()).count()), (1, 1));
+    }
+}
+
+#[test]
+fn a_database_made_again_counts_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    let store = make(&folder, "a");
+    let last = write(&store, &["x", "y", "z"]);
+    store.close();
+    folder.delete(&name("a"), last).unwrap();
+    assert_eq!(names(&folder), Vec::<String>::new());
+    assert!(!dir.path().join("databases/a").exists());
+    drop(folder);
+    let folder = open(dir.path());
+    let again = make(&folder, "a");
+    assert_eq!(update_seq(&again), last);
+    assert_eq!(write(&again, &["x"]), Sequence::new(0, 4));
+    let other = make(&folder, "other");
+    assert_eq!(write(&other, &["x"]), Sequence::new(0, 1), "names do not share their count");
+}
+
+#[test]
+fn a_floor_never_sinks() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    let store = make(&folder, "a");
+    let last = write(&store, &["x", "y"]);
+    store.close();
+    folder.delete(&name("a"), last).unwrap();
+    make(&folder, "a").close();
+    folder.delete(&name("a"), Sequence::ZERO).unwrap();
+    assert_eq!(update_seq(&make(&folder, "a")), last);
+}
+
+#[test]
+fn names_forgotten_one_by_one_are_remembered_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut floors: Vec<String> =
+        (0..10_000).map(|n| format!(r#"{{"name":"n{n}","version":5,"incarnation":0}}"#)).collect();
+    floors[0] = r#"{"name":"n0","version":70,"incarnation":3}"#.to_owned();
+    let text = format!(
+        r#"{{"server_uuid":"u","databases":{{}},"floors":[{}],"floor_of_all":{{"version":0,"incarnation":0}}}}"#,
+        floors.join(",")
+    );
+    fs::write(dir.path().join("catalogue.json"), text).unwrap();
+    let folder = open(dir.path());
+    make(&folder, "one-more").close();
+    folder.delete(&name("one-more"), Sequence::new(0, 1)).unwrap();
+    for text in ["n0", "fresh"] {
+        assert_eq!(update_seq(&make(&folder, text)), Sequence::new(3, 70), "{text}");
+    }
+}
+
+fn mark_unfinished(dir: &Path, database: &str) {
+    let file = dir.join("catalogue.json");
+    let mut catalogue: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    catalogue["databases"][database]["unfinished"] = true.into();
+    fs::write(&file, catalogue.to_string()).unwrap();
+}
+
+#[test]
+fn what_was_cut_short_is_gone_at_the_next_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    for text in ["cut", "whole"] {
+        make(&folder, text).close();
+    }
+    drop(folder);
+    mark_unfinished(dir.path(), "cut");
+    fs::remove_file(dir.path().join("databases/cut/data.mdb")).unwrap();
+    let folder = open(dir.path());
+    assert_eq!(names(&folder), ["whole"]);
+    assert!(!dir.path().join("databases/cut").exists());
+    make(&folder, "cut").close();
+    assert_eq!(names(&folder), ["cut", "whole"]);
+}
+
+#[test]
+fn a_database_that_could_not_be_made_is_not_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let bad = StoreOptions { map_bytes: 4097, ..small() };
+    let folder = DataFolder::open(dir.path(), bad).unwrap();
+    assert!(matches!(folder.create(&name("a"), SeqFormat::Integer), Err(CreateError::Storage(_))));
+    assert!(names(&folder).is_empty() && !dir.path().join("databases/a").exists());
+    drop(folder);
+    assert_eq!(update_seq(&make(&open(dir.path()), "a")), Sequence::ZERO);
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for file in fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn a_folder_from_elsewhere_is_taken_in_with_a_higher_incarnation() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let there = open(elsewhere.path());
+    let store = make(&there, "moved");
+    let last = write(&store, &["x", "y"]);
+    store.close();
+    drop(open(dir.path()));
+    let databases = dir.path().join("databases");
+    copy_folder(&elsewhere.path().join("databases/moved"), &databases.join("moved"));
+    fs::write(databases.join("notes"), "no database").unwrap();
+    let folder = open(dir.path());
+    assert_eq!(names(&folder), ["moved"]);
+    for _reopened in 0..2 {
+        let store = folder.open_store(&name("moved")).unwrap().unwrap();
+        assert_eq!(update_seq(&store), Sequence::new(last.incarnation + 1, last.version));
+        store.close();
+    }
+    let store = folder.open_store(&name("moved")).unwrap().unwrap();
+    assert_eq!(write(&store, &["z"]), Sequence::new(1, 3));
+    assert_eq!(store.snapshot().unwrap().rows_after(last).unwrap(), 1);
+}
+
+#[test]
+fn a_folder_that_takes_a_deleted_databases_name_sorts_above_it() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    make(&open(elsewhere.path()), "a").close();
+    let folder = open(dir.path());
+    make(&folder, "a").close();
+    let last = Sequence::new(1, 500);
+    folder.delete(&name("a"), last).unwrap();
+    drop(folder);
+    copy_folder(&elsewhere.path().join("databases/a"), &dir.path().join("databases/a"));
+    let store = open(dir.path()).open_store(&name("a")).unwrap().unwrap();
+    assert!(update_seq(&store) > last);
+}
+
+#[test]
+fn a_folder_in_the_way_is_neither_opened_nor_lost() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = make(&open(elsewhere.path()), "a");
+    write(&store, &["x"]);
+    store.close();
+    let folder = open(dir.path());
+    copy_folder(&elsewhere.path().join("databases/a"), &dir.path().join("databases/a"));
+    assert!(matches!(folder.create(&name("a"), SeqFormat::Integer), Err(CreateError::Exists)));
+    drop(folder);
+    let store = open(dir.path()).open_store(&name("a")).unwrap().unwrap();
+    assert_eq!(update_seq(&store), Sequence::new(1, 1));
+}
+
+#[test]
+fn a_lost_folder_begins_anew_above_the_tokens_of_the_old_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    let store = make(&folder, "a");
+    let last = write(&store, &["x", "y"]);
+    store.close();
+    fs::remove_dir_all(dir.path().join("databases/a")).unwrap();
+    let store = folder.open_store(&name("a")).unwrap().unwrap();
+    assert_eq!(store.snapshot().unwrap().counters().unwrap().rows(), 0);
+    assert!(write(&store, &["x"]) > last);
+}
+
+/// Opens a folder in relaxed durability, writes a document, and ends cleanly or not; gives the sequence.
+fn relaxed_run(dir: &Path, doc: &str, cleanly: bool) -> Sequence {
+    let folder = DataFolder::open(dir, relaxed()).unwrap();
+    let store = folder.open_store(&name("a")).unwrap().unwrap_or_else(|| make(&folder, "a"));
+    let last = write(&store, &[doc]);
+    store.close();
+    if cleanly {
+        folder.close_cleanly().unwrap();
+    }
+    last
+}
+
+#[test]
+fn an_unclean_stop_raises_incarnations_only_where_commits_may_be_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(relaxed_run(dir.path(), "1", true), Sequence::new(0, 1));
+    assert_eq!(relaxed_run(dir.path(), "2", false), Sequence::new(0, 2));
+    assert_eq!(relaxed_run(dir.path(), "3", true), Sequence::new(1, 3));
+    assert_eq!(relaxed_run(dir.path(), "4", false), Sequence::new(1, 4));
+    for (doc, expected) in [("5", Sequence::new(2, 5)), ("6", Sequence::new(2, 6))] {
+        let folder = open(dir.path());
+        let store = folder.open_store(&name("a")).unwrap().unwrap();
+        assert_eq!(write(&store, &[doc]), expected, "a full run that ends uncleanly loses nothing");
+        store.close();
+    }
+}
+
+#[test]
+fn the_last_incarnation_stays() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = make(&open(elsewhere.path()), "a");
+    store.raise_incarnation(u8::MAX).unwrap();
+    store.close();
+    drop(open(dir.path()));
+    copy_folder(&elsewhere.path().join("databases/a"), &dir.path().join("databases/a"));
+    let store = open(dir.path()).open_store(&name("a")).unwrap().unwrap();
+    assert_eq!(update_seq(&store).incarnation, u8::MAX);
+}
+
+#[test]
+fn a_damaged_catalogue_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path()));
+    fs::write(dir.path().join("catalogue.json"), "{").unwrap();
+    let error = DataFolder::open(dir.path(), small()).map(drop).unwrap_err().to_string();
+    assert!(error.contains("catalogue.json"), "{error}");
+}

@@ -1,0 +1,10 @@
+//! What a store promises, through its public interface.
+
+mod data_folder;
+mod db;
+mod grow;
+mod history;
+mod model;
+mod pages;
+mod reclaim;
+mod store;

@@ -1,0 +1,174 @@
+//! Random writes against a model that knows nothing of tables, chunks or leaves: each document is a set of revisions,
+//! each with its parent if that was ever told.
+
+mod documents;
+mod steps;
+
+use std::collections::{BTreeMap, HashMap};
+
+use proptest::prelude::*;
+use seqtide_storage::model::doc_id::LocalId;
+use seqtide_storage::model::sequence::Sequence;
+use seqtide_storage::{LocalEdit, Outcome, Write};
+
+use crate::db::{Db, body, id, line, small};
+use documents::{Document, Effect};
+use steps::{Op, Step, Truth, step};
+
+/// All that a store should say.
+#[derive(Default)]
+struct Model {
+    documents: HashMap<String, Document>,
+    locals: BTreeMap<String, (u64, String)>,
+    /// The latest sequence of each document.
+    seqs: HashMap<String, Sequence>,
+    update_seq: Sequence,
+}
+
+impl Model {
+    /// Plans a request as the store should; gives its writes and what should become of them.
+    fn request(&mut self, ops: &[Op], truth: &mut Truth) -> (Vec<Write>, Vec<Outcome>) {
+        let mut moved = HashMap::new();
+        let mut expected = Vec::new();
+        let mut writes = Vec::new();
+        for op in ops {
+            let (write, outcome) = match op {
+                Op::Local { name, fresh, json } => self.local(name, *fresh, json.as_deref()),
+                Op::Edit(edit) => {
+                    let doc = edit.doc();
+                    let document = self.documents.entry(doc.clone()).or_default();
+                    let proposed = edit.proposed(document, truth);
+                    let outcome = match document.take(&proposed) {
+                        Effect::Conflict => Outcome::Conflict,
+                        Effect::Known => Outcome::Known { rev: proposed.rev() },
+                        Effect::Changed(rev) => {
+                            let seq = *moved.entry(doc.clone()).or_insert_with(|| self.update_seq.next());
+                            self.update_seq = self.update_seq.max(seq);
+                            self.seqs.insert(doc.clone(), seq);
+                            Outcome::Written { rev, seq }
+                        }
+                    };
+                    (Write::Edit(proposed.edit(id(&doc))), outcome)
+                }
+            };
+            writes.push(write);
+            expected.push(outcome);
+        }
+        (writes, expected)
+    }
+
+    fn local(&mut self, name: &str, fresh: bool, json: Option<&str>) -> (Write, Outcome) {
+        let stored = self.locals.get(name).map(|(revision, _)| *revision);
+        let base = if fresh { stored } else { Some(999) };
+        let edit = LocalEdit { id: local_id(name), base, checked: true, body: json.map(body) };
+        let outcome = match (stored, json) {
+            (Some(_), _) if !fresh => Outcome::Conflict,
+            (None, None) => Outcome::Missing,
+            (Some(_), None) => {
+                self.locals.remove(name);
+                Outcome::Local { revision: 0 }
+            }
+            (_, Some(json)) => {
+                let revision = base.unwrap_or(0) + 1;
+                self.locals.insert(name.to_owned(), (revision, json.to_owned()));
+                Outcome::Local { revision }
+            }
+        };
+        (Write::Local(edit), outcome)
+    }
+
+    fn check(&self, db: &Db) {
+        let live = self.documents.values().filter(|document| document.is_live()).count() as u64;
+        let there = self.documents.values().filter(|document| !document.is_new()).count() as u64;
+        let counters = db.counters();
+        assert_eq!((counters.docs, counters.deleted_docs), (live, there - live));
+        assert_eq!(counters.update_seq, self.update_seq);
+        let body_bytes: u64 = self.documents.values().map(Document::leaf_bytes).sum();
+        assert_eq!(counters.body_bytes, body_bytes);
+        self.check_feed(db);
+        self.documents.iter().filter(|(_, document)| !document.is_new()).for_each(|(doc, document)| {
+            check_document(db, doc, document);
+        });
+        for name in ["x", "y"] {
+            let stored = db.snapshot().local(&local_id(name)).unwrap();
+            let expected = self.locals.get(name).map(|(revision, json)| (*revision, body(json)));
+            assert_eq!(stored, expected);
+        }
+    }
+
+    fn check_feed(&self, db: &Db) {
+        let mut places: Vec<_> = self.seqs.iter().map(|(doc, seq)| (*seq, doc.clone())).collect();
+        places.sort();
+        let feed = db.feed();
+        let found: Vec<_> = feed.iter().map(|change| (change.seq, change.id.to_string())).collect();
+        assert_eq!(found, places);
+        for change in &feed {
+            let document = &self.documents[change.id.as_str()];
+            let leaves: Vec<_> = change.leaves.iter().map(|leaf| (leaf.rev.clone(), leaf.deleted)).collect();
+            assert_eq!(leaves, document.leaves().iter().map(|leaf| (leaf.rev.clone(), leaf.deleted)).collect::<Vec<_>>());
+            assert_eq!(change.body, document.winner_body());
+        }
+        let snapshot = db.snapshot();
+        for (after, rows) in found.iter().map(|(seq, _)| *seq).zip((0..found.len() as u64).rev()) {
+            assert_eq!(snapshot.rows_after(after).unwrap(), rows);
+        }
+    }
+}
+
+fn check_document(db: &Db, doc: &str, document: &Document) {
+    let tree = db.whole_tree(doc);
+    let leaves = document.leaves();
+    assert_eq!(tree.leaves().len(), leaves.len());
+    for (found, expected) in tree.leaves().iter().zip(leaves) {
+        assert_eq!((&found.rev, found.deleted), (&expected.rev, expected.deleted));
+        assert_eq!(line(found), expected.line);
+        assert_eq!(db.body_at(found.body), Some(expected.body));
+    }
+}
+
+fn local_id(name: &str) -> LocalId {
+    LocalId::parse(&format!("_local/{name}")).unwrap().unwrap()
+}
+
+/// Sweeps from wherever the last slice ended, twice to the end; gives the bytes freed.
+fn reclaim_all(db: &Db) -> u64 {
+    let (mut freed, mut ends) = (0, 0);
+    while ends < 2 {
+        let slice = db.store.reclaim(7).unwrap();
+        freed += slice.bytes;
+        ends += u32::from(slice.swept);
+    }
+    freed
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn a_store_agrees_with_a_plain_model(steps in prop::collection::vec(step(), 1..40)) {
+        let (mut db, mut model, mut truth) = (Db::with(small()), Model::default(), Truth::default());
+        for step in &steps {
+            match step {
+                Step::Commit(requests) => {
+                    let planned: Vec<_> = requests.iter().map(|ops| model.request(ops, &mut truth)).collect();
+                    let (writes, expected): (Vec<_>, Vec<_>) = planned.into_iter().unzip();
+                    let commit = db.commit(&writes);
+                    let found: Vec<_> = commit.requests.into_iter().map(|request| request.outcomes).collect();
+                    prop_assert_eq!(found, expected);
+                    let feed = db.feed();
+                    prop_assert_eq!(&commit.changes[..], &feed[feed.len() - commit.changes.len()..]);
+                }
+                Step::Reopen => db = db.reopen(),
+                Step::Reclaim(rows_max) => drop(db.store.reclaim(*rows_max).unwrap()),
+                Step::RaiseIncarnation => {
+                    model.update_seq.incarnation += 1;
+                    db.store.raise_incarnation(model.update_seq.incarnation).unwrap();
+                }
+            }
+        }
+        model.check(&db);
+        let garbage = db.counters().garbage_bytes;
+        prop_assert_eq!((reclaim_all(&db), db.counters().garbage_bytes), (garbage, 0));
+        model.check(&db);
+    }
+}

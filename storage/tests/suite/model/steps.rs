@@ -1,0 +1,144 @@
+//! Random things that happen to a store.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use seqtide_storage::json::Body;
+use seqtide_storage::model::rev::{RevHash, RevId};
+use seqtide_storage::model::rev_path::RevPath;
+
+use super::documents::{Document, Proposed};
+use crate::db::body;
+
+#[derive(Debug, Clone)]
+pub enum Step {
+    Commit(Vec<Vec<Op>>),
+    Reopen,
+    Reclaim(usize),
+    RaiseIncarnation,
+}
+
+#[derive(Debug, Clone)]
+pub enum Op {
+    Edit(EditOp),
+    Local { name: String, fresh: bool, json: Option<String> },
+}
+
+#[derive(Debug, Clone)]
+pub struct EditOp {
+    doc: u8,
+    deleted: bool,
+    json: u8,
+    how: How,
+}
+
+/// Where an edit belongs.
+#[derive(Debug, Clone)]
+enum How {
+    /// Without a parent.
+    Create,
+    /// On one of the leaves.
+    OnLeaf(Index),
+    /// On a revision that may be anything.
+    OnAny(Index),
+    /// Elsewhere, `longer` revisions were put on some revision; the newest is pushed with so many of its ancestors.
+    Pushed { on: Index, longer: usize, ancestors: usize },
+}
+
+pub fn step() -> impl Strategy<Value = Step> {
+    let commit = prop::collection::vec(prop::collection::vec(op(), 1..5), 1..5).prop_map(Step::Commit);
+    prop_oneof![
+        20 => commit,
+        1 => Just(Step::Reopen),
+        2 => (1usize..9).prop_map(Step::Reclaim),
+        1 => Just(Step::RaiseIncarnation),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let how = prop_oneof![
+        2 => Just(How::Create),
+        5 => any::<Index>().prop_map(How::OnLeaf),
+        1 => any::<Index>().prop_map(How::OnAny),
+        6 => (any::<Index>(), prop_oneof![4 => 0usize..4, 1 => 4usize..90], prop_oneof![3 => 0usize..5, 2 => 0usize..200])
+            .prop_map(|(on, longer, ancestors)| How::Pushed { on, longer, ancestors }),
+    ];
+    let edit = (0u8..4, prop::bool::weighted(0.2), 0u8..6, how)
+        .prop_map(|(doc, deleted, json, how)| Op::Edit(EditOp { doc, deleted, json, how }));
+    let local = ("[xy]", prop::bool::weighted(0.8), prop::option::of(Just(r#"{"l":1}"#.to_owned())))
+        .prop_map(|(name, fresh, json)| Op::Local { name, fresh, json });
+    prop_oneof![9 => edit, 1 => local]
+}
+
+/// What was ever replicated, each revision with one parent for good.
+#[derive(Default)]
+pub struct Truth(HashMap<u8, Vec<Known>>);
+
+#[derive(Clone)]
+struct Known {
+    rev: RevId,
+    parent: Option<usize>,
+    deleted: bool,
+    body: Body,
+}
+
+impl Truth {
+    /// Puts new revisions on one that is known, or on none; gives the place of the newest.
+    fn grow(&mut self, op: &EditOp, on: Index, longer: usize) -> usize {
+        let known = self.0.entry(op.doc).or_default();
+        let at = on.index(known.len() + 1);
+        let mut parent = (at < known.len()).then_some(at);
+        let longer = if parent.is_none() { longer.max(1) } else { longer };
+        for _ in 0..longer {
+            let generation = parent.map_or(0, |parent: usize| known[parent].rev.generation) + 1;
+            let hash = RevHash::parse(&format!("t{}", known.len())).unwrap();
+            let (deleted, body) = (op.deleted, op.body());
+            known.push(Known { rev: RevId::new(generation, hash), parent, deleted, body });
+            parent = Some(known.len() - 1);
+        }
+        parent.unwrap_or(at)
+    }
+
+    fn path(&self, doc: u8, at: usize, ancestors: usize) -> RevPath {
+        let known = &self.0[&doc];
+        let line = std::iter::successors(Some(at), |at| known[*at].parent).take(ancestors + 1);
+        let hashes = line.map(|at| known[at].rev.hash.clone()).collect();
+        RevPath::new(known[at].rev.generation, hashes).unwrap()
+    }
+}
+
+impl EditOp {
+    pub fn doc(&self) -> String {
+        format!("doc-{}", self.doc)
+    }
+
+    fn body(&self) -> Body {
+        body(&match self.json {
+            0 => "{}".to_owned(),
+            n => format!(r#"{{"n":"{}"}}"#, "x".repeat(usize::from(n))),
+        })
+    }
+
+    /// The revision to write, given what the document is by now.
+    pub fn proposed(&self, document: &Document, truth: &mut Truth) -> Proposed {
+        let revs: Vec<_> = document.leaves().into_iter().map(|leaf| leaf.rev).collect();
+        let (deleted, body) = (self.deleted, self.body());
+        match &self.how {
+            How::Create => Proposed::Interactive { parent: None, deleted, body },
+            How::OnLeaf(_) if revs.is_empty() => Proposed::Interactive { parent: None, deleted, body },
+            How::OnLeaf(leaf) => Proposed::Interactive { parent: Some(leaf.get(&revs).clone()), deleted, body },
+            How::OnAny(any) => {
+                let generation = any.index(4) as u64;
+                let hash = RevHash::parse(&format!("t{generation}")).unwrap();
+                Proposed::Interactive { parent: Some(RevId::new(generation, hash)), deleted, body }
+            }
+            How::Pushed { on, longer, ancestors } => {
+                let at = truth.grow(self, *on, *longer);
+                let known = truth.0[&self.doc][at].clone();
+                let path = truth.path(self.doc, at, *ancestors);
+                Proposed::Replicated { path, deleted: known.deleted, body: known.body }
+            }
+        }
+    }
+}

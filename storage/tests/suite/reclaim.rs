@@ -1,0 +1,120 @@
+//! Bodies that no leaf needs are freed, those of leaves never, and the counters know how many bytes there are.
+
+use seqtide_storage::model::body_place::BodyPlace;
+use seqtide_storage::{Counters, ReclaimPolicy, Reclaimed};
+
+use crate::db::{Db, body, create, delete, push, rev, update};
+
+/// Sweeps once through; gives the bytes freed.
+fn sweep(db: &Db, rows_max: usize) -> u64 {
+    let mut bytes = 0;
+    loop {
+        let slice = db.store.reclaim(rows_max).unwrap();
+        bytes += slice.bytes;
+        if slice.swept {
+            return bytes;
+        }
+    }
+}
+
+/// Bytes of the bodies of all leaves, all of which must be there.
+fn leaf_bytes(db: &Db) -> u64 {
+    let snapshot = db.snapshot();
+    let mut bytes = 0;
+    for change in db.feed() {
+        for leaf in snapshot.tree(&change.id).unwrap().unwrap().tree.leaves() {
+            let stored = snapshot.body(leaf.body).unwrap().expect("a leaf has its body");
+            assert!(leaf.body == BodyPlace::Empty || stored.as_bytes().len() as u64 == leaf.body.bytes());
+            bytes += leaf.body.bytes();
+        }
+    }
+    bytes
+}
+
+fn json(n: usize) -> String {
+    format!(r#"{{"n":{n},"pad":"{}"}}"#, "x".repeat(n % 50))
+}
+
+/// Every way in which a body becomes garbage.
+fn wasteful() -> Db {
+    let db = Db::new();
+    let mut last = db.rev(create("edited", &json(0)));
+    for n in 1..40 {
+        last = db.rev(update("edited", &last, &json(n)));
+    }
+    let gone = db.rev(create("gone", &json(45)));
+    db.rev(delete("gone", &gone));
+    db.request(vec![push("in one request", 1, &["a"], &json(1)), push("in one request", 2, &["b", "a"], &json(2))]);
+    db.commit(&[vec![push("in one commit", 1, &["a"], &json(3))], vec![push("in one commit", 2, &["b", "a"], &json(4))]]);
+    db.request(vec![push("conflict", 2, &["b", "a"], &json(5)), push("conflict", 2, &["c", "a"], &json(6))]);
+    db.rev(delete("conflict", &rev("2-b")));
+    db.request(vec![push("joined", 1, &["a"], &json(7)), push("joined", 3, &["c"], &json(8))]);
+    db.write(push("joined", 4, &["d", "c", "b", "a"], "{}"));
+    db
+}
+
+#[test]
+fn a_sweep_frees_all_garbage_and_no_leafs_body() {
+    for rows_max in [1, 3, 1000] {
+        let db = wasteful();
+        let before = db.counters();
+        assert_eq!(before.body_bytes, leaf_bytes(&db));
+        let feed = db.feed();
+        assert!(before.garbage_bytes > 0);
+        assert_eq!(sweep(&db, rows_max), before.garbage_bytes, "as many bytes as were counted");
+        assert_eq!(db.counters(), Counters { garbage_bytes: 0, ..before });
+        assert_eq!(leaf_bytes(&db), before.body_bytes);
+        assert_eq!(db.feed(), feed);
+        assert_eq!(sweep(&db, rows_max), 0);
+    }
+}
+
+#[test]
+fn a_superseded_body_is_readable_until_a_sweep_passes_it() {
+    let db = Db::new();
+    let first = db.rev(create("a", r#"{"n":1}"#));
+    db.rev(update("a", &first, r#"{"n":2}"#));
+    let old = db.tree("a").leaves()[0].ancestors.recent[0].body;
+    assert_eq!(db.body_at(old), Some(body(r#"{"n":1}"#)));
+    assert_eq!(db.store.reclaim(1).unwrap(), Reclaimed { bytes: 7, swept: false });
+    assert_eq!(db.body_at(old), None);
+}
+
+#[test]
+fn slices_go_on_where_the_last_one_ended_and_take_at_least_one_row() {
+    let db = Db::new();
+    let first = db.rev(create("a", r#"{"n":1}"#));
+    db.rev(update("a", &first, r#"{"n":2}"#));
+    let slices = [0; 3].map(|rows_max| db.store.reclaim(rows_max).unwrap());
+    let slice = |bytes, swept| Reclaimed { bytes, swept };
+    assert_eq!(slices, [slice(7, false), slice(0, true), slice(0, true)]);
+}
+
+#[test]
+fn a_sweep_goes_on_among_writes() {
+    let db = wasteful();
+    let mut freed = 0;
+    let mut last = db.rev(create("z", &json(9)));
+    for n in 10..60 {
+        freed += db.store.reclaim(2).unwrap().bytes;
+        last = db.rev(update("z", &last, &json(n)));
+    }
+    assert!(freed > 0);
+    sweep(&db, 1000);
+    sweep(&db, 1000);
+    assert_eq!((db.counters().garbage_bytes, db.counters().body_bytes), (0, leaf_bytes(&db)));
+}
+
+#[test]
+fn reclaiming_is_due_by_share_above_a_floor_and_never_at_a_hundred_percent() {
+    let due = |garbage_percent, floor_bytes, body_bytes, garbage_bytes| {
+        let counters = Counters { body_bytes, garbage_bytes, ..Db::new().counters() };
+        ReclaimPolicy { garbage_percent, floor_bytes }.due(&counters)
+    };
+    assert!(due(50, 10, 100, 100));
+    assert!(!due(50, 10, 101, 100), "under the share");
+    assert!(!due(50, 100, 100, 100), "not above the floor");
+    assert!(due(0, 0, 100, 1) && !due(0, 0, 100, 0));
+    assert!(!due(100, 0, 0, 100) && !due(255, 0, 0, 100), "not even when all is garbage");
+    assert!(due(99, 0, 0, u64::MAX) && !due(50, 0, u64::MAX, 100));
+}

@@ -1,0 +1,16 @@
+//! Helpers of the end-to-end tests: the server as a process, and the clients that read it.
+
+pub mod changes_text;
+pub mod database;
+pub mod doors;
+pub mod http;
+mod process;
+pub mod raw;
+pub mod server;
+pub mod sse;
+pub mod vectors;
+pub mod workload;
+
+pub use database::Database;
+pub use http::Api;
+pub use server::Server;

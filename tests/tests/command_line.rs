@@ -1,0 +1,84 @@
+//! The command line, the environment and the configuration file.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use seqtide_tests::server::{Launch, seqtide_command};
+use seqtide_tests::{Database, Server};
+
+/// Exit code, standard output and standard error of `seqtide` with these arguments.
+fn run(args: &[&str]) -> (Option<i32>, String, String) {
+    let output = seqtide_command().args(args).output().expect("the binary runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn version_and_help_are_answers() {
+    let (code, stdout, _) = run(&["--version"]);
+    assert_eq!(
+        (code, stdout.as_str()),
+        (Some(0), concat!("seqtide ", env!("CARGO_PKG_VERSION"), "\n"))
+    );
+    let (code, stdout, _) = run(&["--help"]);
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains("serve"), "{stdout}");
+    let (code, stdout, _) = run(&["serve", "--help"]);
+    assert_eq!(code, Some(0));
+    for mention in ["--listen", "--data", "127.0.0.1:5984", "./seqtide-data"] {
+        assert!(stdout.contains(mention), "{mention} in {stdout}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_named_with_code_2() {
+    for args in [&["serve", "--bogus"][..], &["bogus"], &["serve", "--listen", "nowhere"]] {
+        let (code, _, stderr) = run(args);
+        assert_eq!(code, Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains(args.last().expect("one")), "{stderr}");
+    }
+}
+
+#[test]
+fn an_unknown_variable_or_key_is_refused_by_name() {
+    let exit = Server::launch().env("SEQTIDE_LISTENN", "127.0.0.1:0").run_to_exit();
+    assert_eq!(exit.status.code(), Some(1), "{exit:?}");
+    assert!(exit.stderr.contains("SEQTIDE_LISTENN"), "{exit:?}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("seqtide.toml");
+    fs::write(&file, "[feeds]\nhartbeat_ms = 5\n").expect("the file");
+    let exit = Server::launch().arg("--config").arg(&file).run_to_exit();
+    assert_eq!(exit.status.code(), Some(1), "{exit:?}");
+    assert!(exit.stderr.contains("hartbeat_ms"), "{exit:?}");
+}
+
+/// How long a longpoll without `timeout` waits on a server started so.
+async fn longpoll_takes(launch: Launch) -> Duration {
+    let server = launch.start();
+    let database = Database::create(&server, "db").await;
+    let start = Instant::now();
+    database.get("/_changes?feed=longpoll").expect(200).await;
+    start.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flag_variable_and_file_set_the_same_option_in_this_order() {
+    let short = Duration::from_millis(200);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("seqtide.toml");
+    fs::write(&file, "[feeds]\nchanges_timeout_ms = 200\n").expect("the file");
+    let variable = "SEQTIDE_FEEDS_CHANGES_TIMEOUT_MS";
+    let long_file = folder.path().join("long.toml");
+    fs::write(&long_file, "[feeds]\nchanges_timeout_ms = 60000\n").expect("the file");
+    for launch in [
+        Server::launch().arg("--config").arg(&file),
+        Server::launch().arg("--config").arg(&long_file).env(variable, "200"),
+        Server::launch()
+            .env(variable, "60000")
+            .arg("--feeds-changes-timeout-ms")
+            .arg("200"),
+    ] {
+        let took = longpoll_takes(launch).await;
+        assert!(took >= short && took < Duration::from_secs(20), "{took:?}");
+    }
+}

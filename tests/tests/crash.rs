@@ -1,0 +1,269 @@
+//! SIGKILL under load: whatever was acknowledged is there afterwards, at its revision and its sequence.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+
+use seqtide_tests::workload::seed;
+use seqtide_tests::{Database, Server};
+
+const KILLS: usize = 15;
+const CHAIN_WRITERS: usize = 4;
+const CHAINS_A_WRITER: usize = 3;
+const BULK_SIZE: usize = 10;
+
+/// One document, written by one writer only, each write onto the one before.
+#[derive(Clone)]
+struct Chain {
+    id: String,
+    acknowledged: Option<Acknowledged>,
+    /// A write was sent and its answer never came: it may have happened.
+    in_doubt: bool,
+}
+
+#[derive(Clone)]
+struct Acknowledged {
+    rev: String,
+    seq: u64,
+    n: u64,
+    deleted: bool,
+}
+
+impl Chain {
+    /// Writes the next revision; false when the server is gone.
+    async fn write_next(&mut self, database: &Database, pad: usize) -> bool {
+        let n = self.acknowledged.as_ref().map_or(0, |last| last.n + 1);
+        let deleted = n % 5 == 4;
+        let mut body = json!({ "n": n, "pad": "x".repeat(pad), "_deleted": deleted });
+        if let Some(last) = self.acknowledged.as_ref().filter(|last| !last.deleted) {
+            body["_rev"] = json!(last.rev);
+        }
+        self.in_doubt = true;
+        let Ok(answer) = database
+            .request("PUT", &format!("/{}", self.id))
+            .json(&body)
+            .try_send()
+            .await
+        else {
+            return false;
+        };
+        answer.assert_status(if deleted { 200 } else { 201 });
+        let seq = answer.seq();
+        assert!(
+            self.acknowledged.as_ref().is_none_or(|last| last.seq < seq),
+            "{}: sequences rise",
+            self.id
+        );
+        self.acknowledged = Some(Acknowledged {
+            rev: answer.rev(),
+            seq,
+            n,
+            deleted,
+        });
+        self.in_doubt = false;
+        true
+    }
+
+    /// Compares the chain with its row after a restart, and goes on from what is there.
+    async fn verify(&mut self, database: &Database, row: Option<&Value>) {
+        let Chain { id, .. } = self;
+        let Some(row) = row else {
+            assert!(self.acknowledged.is_none(), "{id}: an acknowledged write is gone");
+            self.in_doubt = false;
+            return;
+        };
+        let (rev, seq) = (
+            row["changes"][0]["rev"].as_str().expect("a rev"),
+            row["seq"].as_u64().expect("a number"),
+        );
+        let n = row["doc"]["n"].as_u64().expect("a number");
+        match &self.acknowledged {
+            Some(last) if last.rev == rev => {
+                assert_eq!((seq, n), (last.seq, last.n), "{id}: sequence and body of {rev}");
+            }
+            last => {
+                let known = last.as_ref().map(|last| &last.rev);
+                assert!(
+                    self.in_doubt,
+                    "{id} is at {rev}, but {known:?} was acknowledged last and nothing is in doubt"
+                );
+                let expected = last.as_ref().map_or(0, |last| last.n + 1);
+                assert_eq!(n, expected, "{id}: only the write in doubt may follow");
+                if let Some(last) = last {
+                    assert!(seq > last.seq, "{id}: {seq} after {}", last.seq);
+                    assert_eq!(parent_of(database, id, rev).await, last.rev, "{id}");
+                }
+            }
+        }
+        self.acknowledged = Some(Acknowledged {
+            rev: rev.to_owned(),
+            seq,
+            n,
+            deleted: row["deleted"] == json!(true),
+        });
+        self.in_doubt = false;
+    }
+}
+
+async fn parent_of(database: &Database, id: &str, rev: &str) -> String {
+    let document = database
+        .get(&format!("/{id}?rev={rev}&revs=true"))
+        .expect(200)
+        .await
+        .json();
+    let revisions = &document["_revisions"];
+    format!(
+        "{}-{}",
+        revisions["start"].as_u64().expect("a number") - 1,
+        revisions["ids"][1].as_str().expect("a parent")
+    )
+}
+
+/// Writes a writer's chains in turn until the server is gone.
+async fn write_chains(database: Database, mut chains: Vec<Chain>, mut rng: StdRng) -> Vec<Chain> {
+    for turn in 0.. {
+        let pad = if rng.random_bool(0.05) {
+            100_000
+        } else {
+            rng.random_range(0..500)
+        };
+        if !chains[turn % CHAINS_A_WRITER].write_next(&database, pad).await {
+            break;
+        }
+    }
+    chains
+}
+
+/// Writes new documents in bulk until the server is gone; revision and the request's sequence of each acknowledged one.
+async fn write_bulk(database: Database, round: usize) -> BTreeMap<String, (String, u64)> {
+    let mut acknowledged = BTreeMap::new();
+    for number in 0.. {
+        let docs: Vec<Value> = (0..BULK_SIZE)
+            .map(|n| json!({ "_id": format!("bulk-{round}-{number}-{n}"), "n": n }))
+            .collect();
+        let request = database.post("/_bulk_docs").json(&json!({ "docs": docs }));
+        let Ok(answer) = request.try_send().await else {
+            break;
+        };
+        answer.assert_status(201);
+        for result in answer.json().as_array().expect("a list") {
+            let text = |name: &str| {
+                result[name]
+                    .as_str()
+                    .unwrap_or_else(|| panic!("{name} in {result}"))
+                    .to_owned()
+            };
+            acknowledged.insert(text("id"), (text("rev"), answer.seq()));
+        }
+    }
+    acknowledged
+}
+
+/// The rows by document, after checking that the feed and the documents tell the same.
+async fn rows_that_agree(database: &Database) -> BTreeMap<String, Value> {
+    let answer = database.changes("include_docs=true").await;
+    let rows = answer["results"].as_array().expect("rows");
+    let info = database.info().await;
+    let counted = info["doc_count"].as_u64().expect("a number") + info["doc_del_count"].as_u64().expect("a number");
+    assert_eq!(
+        counted,
+        rows.len() as u64,
+        "a row for each document and each deleted one"
+    );
+    let all_docs = database.get("/_all_docs").expect(200).await.json();
+    let listed = all_docs["rows"].as_array().expect("rows").iter();
+    let mut live: BTreeMap<&str, &Value> = listed
+        .map(|row| (row["id"].as_str().expect("an id"), &row["value"]["rev"]))
+        .collect();
+    let mut last = 0;
+    let mut by_id = BTreeMap::new();
+    for row in rows {
+        let (id, seq) = (
+            row["id"].as_str().expect("an id"),
+            row["seq"].as_u64().expect("a number"),
+        );
+        assert!(seq > last, "{seq} after {last}");
+        last = seq;
+        let rev = &row["changes"][0]["rev"];
+        assert_eq!(&row["doc"]["_rev"], rev, "{id}: the body is the winner's");
+        let expected = if row["deleted"] == json!(true) { None } else { Some(rev) };
+        assert_eq!(live.remove(id), expected, "{id}: the feed and the documents differ");
+        assert!(by_id.insert(id.to_owned(), row.clone()).is_none(), "{id} has two rows");
+    }
+    assert!(live.is_empty(), "documents without a row: {live:?}");
+    assert!(info["update_seq"].as_u64().expect("a number") >= last);
+    by_id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn acknowledged_writes_survive_sigkill() {
+    let mut rng = StdRng::seed_from_u64(seed());
+    let mut server = Server::start();
+    let database = Database::create(&server, "db").await;
+    let mut writers: Vec<Vec<Chain>> = (0..CHAIN_WRITERS)
+        .map(|writer| {
+            let chain = |number| Chain {
+                id: format!("chain-{writer}-{number}"),
+                acknowledged: None,
+                in_doubt: false,
+            };
+            (0..CHAINS_A_WRITER).map(chain).collect()
+        })
+        .collect();
+    let mut bulk = BTreeMap::new();
+    for round in 0..KILLS {
+        let running: Vec<_> = std::mem::take(&mut writers)
+            .into_iter()
+            .map(|chains| tokio::spawn(write_chains(database.clone(), chains, StdRng::from_rng(&mut rng))))
+            .collect();
+        let bulk_writer = tokio::spawn(write_bulk(database.clone(), round));
+        tokio::time::sleep(Duration::from_millis(rng.random_range(20..300))).await;
+        server.kill();
+        for writer in running {
+            writers.push(writer.await.expect("a writer"));
+        }
+        bulk.extend(bulk_writer.await.expect("the bulk writer"));
+        let before = writers
+            .iter()
+            .flatten()
+            .filter_map(|chain| chain.acknowledged.as_ref())
+            .map(|last| last.seq)
+            .max();
+
+        server.restart_on_same_port_and_data();
+        let rows = rows_that_agree(&database).await;
+        for chain in writers.iter_mut().flatten() {
+            let row = rows.get(&chain.id).cloned();
+            chain.verify(&database, row.as_ref()).await;
+        }
+        for (id, (rev, seq)) in &bulk {
+            let row = rows
+                .get(id)
+                .unwrap_or_else(|| panic!("{id}: an acknowledged write is gone"));
+            assert_eq!(row["changes"][0]["rev"].as_str(), Some(rev.as_str()), "{id}");
+            assert!(
+                row["seq"].as_u64().is_some_and(|found| found <= *seq),
+                "{id}: {} after {seq}",
+                row["seq"]
+            );
+        }
+        let next = database.put(&format!("after-{round}"), &json!({})).await.seq();
+        assert!(
+            before.is_none_or(|before| next > before),
+            "{next} after {before:?}: sequences go on after a crash"
+        );
+    }
+    let written: u64 = writers
+        .iter()
+        .flatten()
+        .filter_map(|chain| chain.acknowledged.as_ref())
+        .map(|last| last.n + 1)
+        .sum();
+    assert!(
+        written > 5 * KILLS as u64 && !bulk.is_empty(),
+        "too few writes to prove anything: {written}"
+    );
+}

@@ -1,0 +1,65 @@
+//! `/{db}/_feed`, the native door: the same rows, events and tokens over SSE, lines and WebSocket.
+
+mod ends;
+mod forms;
+mod options;
+mod rewind;
+mod websocket;
+
+use serde_json::{Value, json};
+
+use seqtide_tests::http::{Answer, Opened};
+use seqtide_tests::{Database, Server};
+
+/// A server with one empty database, `db`. Keep the server: it ends when dropped.
+async fn fresh() -> (Server, Database) {
+    let server = Server::start();
+    let database = Database::create(&server, "db").await;
+    (server, database)
+}
+
+/// Writes `{}` at each of these ids and returns their rows as text.
+async fn write(database: &Database, ids: &[&str]) -> Vec<String> {
+    let mut rows = Vec::new();
+    for id in ids {
+        let written = database.put(id, &json!({})).await;
+        rows.push(row(&json!(id), &written));
+    }
+    rows
+}
+
+fn row(id: &Value, written: &Answer) -> String {
+    format!(
+        "{{\"seq\":{},\"id\":{id},\"changes\":[{{\"rev\":\"{}\"}}]}}",
+        written.seq(),
+        written.rev()
+    )
+}
+
+fn caught_up(seq: u64) -> String {
+    format!("{{\"event\":\"caught-up\",\"seq\":{seq}}}")
+}
+
+fn end(seq: u64, reason: &str) -> String {
+    format!("{{\"event\":\"end\",\"seq\":{seq},\"reason\":\"{reason}\"}}")
+}
+
+/// The body of a feed over lines that ends by itself.
+async fn lines(database: &Database, query: &str) -> Vec<String> {
+    let answer = database.get(&format!("/_feed?{query}")).expect(200).await;
+    assert!(
+        answer.text().is_empty() || answer.text().ends_with('\n'),
+        "{:?}",
+        answer.text()
+    );
+    answer.text().lines().map(str::to_owned).collect()
+}
+
+/// Opens a live feed over lines and waits until it has caught up.
+async fn live(database: &Database, query: &str) -> Opened {
+    let mut feed = database.get(&format!("/_feed?{query}")).open().await;
+    assert_eq!(feed.status(), 200, "{query}");
+    feed.until(|text| text.contains("\"caught-up\"") && text.ends_with('\n'))
+        .await;
+    feed
+}

@@ -1,0 +1,152 @@
+//! What is WebSocket's own: messages of many items, how a feed starts, how it closes.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use super::{caught_up, end, fresh, write};
+use seqtide_tests::doors::{FeedSocket, Item, feed_url};
+use seqtide_tests::{Database, Server};
+
+fn item(text: &str) -> Item {
+    Item::from_json(serde_json::from_str(text).expect("JSON"))
+}
+
+async fn open(server: &Server, database: &Database, query: &str) -> FeedSocket {
+    FeedSocket::open(&feed_url(server, database, query))
+        .await
+        .expect("a WebSocket")
+}
+
+/// All items up to the close, and its code.
+async fn to_close(socket: &mut FeedSocket) -> (Vec<Item>, CloseCode) {
+    let mut items = Vec::new();
+    loop {
+        match socket.next().await {
+            Some(Message::Text(text)) => {
+                let array: Vec<Value> = serde_json::from_str(&text).expect("a JSON array");
+                items.extend(array.into_iter().map(Item::from_json));
+            }
+            Some(Message::Close(Some(frame))) => return (items, frame.code),
+            other => panic!("expected a close after {items:?}, got {other:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn options_in_the_url_start_the_feed_at_once() {
+    let (server, database) = fresh().await;
+    let rows = write(&database, &["a", "b"]).await;
+    let mut socket = open(&server, &database, "since=0&live=false").await;
+    let (items, code) = to_close(&mut socket).await;
+    assert_eq!(
+        items,
+        [
+            item(&rows[0]),
+            item(&rows[1]),
+            item(&caught_up(2)),
+            item(&end(2, "caught-up"))
+        ]
+    );
+    assert_eq!(code, CloseCode::Normal);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_message_carries_the_options_otherwise() {
+    let (server, database) = fresh().await;
+    let rows = write(&database, &["a", "b", "c"]).await;
+    let mut socket = open(&server, &database, "").await;
+    socket
+        .send(&json!({ "since": 0, "doc_ids": ["b"], "limit": 1 }).to_string())
+        .await;
+    let (items, code) = to_close(&mut socket).await;
+    assert_eq!(items, [item(&rows[1]), item(&end(2, "limit"))]);
+    assert_eq!(code, CloseCode::Normal);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_options_or_message_it_starts_by_itself_after_a_while() {
+    let server = Server::launch().arg("--feeds-websocket-start-ms=700").start();
+    let database = Database::create(&server, "db").await;
+    write(&database, &["a"]).await;
+    let start = Instant::now();
+    let mut socket = open(&server, &database, "").await;
+    assert_eq!(socket.items().await, [item(&caught_up(1))], "since is now by default");
+    assert!(
+        start.elapsed() >= Duration::from_millis(600),
+        "it waits for a message first: {:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_rows_share_messages() {
+    let (server, database) = fresh().await;
+    let docs: Vec<Value> = (0..2000).map(|number| json!({ "_id": format!("d{number}") })).collect();
+    database.bulk(&docs).await;
+    let mut socket = open(&server, &database, "since=0").await;
+    let (mut rows, mut messages) = (0, 0);
+    while rows < 2000 {
+        rows += socket.items().await.iter().filter(|item| item.row().is_some()).count();
+        messages += 1;
+    }
+    assert!(
+        messages <= 500,
+        "{messages} messages for 2000 rows: as many items as are ready go in one"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_and_heartbeats_arrive_live() {
+    let (server, database) = fresh().await;
+    let mut socket = open(&server, &database, "heartbeat=50").await;
+    assert_eq!(socket.items().await[0], item(&caught_up(0)));
+    let row = write(&database, &["a"]).await;
+    let mut seen = Vec::new();
+    while !seen.contains(&item("{\"event\":\"heartbeat\",\"seq\":1,\"pending\":0}")) {
+        seen.extend(socket.items().await);
+    }
+    assert!(seen.contains(&item(&row[0])), "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_in_the_url_are_answered_instead_of_an_upgrade() {
+    let (server, database) = fresh().await;
+    let nope = Database::at(&server, "nope");
+    for (database, query, status) in [
+        (&database, "bogus=1", 400),
+        (&database, "since=abc", 400),
+        (&nope, "since=0", 404),
+    ] {
+        match FeedSocket::open(&feed_url(&server, database, query))
+            .await
+            .map_err(|error| *error)
+        {
+            Err(Error::Http(response)) => assert_eq!(response.status().as_u16(), status, "{query}"),
+            Err(other) => panic!("{query}: {other}"),
+            Ok(_) => panic!("{query} should be refused"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_in_the_first_message_close_with_policy() {
+    let (server, database) = fresh().await;
+    for message in ["{\"bogus\":1}", "[]", "{", "{\"since\":\"abc\"}"] {
+        let mut socket = open(&server, &database, "").await;
+        socket.send(message).await;
+        let (_, code) = to_close(&mut socket).await;
+        assert_eq!(code, CloseCode::Policy, "{message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_message_too_big_closes_with_size() {
+    let server = Server::launch().arg("--limits-feed-body-bytes-max=1000").start();
+    let database = Database::create(&server, "db").await;
+    let mut socket = open(&server, &database, "").await;
+    socket.send(&json!({ "prefix": "x".repeat(2000) }).to_string()).await;
+    assert_eq!(to_close(&mut socket).await.1, CloseCode::Size);
+}

@@ -1,0 +1,225 @@
+//! How the server starts, ends, and lets go of what is gone.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use seqtide_tests::doors::{FeedSocket, feed_url};
+use seqtide_tests::raw;
+use seqtide_tests::server::Exit;
+use seqtide_tests::{Api, Database, Server};
+
+/// Ten times what is promised: a test machine may be busy.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+#[test]
+fn the_banner_tells_where_it_listens_where_its_data_is_and_a_line_to_try() {
+    let server = Server::start();
+    let first = server.stdout_line("listening on");
+    assert_eq!(
+        first,
+        format!("seqtide {} listening on {}", env!("CARGO_PKG_VERSION"), server.url())
+    );
+    assert_eq!(server.stdout().first(), Some(&first));
+    server.stdout_line(&server.data_dir().display().to_string());
+    let line = server.stdout_line("curl ");
+    let command = &line[line.find("curl ").expect("it contains it")..];
+    let output = Command::new("timeout")
+        .args(["20", "sh", "-c", command])
+        .output()
+        .expect("a shell");
+    assert!(output.status.success(), "{command}: {output:?}");
+    let answer: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{command}: {error} in {output:?}"));
+    assert_eq!(answer.get("error"), None, "{command}");
+}
+
+/// Asserts that it failed with code 1 and one line of standard error, and returns that line.
+fn one_line_error(exit: &Exit) -> &str {
+    assert_eq!(exit.status.code(), Some(1), "{exit:?}");
+    let lines: Vec<&str> = exit.stderr.lines().collect();
+    assert_eq!(lines.len(), 1, "one line: {exit:?}");
+    lines[0]
+}
+
+#[test]
+fn an_address_in_use_is_a_one_line_error() {
+    let server = Server::start();
+    let exit = Server::launch().listen(server.address()).run_to_exit();
+    let line = one_line_error(&exit);
+    assert!(
+        line.contains(&server.address().to_string()),
+        "{line:?} should name the address"
+    );
+}
+
+#[test]
+fn a_data_folder_in_use_is_a_one_line_error() {
+    let server = Server::start();
+    let exit = Server::launch().data_dir(server.data_dir()).run_to_exit();
+    let line = one_line_error(&exit);
+    assert!(
+        line.contains(&server.data_dir().display().to_string()),
+        "{line:?} should name the folder"
+    );
+}
+
+#[test]
+fn it_listens_on_loopback_only_and_says_why() {
+    let exit = Server::launch().listen(([0, 0, 0, 0], 0).into()).run_to_exit();
+    let line = one_line_error(&exit);
+    assert!(line.contains("loopback"), "{line:?}");
+}
+
+#[test]
+fn a_data_folder_left_by_a_killed_server_opens_again() {
+    let mut server = Server::start();
+    server.kill();
+    server.restart_on_same_port_and_data();
+    server.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_ends_with_feeds_open_and_keeps_what_was_acknowledged() {
+    let mut server = Server::start();
+    let database = Database::create(&server, "db").await;
+    let mut feeds = Vec::new();
+    for path in ["/_changes?feed=continuous&heartbeat=60000&since=now", "/_feed"] {
+        let mut feed = database.get(path).open().await;
+        feed.until(|text| !text.is_empty()).await;
+        feeds.push(feed);
+    }
+    let (first, mut acknowledged) = tokio::sync::mpsc::unbounded_channel();
+    for number in 0..100 {
+        let (database, first) = (database.clone(), first.clone());
+        tokio::spawn(async move {
+            let id = format!("d{number}");
+            let request = database.request("PUT", &format!("/{id}")).json(&json!({ "n": number }));
+            if let Ok(answer) = request.try_send().await
+                && answer.status == 201
+            {
+                first.send((id, answer.rev())).expect("the test reads on");
+            }
+        });
+    }
+    drop(first);
+    let mut written = vec![acknowledged.recv().await.expect("one write at least is answered")];
+    server.stop();
+    while let Some(write) = acknowledged.recv().await {
+        written.push(write);
+    }
+    for feed in feeds {
+        feed.to_end().await;
+    }
+    server.restart_on_same_port_and_data();
+    for (id, rev) in written {
+        assert_eq!(
+            database.get(&format!("/{id}")).expect(200).await.json()["_rev"],
+            json!(rev),
+            "{id}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reopened_database_gives_the_same_bytes() {
+    let mut server = Server::start();
+    let database = Database::create(&server, "db").await;
+    let docs: Vec<Value> = (0..300)
+        .map(|number| json!({ "_id": format!("d{number}"), "n": number }))
+        .collect();
+    let results = database.bulk(&docs).await;
+    for number in (0..300).step_by(3) {
+        let rev = &results[number]["rev"];
+        database
+            .put(&format!("d{number}"), &json!({ "_rev": rev, "_id": "x", "n": -1 }))
+            .await;
+    }
+    database
+        .push(&[
+            json!({ "_id": "d7", "_rev": "1-zz" }),
+            json!({ "_id": "d8", "_rev": "2-y", "_deleted": true }),
+        ])
+        .await;
+    let queries = [
+        "",
+        "include_docs=true&conflicts=true&style=all_docs",
+        "descending=true&limit=50",
+        "since=200&limit=7",
+    ];
+    let mut before = Vec::new();
+    for query in queries {
+        before.push(
+            database
+                .get(&format!("/_changes?{query}"))
+                .expect(200)
+                .await
+                .text()
+                .to_owned(),
+        );
+    }
+    let info = database.info().await;
+    for ending in [Server::stop, Server::kill] {
+        ending(&mut server);
+        server.restart_on_same_port_and_data();
+        for (query, before) in queries.iter().zip(&before) {
+            let after = database.get(&format!("/_changes?{query}")).expect(200).await;
+            assert_eq!(after.text(), before, "{query}");
+        }
+        let reopened = database.info().await;
+        for name in ["update_seq", "doc_count", "doc_del_count", "instance_start_time"] {
+            assert_eq!(reopened[name], info[name], "{name}");
+        }
+    }
+}
+
+/// How many feeds of a kind are open, by `/metrics`.
+async fn open_feeds(api: &Api, kind: &str) -> u64 {
+    let metrics = api.get("/metrics").expect(200).await;
+    let sample = format!("seqtide_feeds_open{{kind=\"{kind}\"}} ");
+    let value = metrics.text().lines().find_map(|line| line.strip_prefix(&sample));
+    value.map_or(0, |value| value.parse().unwrap_or_else(|_| panic!("{sample}{value}")))
+}
+
+async fn wait_for_open_feeds(api: &Api, kind: &str, count: u64) {
+    let deadline = Instant::now() + GONE_WITHIN;
+    loop {
+        let found = open_feeds(api, kind).await;
+        if found == count {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{found} feeds of kind {kind} are open, not {count}"
+        );
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vanished_client_s_feed_is_gone() {
+    let server = Server::start();
+    let database = Database::create(&server, "db").await;
+    let api = Api::new(&server);
+    for (kind, path, accept) in [
+        ("longpoll", "_changes?feed=longpoll&heartbeat=60000", "*/*"),
+        ("continuous", "_changes?feed=continuous&heartbeat=60000", "*/*"),
+        ("eventsource", "_changes?feed=eventsource&heartbeat=60000", "*/*"),
+        ("sse", "_feed", "text/event-stream"),
+        ("lines", "_feed", "*/*"),
+    ] {
+        let request = format!("GET /db/{path} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\n\r\n");
+        let (socket, _) = raw::open(server.address(), &request, |text| text.contains("\r\n\r\n")).await;
+        wait_for_open_feeds(&api, kind, 1).await;
+        drop(socket);
+        wait_for_open_feeds(&api, kind, 0).await;
+    }
+    let socket = FeedSocket::open(&feed_url(&server, &database, "since=now"))
+        .await
+        .expect("a WebSocket");
+    wait_for_open_feeds(&api, "websocket", 1).await;
+    drop(socket);
+    wait_for_open_feeds(&api, "websocket", 0).await;
+}

@@ -1,0 +1,73 @@
+//! The command line: `seqtide serve` and its flags.
+
+use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use super::flags::ServeFlags;
+use super::{defaults, keys, layers};
+
+/// A change feed for documents, kept in one folder and served over HTTP.
+///
+/// Without a command it serves, with the options of `seqtide serve`.
+#[derive(Debug, Parser)]
+#[command(name = "seqtide", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    serve: ServeFlags,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Serve the databases of a data folder (what happens without a command)
+    ///
+    /// Every setting is a flag, a variable and a key of the file given by --config; --print-config shows the keys.
+    /// A flag wins over a variable, a variable over the file, the file over the default.
+    Serve(ServeFlags),
+}
+
+/// Reads the process's arguments and `SEQTIDE_` variables; answers `--help`, `--version` and wrong usage itself
+/// and then exits, with code 2 for wrong usage.
+pub fn parse() -> ServeFlags {
+    let matches = command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match cli.action {
+        Some(Action::Serve(flags)) => flags,
+        None => cli.serve,
+    }
+}
+
+/// The whole command line, each option under the names that follow from its key and in the order of declaration.
+fn command() -> Command {
+    Cli::command()
+        .mut_args(|arg| named(arg).hide(true))
+        .mut_subcommand("serve", |serve| {
+            let mut place = 0;
+            serve.mut_args(|arg| {
+                place += 1;
+                named(arg).display_order(place)
+            })
+        })
+}
+
+/// The options of `serve`, in the order of their declaration.
+pub(super) fn options() -> Vec<Arg> {
+    let serve = command().find_subcommand("serve").cloned().unwrap_or_default();
+    serve.get_arguments().cloned().collect()
+}
+
+/// Gives an option its flag, its variable and its default's mention, unless it is a switch with a name of its own.
+fn named(arg: Arg) -> Arg {
+    if arg.get_long().is_some() {
+        return arg;
+    }
+    let key = arg.get_id().to_string();
+    let arg = arg
+        .long(keys::flag(&key))
+        .env(keys::variable(&key))
+        .hide_env_values(true);
+    match (arg.get_help().cloned(), layers::value_at(defaults::table(), &key)) {
+        (Some(help), Some(default)) => arg.help(format!("{help} [default: {default}]")),
+        _ => arg,
+    }
+}

@@ -1,0 +1,56 @@
+//! The default of every setting.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use toml::Table;
+
+use super::{Config, CorsOrigins, Durability, Feeds, Limits, LogFormat, Storage};
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5984)),
+            data: PathBuf::from("./seqtide-data"),
+            durability: Durability::Full,
+            log: "info".to_owned(),
+            log_format: LogFormat::Text,
+            workers: 0,
+            cors_origins: CorsOrigins::default(),
+            shutdown_timeout: Duration::from_millis(5_000),
+            limits: Limits {
+                document_bytes_max: 8_000_000,
+                request_bytes_max: 64_000_000,
+                nesting_max: 512,
+                feeds_max: 20_000,
+                databases_open_max: 500,
+                write_queue_edits_max: 10_000,
+                uuids_max: 1_000,
+                feed_body_bytes_max: 1_000_000,
+                write_timeout: Duration::from_millis(30_000),
+            },
+            feeds: Feeds {
+                heartbeat: Duration::from_millis(30_000),
+                changes_timeout: Duration::from_millis(60_000),
+                websocket_start: Duration::from_millis(10_000),
+            },
+            storage: Storage {
+                map_bytes: 64 << 30,
+                tail_bytes_max: 64 << 20,
+                revs_limit: 1_000,
+                reclaim_garbage_percent: 50,
+                reclaim_floor_bytes: 64 << 20,
+                committers: 0,
+                readers_max: 200,
+            },
+        }
+    }
+}
+
+/// The defaults as TOML: the lowest layer, and the list of the keys there are.
+pub(super) fn table() -> &'static Table {
+    static TABLE: LazyLock<Table> = LazyLock::new(|| Config::default().to_table());
+    &TABLE
+}

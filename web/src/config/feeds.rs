@@ -1,0 +1,31 @@
+//! The section `[feeds]`: the times of `_changes` and `_feed`.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::check::some_time;
+use super::error::ConfigError;
+use super::millis;
+
+/// Times a feed keeps when its request names none. In the file each key ends in `_ms`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Feeds {
+    /// Heartbeat of a `_feed`.
+    #[serde(rename = "heartbeat_ms", with = "millis")]
+    pub heartbeat: Duration,
+    /// Longest wait of a `_changes` feed for a change. Source: CouchDB configuration, `changes_timeout`.
+    #[serde(rename = "changes_timeout_ms", with = "millis")]
+    pub changes_timeout: Duration,
+    /// How long a WebSocket opened without options waits for its first message.
+    #[serde(rename = "websocket_start_ms", with = "millis")]
+    pub websocket_start: Duration,
+}
+
+impl Feeds {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        some_time("feeds.heartbeat_ms", self.heartbeat)?;
+        some_time("feeds.changes_timeout_ms", self.changes_timeout)?;
+        some_time("feeds.websocket_start_ms", self.websocket_start)
+    }
+}

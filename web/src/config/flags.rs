@@ -1,0 +1,160 @@
+//! The options of `seqtide serve` as they were typed: every one may be absent and nothing is checked beyond its
+//! type. [`Config`](super::Config) is what the program uses.
+//!
+//! An option's id is its key in the configuration file; its flag and its variable follow from the key
+//! ([`keys`](super::keys)). The line above an option is its help and its comment in `--print-config`. Numbers are
+//! `i64` because that is TOML's integer.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Durability, LogFormat};
+
+/// Options of `seqtide serve`.
+#[derive(Debug, Default, Args, Serialize)]
+pub struct ServeFlags {
+    /// TOML file with settings; variables win over it, flags win over both
+    #[arg(value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+
+    /// Print the effective configuration as TOML and exit
+    #[arg(long)]
+    #[serde(skip)]
+    pub print_config: bool,
+
+    /// Address and port to listen on; loopback only
+    #[arg(value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+
+    /// Folder of the databases, made if it does not exist
+    #[arg(value_name = "FOLDER")]
+    pub data: Option<String>,
+
+    /// What an acknowledged write survives: "full" a power cut; with "relaxed" one may cost the last commits
+    #[arg(value_name = "MODE", hide_possible_values = true)]
+    pub durability: Option<Durability>,
+
+    /// What to log, as a tracing filter such as "info" or "warn,seqtide=debug"
+    #[arg(value_name = "FILTER")]
+    pub log: Option<String>,
+
+    /// Form of the log on stderr: "text" for people, "json" for machines
+    #[arg(value_name = "FORMAT", hide_possible_values = true)]
+    pub log_format: Option<LogFormat>,
+
+    /// Web threads; 0 for one a core
+    #[arg(value_name = "THREADS")]
+    pub workers: Option<i64>,
+
+    /// Origins (separated by commas) whose web pages may use this server; none for any origin on a loopback host
+    #[arg(value_name = "ORIGIN", value_delimiter = ',')]
+    pub cors_origins: Option<Vec<String>>,
+
+    /// How long open requests may take to end at a shutdown, in milliseconds
+    #[arg(value_name = "MS")]
+    pub shutdown_timeout_ms: Option<i64>,
+
+    #[command(flatten)]
+    limits: LimitsFlags,
+
+    #[command(flatten)]
+    feeds: FeedsFlags,
+
+    #[command(flatten)]
+    storage: StorageFlags,
+}
+
+/// Options of the section `[limits]`.
+#[derive(Debug, Default, Args, Serialize)]
+#[command(next_help_heading = "Limits")]
+struct LimitsFlags {
+    /// Largest document accepted, in bytes
+    #[arg(id = "limits.document_bytes_max", value_name = "BYTES")]
+    document_bytes_max: Option<i64>,
+
+    /// Largest request body accepted, such as a bulk write's, in bytes
+    #[arg(id = "limits.request_bytes_max", value_name = "BYTES")]
+    request_bytes_max: Option<i64>,
+
+    /// Deepest nesting of objects and arrays in a document
+    #[arg(id = "limits.nesting_max", value_name = "LEVELS")]
+    nesting_max: Option<i64>,
+
+    /// Feeds open at once
+    #[arg(id = "limits.feeds_max", value_name = "FEEDS")]
+    feeds_max: Option<i64>,
+
+    /// Databases open at once; the one idle longest is closed to open another
+    #[arg(id = "limits.databases_open_max", value_name = "DATABASES")]
+    databases_open_max: Option<i64>,
+
+    /// Edits that may wait for one database's writer
+    #[arg(id = "limits.write_queue_edits_max", value_name = "EDITS")]
+    write_queue_edits_max: Option<i64>,
+
+    /// Most ids one request to /_uuids may ask for
+    #[arg(id = "limits.uuids_max", value_name = "IDS")]
+    uuids_max: Option<i64>,
+
+    /// Largest body of a feed request, such as a selector, in bytes
+    #[arg(id = "limits.feed_body_bytes_max", value_name = "BYTES")]
+    feed_body_bytes_max: Option<i64>,
+
+    /// How long a write may wait for its answer, in milliseconds
+    #[arg(id = "limits.write_timeout_ms", value_name = "MS")]
+    write_timeout_ms: Option<i64>,
+}
+
+/// Options of the section `[feeds]`.
+#[derive(Debug, Default, Args, Serialize)]
+#[command(next_help_heading = "Feeds")]
+struct FeedsFlags {
+    /// Heartbeat of a `_feed` that names none, in milliseconds
+    #[arg(id = "feeds.heartbeat_ms", value_name = "MS")]
+    heartbeat_ms: Option<i64>,
+
+    /// Longest wait of a `_changes` feed for a change, in milliseconds (CouchDB's changes_timeout)
+    #[arg(id = "feeds.changes_timeout_ms", value_name = "MS")]
+    changes_timeout_ms: Option<i64>,
+
+    /// How long a WebSocket opened without options waits for its first message before it starts, in milliseconds
+    #[arg(id = "feeds.websocket_start_ms", value_name = "MS")]
+    websocket_start_ms: Option<i64>,
+}
+
+/// Options of the section `[storage]`.
+#[derive(Debug, Default, Args, Serialize)]
+#[command(next_help_heading = "Storage")]
+struct StorageFlags {
+    /// Address space reserved for each open database, grown when needed, in bytes; a multiple of 4096
+    #[arg(id = "storage.map_bytes", value_name = "BYTES")]
+    map_bytes: Option<i64>,
+
+    /// Newest changes kept in memory for each open database, in bytes
+    #[arg(id = "storage.tail_bytes_max", value_name = "BYTES")]
+    tail_bytes_max: Option<i64>,
+
+    /// Revisions remembered on each branch of a document, in a new database
+    #[arg(id = "storage.revs_limit", value_name = "REVISIONS")]
+    revs_limit: Option<i64>,
+
+    /// Share of garbage in a database's file from which space is reclaimed, in percent; 100 for never
+    #[arg(id = "storage.reclaim_garbage_percent", value_name = "PERCENT")]
+    reclaim_garbage_percent: Option<i64>,
+
+    /// Size of a database's file below which no space is reclaimed, in bytes
+    #[arg(id = "storage.reclaim_floor_bytes", value_name = "BYTES")]
+    reclaim_floor_bytes: Option<i64>,
+
+    /// Threads that commit writes; 0 for a number that fits the machine
+    #[arg(id = "storage.committers", value_name = "THREADS")]
+    committers: Option<i64>,
+
+    /// Reads under way at once in one database
+    #[arg(id = "storage.readers_max", value_name = "READERS")]
+    readers_max: Option<i64>,
+}

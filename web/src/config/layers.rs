@@ -1,0 +1,76 @@
+//! Settings laid over each other as TOML tables: defaults, then the file, then variables and flags.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::error::ConfigError;
+use super::keys;
+
+/// Lays `over` on `base`: a value replaces the one below it, a section is laid on the section below it.
+pub fn overlay(base: &mut Table, over: Table) {
+    for (name, value) in over {
+        match (base.get_mut(&name), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => overlay(below, above),
+            (_, value) => {
+                base.insert(name, value);
+            }
+        }
+    }
+}
+
+/// The value of a key such as `limits.nesting_max`.
+pub fn value_at<'t>(table: &'t Table, key: &str) -> Option<&'t Value> {
+    match key.split_once('.') {
+        Some((section, name)) => table.get(section)?.get(name),
+        None => table.get(key),
+    }
+}
+
+/// Reads a configuration file.
+///
+/// # Errors
+/// When it cannot be read, is not TOML or holds a key that is none of ours.
+pub fn read_file(path: &Path) -> Result<Table, ConfigError> {
+    let file = || path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|cause| ConfigError::Unreadable { file: file(), cause })?;
+    let table: Table = toml::from_str(&text).map_err(|error| ConfigError::Syntax {
+        file: file(),
+        line: line_of(&text, error.span().map_or(0, |span| span.start)),
+        reason: one_line(error.message()),
+    })?;
+    match keys::unknown_in(&table) {
+        Some((key, nearest)) => Err(ConfigError::UnknownKey {
+            file: file(),
+            key,
+            nearest,
+        }),
+        None => Ok(table),
+    }
+}
+
+/// A TOML error's text, which puts the key on a line of its own, as one line.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_keeps_what_the_layer_above_does_not_set() {
+        let mut base: Table = toml::from_str("a = 1\n[s]\nx = 1\ny = 1").unwrap();
+        overlay(&mut base, toml::from_str("[s]\ny = 2").unwrap());
+        assert_eq!(base, toml::from_str("a = 1\n[s]\nx = 1\ny = 2").unwrap());
+    }
+
+    #[test]
+    fn a_line_is_counted_from_one() {
+        assert_eq!((line_of("ab\ncd", 1), line_of("ab\ncd", 3)), (1, 2));
+    }
+}

@@ -1,0 +1,150 @@
+//! The configuration: what was typed ([`cli`], [`ServeFlags`]) becomes what the program uses ([`Config`]).
+//!
+//! Defaults, the file named by `--config`, `SEQTIDE_` variables and flags are laid over each other in this order,
+//! each winning over the one before, and the whole is checked once.
+
+mod check;
+pub mod cli;
+mod defaults;
+mod error;
+mod feeds;
+mod flags;
+mod keys;
+mod layers;
+mod limits;
+mod millis;
+mod origins;
+mod print;
+mod storage;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use toml::Table;
+use tracing_subscriber::EnvFilter;
+
+pub use self::error::ConfigError;
+pub use self::feeds::Feeds;
+pub use self::flags::ServeFlags;
+pub use self::limits::Limits;
+pub use self::origins::{CorsOrigins, OriginError};
+pub use self::storage::Storage;
+
+/// Everything the server can be told, checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// Address and port to listen on, of this machine only; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Folder of the databases; a relative path starts at the working folder.
+    pub data: PathBuf,
+    /// What an acknowledged write survives.
+    pub durability: Durability,
+    /// What is logged, as a `tracing` filter.
+    pub log: String,
+    /// Form of the log.
+    pub log_format: LogFormat,
+    /// Web threads; 0 is one a core.
+    pub workers: usize,
+    /// Origins whose pages may use the server.
+    pub cors_origins: CorsOrigins,
+    /// How long open requests may take to end at a shutdown; `shutdown_timeout_ms` in the file.
+    #[serde(rename = "shutdown_timeout_ms", with = "millis")]
+    pub shutdown_timeout: Duration,
+    /// Bounds on requests and on what waits.
+    pub limits: Limits,
+    /// Times of feeds.
+    pub feeds: Feeds,
+    /// How databases are kept.
+    pub storage: Storage,
+}
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// A power cut: it is synced to disk first.
+    Full,
+    /// A crash of the server; a power cut may cost the last commits, never the file.
+    Relaxed,
+}
+
+/// Form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line, for machines.
+    Json,
+}
+
+impl Config {
+    /// Builds the configuration from the flags (which hold the variables' values too) and the file they name.
+    ///
+    /// # Errors
+    /// In one line: an unreadable or wrong file, an unknown key or variable, a value that makes no sense.
+    pub fn load(flags: &ServeFlags) -> Result<Config, ConfigError> {
+        keys::refuse_unknown_variables(std::env::vars_os().map(|(name, _)| name))?;
+        let mut layers = defaults::table().clone();
+        if let Some(path) = &flags.config {
+            layers::overlay(&mut layers, layers::read_file(path)?);
+            let file = path.display().to_string();
+            Config::from_table(layers.clone()).map_err(|reason| ConfigError::WrongInFile { file, reason })?;
+        }
+        layers::overlay(&mut layers, to_table(flags));
+        let config = Config::from_table(layers).map_err(ConfigError::Wrong)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The log's filter, parsed.
+    ///
+    /// # Errors
+    /// When `log` is not a filter.
+    pub fn log_filter(&self) -> Result<EnvFilter, ConfigError> {
+        EnvFilter::builder()
+            .parse(&self.log)
+            .map_err(|error| ConfigError::Invalid {
+                key: "log",
+                reason: format!(
+                    "{:?} is not a filter such as \"info\" or \"warn,seqtide=debug\": {error}",
+                    self.log
+                ),
+            })
+    }
+
+    fn from_table(table: Table) -> Result<Config, String> {
+        table
+            .try_into()
+            .map_err(|error: toml::de::Error| layers::one_line(&error.to_string()))
+    }
+
+    fn to_table(&self) -> Table {
+        to_table(self)
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let open_to_others = !self.listen.ip().to_canonical().is_loopback();
+        check::refuse_if(open_to_others, "listen", || {
+            let why = "there is no authentication yet, so anyone who could connect could read and delete everything";
+            format!("{} is not a loopback address; {why}", self.listen)
+        })?;
+        check::refuse_if(self.data.as_os_str().is_empty(), "data", || {
+            "names no folder".to_owned()
+        })?;
+        self.log_filter()?;
+        self.limits.validate()?;
+        self.feeds.validate()?;
+        self.storage.validate(self.limits.databases_open_max)
+    }
+}
+
+fn to_table(settings: &impl Serialize) -> Table {
+    Table::try_from(settings).expect("texts and integers within TOML's range")
+}
+
+#[cfg(test)]
+mod tests;

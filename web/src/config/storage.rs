@@ -1,0 +1,63 @@
+//! The section `[storage]`: what a database takes of memory, address space and disk.
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{at_least, at_most, refuse_if};
+use super::error::ConfigError;
+
+/// LMDB wants a map of whole pages.
+const PAGE_BYTES: usize = 4096;
+
+/// Room for an empty database's tables.
+const MAP_BYTES_FLOOR: usize = 1 << 20;
+
+/// Half of the 128 TiB a process on a 64-bit machine can address: all open databases' maps must fit.
+const ADDRESS_SPACE_BYTES: usize = 1 << 46;
+
+/// LMDB's lock file takes 64 bytes a reader and every commit looks at each.
+const READERS_CEILING: u32 = 10_000;
+
+/// How databases are kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Storage {
+    /// Address space reserved for each open database, in bytes; whole pages.
+    pub map_bytes: usize,
+    /// Newest changes kept in memory for each open database, in bytes.
+    pub tail_bytes_max: usize,
+    /// Revisions remembered on each branch, in a new database.
+    pub revs_limit: u32,
+    /// Share of garbage from which a file's space is reclaimed, in percent; 100 is never.
+    pub reclaim_garbage_percent: u8,
+    /// Size of a file below which nothing is reclaimed, in bytes.
+    pub reclaim_floor_bytes: u64,
+    /// Threads that commit writes; 0 leaves the number to the engine.
+    pub committers: usize,
+    /// Read transactions open at once in one database.
+    pub readers_max: u32,
+}
+
+impl Storage {
+    pub(super) fn validate(&self, databases_open_max: usize) -> Result<(), ConfigError> {
+        self.validate_map(databases_open_max)?;
+        at_least("storage.tail_bytes_max", self.tail_bytes_max, 1)?;
+        at_least("storage.revs_limit", self.revs_limit, 1)?;
+        at_least("storage.reclaim_garbage_percent", self.reclaim_garbage_percent, 1)?;
+        at_most("storage.reclaim_garbage_percent", self.reclaim_garbage_percent, 100)?;
+        at_least("storage.readers_max", self.readers_max, 1)?;
+        at_most("storage.readers_max", self.readers_max, READERS_CEILING)
+    }
+
+    fn validate_map(&self, databases_open_max: usize) -> Result<(), ConfigError> {
+        const KEY: &str = "storage.map_bytes";
+        at_least(KEY, self.map_bytes, MAP_BYTES_FLOOR)?;
+        let not_whole = !self.map_bytes.is_multiple_of(PAGE_BYTES);
+        refuse_if(not_whole, KEY, || {
+            format!("must be a multiple of {PAGE_BYTES}, is {}", self.map_bytes)
+        })?;
+        let too_much = self.map_bytes.saturating_mul(databases_open_max) > ADDRESS_SPACE_BYTES;
+        refuse_if(too_much, KEY, || {
+            let each = self.map_bytes;
+            format!("{each} for each of limits.databases_open_max ({databases_open_max}) exceeds {ADDRESS_SPACE_BYTES}")
+        })
+    }
+}

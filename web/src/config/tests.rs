@@ -1,0 +1,126 @@
+//! Every refusal of a value that makes no sense.
+
+use super::*;
+
+/// The defaults with one TOML text laid over them, checked.
+fn checked(text: &str) -> Result<Config, String> {
+    let mut table = defaults::table().clone();
+    layers::overlay(&mut table, toml::from_str(text).unwrap());
+    let config = Config::from_table(table)?;
+    config.validate().map_err(|error| error.to_string())?;
+    Ok(config)
+}
+
+#[track_caller]
+fn assert_refused(text: &str, needle: &str) {
+    let error = checked(text).expect_err(text);
+    assert!(error.contains(needle) && !error.contains('\n'), "{text}: {error}");
+}
+
+#[test]
+fn the_defaults_are_valid() {
+    assert_eq!(checked(""), Ok(Config::default()));
+}
+
+#[test]
+fn a_number_that_must_not_be_zero_is_refused_by_its_key() {
+    let zero_makes_sense = [
+        "workers",
+        "shutdown_timeout_ms",
+        "storage.reclaim_floor_bytes",
+        "storage.committers",
+    ]
+    .map(str::to_owned);
+    let mut numbers = 0;
+    for option in cli::options() {
+        let key = option.get_id().to_string();
+        let Some(value) = layers::value_at(defaults::table(), &key) else {
+            continue;
+        };
+        if !value.is_integer() {
+            continue;
+        }
+        numbers += 1;
+        match checked(&format!("{key} = 0")) {
+            Ok(_) => assert!(zero_makes_sense.contains(&key), "{key} = 0 was accepted"),
+            Err(error) => assert!(error.starts_with(&format!("{key}: must be at least ")), "{error}"),
+        }
+    }
+    assert_eq!(numbers, 21);
+}
+
+#[test]
+fn only_loopback_addresses_may_be_listened_on() {
+    for address in ["127.0.0.1:0", "127.3.2.1:80", "[::1]:5984", "[::ffff:127.0.0.1]:5984"] {
+        checked(&format!("listen = '{address}'")).unwrap();
+    }
+    for address in [
+        "0.0.0.0:5984",
+        "[::]:5984",
+        "192.168.1.7:5984",
+        "[::ffff:10.0.0.1]:5984",
+    ] {
+        assert_refused(&format!("listen = '{address}'"), "there is no authentication yet");
+    }
+}
+
+#[test]
+fn a_wrong_type_or_range_names_its_key() {
+    assert_refused(
+        "storage.reclaim_garbage_percent = 300",
+        "`storage.reclaim_garbage_percent`",
+    );
+    assert_refused("limits.nesting_max = -1", "`limits.nesting_max`");
+    assert_refused("feeds.heartbeat_ms = 'often'", "`feeds.heartbeat_ms`");
+    assert_refused("durability = 'none'", "`durability`");
+    assert_refused("limits = 5", "`limits`");
+}
+
+#[test]
+fn a_wildcard_origin_is_refused_with_the_reason() {
+    assert_refused("cors_origins = ['*']", "credentials");
+    assert_refused(
+        "cors_origins = ['https://example.org', 'example.org']",
+        "`cors_origins`",
+    );
+}
+
+#[test]
+fn a_log_filter_must_be_one() {
+    assert_refused(
+        "log = 'info,seqtide=loud'",
+        "log: \"info,seqtide=loud\" is not a filter",
+    );
+}
+
+#[test]
+fn a_map_is_whole_pages_and_all_maps_fit_the_address_space() {
+    assert_refused(
+        "storage.map_bytes = 1048577",
+        "storage.map_bytes: must be a multiple of 4096",
+    );
+    assert_refused("limits.databases_open_max = 1025", "limits.databases_open_max (1025)");
+    checked("limits.databases_open_max = 1024").unwrap();
+}
+
+#[test]
+fn a_request_holds_the_largest_document() {
+    assert_refused(
+        "limits.request_bytes_max = 7999999",
+        "limits.request_bytes_max: 7999999",
+    );
+    checked("limits.request_bytes_max = 8000000").unwrap();
+}
+
+#[test]
+fn ceilings_are_inclusive() {
+    checked("storage.reclaim_garbage_percent = 100").unwrap();
+    assert_refused("storage.reclaim_garbage_percent = 101", "must be at most 100");
+    assert_refused("storage.readers_max = 10001", "must be at most 10000");
+    assert_refused("limits.document_bytes_max = 4000000001", "must be at most 4000000000");
+}
+
+#[test]
+fn a_folder_must_be_named() {
+    assert_refused("data = ''", "data: names no folder");
+}

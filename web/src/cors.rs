@@ -1,0 +1,19 @@
+//! Which pages may use the server from a browser.
+
+use actix_cors::Cors;
+use actix_web::http::{Method, header};
+
+use crate::config::CorsOrigins;
+use crate::reply::SEQTIDE_SEQ;
+
+/// Answers preflights, and names the origin in answers to pages that may read them.
+pub fn cors(origins: CorsOrigins) -> Cors {
+    let allowed = move |origin: &header::HeaderValue, _: &_| origin.to_str().is_ok_and(|text| origins.allows(text));
+    Cors::default()
+        .allowed_origin_fn(allowed)
+        .allowed_methods([Method::GET, Method::PUT, Method::POST, Method::HEAD, Method::DELETE])
+        .allow_any_header()
+        .supports_credentials()
+        .expose_headers([header::ETAG, header::LOCATION, header::RETRY_AFTER, SEQTIDE_SEQ])
+        .max_age(600)
+}

@@ -1,0 +1,213 @@
+//! The one place where what went wrong becomes a status, CouchDB's word for it, and a reason.
+//!
+//! Source: CouchDB `chttpd:error_info`. Where CouchDB answers a client's mistake with a 500, this answers 400.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpResponse, ResponseError};
+use seqtide::documents::NotFound;
+use seqtide::storage::StorageError;
+use seqtide::storage::json::{DocumentError, write_json_string};
+use seqtide::storage::model::db_name::DbNameError;
+use seqtide::storage::model::doc_id::DocIdError;
+use seqtide::storage::model::rev::RevError;
+
+/// An answer that is an error: `{"error":…,"reason":…}`.
+#[derive(Debug, Clone)]
+pub struct ApiError {
+    status: StatusCode,
+    error: &'static str,
+    reason: Cow<'static, str>,
+    header: Option<(header::HeaderName, String)>,
+    /// Further members, as JSON with a comma in front.
+    more: String,
+}
+
+impl ApiError {
+    /// An answer with this status, word and reason.
+    pub fn new(status: StatusCode, error: &'static str, reason: impl Into<Cow<'static, str>>) -> ApiError {
+        ApiError { status, error, reason: reason.into(), header: None, more: String::new() }
+    }
+
+    /// 400 `bad_request`.
+    pub fn bad_request(reason: impl Into<Cow<'static, str>>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "bad_request", reason)
+    }
+
+    /// 400: what came is not JSON.
+    pub fn not_json() -> ApiError {
+        DocumentError::NotJson.into()
+    }
+
+    /// 404 with a reason.
+    pub fn not_found(reason: impl Into<Cow<'static, str>>) -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", reason)
+    }
+
+    /// 404: no such database.
+    pub fn no_database() -> ApiError {
+        seqtide::Error::NoDatabase.into()
+    }
+
+    /// 405 with the methods that are allowed.
+    pub fn method_not_allowed(allowed: &'static str) -> ApiError {
+        let reason = format!("Only {allowed} allowed");
+        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", reason)
+            .with_header(header::ALLOW, allowed.to_owned())
+    }
+
+    /// 409: the edit goes on from a revision that is not there to go on from.
+    pub fn conflict() -> ApiError {
+        ApiError::new(StatusCode::CONFLICT, "conflict", "Document update conflict.")
+    }
+
+    /// 501: part of CouchDB's interface that is not built yet.
+    pub fn not_implemented(what: &'static str) -> ApiError {
+        ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", format!("{what} are not supported yet"))
+    }
+
+    /// The same with a header.
+    pub fn with_header(mut self, name: header::HeaderName, value: String) -> ApiError {
+        self.header = Some((name, value));
+        self
+    }
+
+    /// The same with further members: JSON with a comma in front.
+    pub fn with_members(mut self, more: String) -> ApiError {
+        self.more = more;
+        self
+    }
+
+    /// CouchDB's word for it.
+    pub fn error(&self) -> &'static str {
+        self.error
+    }
+
+    /// The reason, for people.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// Appends `"error":…,"reason":…` without braces.
+    pub fn write_members(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"error\":");
+        write_json_string(out, self.error);
+        out.extend_from_slice(b",\"reason\":");
+        write_json_string(out, &self.reason);
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.error, self.reason)
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        self.status
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut body = vec![b'{'];
+        self.write_members(&mut body);
+        body.extend_from_slice(self.more.as_bytes());
+        body.extend_from_slice(b"}\n");
+        let mut answer = HttpResponse::build(self.status);
+        answer.insert_header((header::CONTENT_TYPE, "application/json"));
+        answer.insert_header((header::CACHE_CONTROL, "must-revalidate"));
+        if let Some((name, value)) = &self.header {
+            answer.insert_header((name.clone(), value.as_str()));
+        }
+        answer.body(body)
+    }
+}
+
+impl From<seqtide::Error> for ApiError {
+    fn from(error: seqtide::Error) -> ApiError {
+        use seqtide::Error;
+        let reason = error.to_string();
+        let try_again = |seconds: &str| {
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "service unavailable", reason.clone())
+                .with_header(header::RETRY_AFTER, seconds.to_owned())
+        };
+        match error {
+            Error::BadName(error) => error.into(),
+            Error::NoDatabase => ApiError::not_found(reason),
+            Error::DatabaseExists => ApiError::new(StatusCode::PRECONDITION_FAILED, "file_exists", reason),
+            Error::WriteQueueFull { .. } => try_again("1"),
+            Error::TooManyFeeds { .. } | Error::TooManyDatabases { .. } | Error::Stopped => try_again("5"),
+            Error::Storage(error) => ApiError::from(&*error),
+        }
+    }
+}
+
+impl From<&StorageError> for ApiError {
+    fn from(error: &StorageError) -> ApiError {
+        let reason = error.to_string();
+        match error {
+            StorageError::DiskFull | StorageError::MapFull { .. } => {
+                ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "insufficient_storage", reason)
+            }
+            StorageError::Damaged { .. } | StorageError::Missing { .. } => {
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged_database", reason)
+            }
+            StorageError::NewerFormat { .. }
+            | StorageError::FolderInUse { .. }
+            | StorageError::Panicked { .. }
+            | StorageError::Lmdb(_)
+            | StorageError::Io { .. } => {
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_server_error", reason)
+            }
+        }
+    }
+}
+
+impl From<DbNameError> for ApiError {
+    fn from(error: DbNameError) -> ApiError {
+        let word = match error {
+            DbNameError::Illegal { .. } => "illegal_database_name",
+            DbNameError::TooLong { .. } => "database_name_too_long",
+        };
+        ApiError::new(StatusCode::BAD_REQUEST, word, error.to_string())
+    }
+}
+
+impl From<DocIdError> for ApiError {
+    fn from(error: DocIdError) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "illegal_docid", error.to_string())
+    }
+}
+
+impl From<RevError> for ApiError {
+    fn from(error: RevError) -> ApiError {
+        ApiError::bad_request(error.to_string())
+    }
+}
+
+impl From<DocumentError> for ApiError {
+    fn from(error: DocumentError) -> ApiError {
+        use DocumentError as E;
+        let word = match error {
+            E::NotJson | E::NotAnObject | E::NestedTooDeep { .. } | E::Rev(_) => "bad_request",
+            E::IdNotString => "illegal_docid",
+            E::BadSpecialMember { .. }
+            | E::RevisionsStartNotInteger
+            | E::RevisionsStartOutOfRange
+            | E::RevisionsIdsNotArray
+            | E::RevisionsIdsEmpty
+            | E::RevisionsIdNotString
+            | E::RevisionsIdNotHex
+            | E::RevisionsIdTooLong => "doc_validation",
+        };
+        ApiError::new(StatusCode::BAD_REQUEST, word, error.to_string())
+    }
+}
+
+impl From<NotFound> for ApiError {
+    fn from(error: NotFound) -> ApiError {
+        ApiError::not_found(error.to_string())
+    }
+}

@@ -1,0 +1,5 @@
+//! How feeds look on the wire: CouchDB's forms, and those of the native door.
+
+pub mod changes_body;
+pub mod native;
+pub mod websocket;

@@ -1,0 +1,154 @@
+//! The native door's events, the same on SSE, WebSocket and lines: a change is the plain row, everything else is
+//! `{"event":NAME,"seq":N,…}`.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, stream};
+use seqtide::storage::json::write_json_string;
+use seqtide::storage::model::sequence::Sequence;
+use seqtide::{EndReason, Error, Feed, FeedEvent, Row, RowShape};
+
+/// How a streaming answer carries events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Server-Sent Events; each has an `id:`.
+    Sse,
+    /// A JSON object a line.
+    Lines,
+}
+
+/// Something to send.
+pub enum Item {
+    /// Changes.
+    Rows(Vec<Arc<Row>>, RowShape),
+    /// Anything else.
+    Event(Event),
+}
+
+/// An event: its name, its place, and its JSON.
+pub struct Event {
+    name: &'static str,
+    /// The place to resume from, as text.
+    id: String,
+    json: String,
+    /// Set on the last event.
+    pub end: Option<EndReason>,
+}
+
+/// Waits for what the native door sends next; `None` after the end.
+///
+/// # Errors
+/// As [`Feed::next`].
+pub async fn next(feed: &mut Feed) -> Result<Option<Item>, Error> {
+    while let Some(event) = feed.next().await? {
+        if let Some(item) = item(feed, event) {
+            return Ok(Some(item));
+        }
+    }
+    Ok(None)
+}
+
+fn item(feed: &Feed, event: FeedEvent) -> Option<Item> {
+    let plain = |name, seq, more: String| Some(Item::Event(make(feed, name, seq, &more, None)));
+    match event {
+        FeedEvent::Rows(rows) => Some(Item::Rows(rows, feed.options().shape)),
+        FeedEvent::Waiting => None,
+        FeedEvent::CaughtUp { seq } => plain("caught-up", seq, String::new()),
+        FeedEvent::Heartbeat { seq, pending } => plain("heartbeat", seq, format!(",\"pending\":{pending}")),
+        FeedEvent::Rewind { since } => {
+            let since = feed.seq_format().json(since);
+            let reason = "`since` is ahead of this database: it starts again from the beginning";
+            plain("rewind", Sequence::ZERO, format!(",\"since\":{since},\"reason\":\"{reason}\""))
+        }
+        FeedEvent::End { reason, seq, .. } => {
+            let more = format!(",\"reason\":\"{}\"", reason.name());
+            Some(Item::Event(make(feed, "end", seq, &more, Some(reason))))
+        }
+    }
+}
+
+fn make(feed: &Feed, name: &'static str, seq: Sequence, more: &str, end: Option<EndReason>) -> Event {
+    let format = feed.seq_format();
+    let json = format!("{{\"event\":\"{name}\",\"seq\":{}{more}}}", format.json(seq));
+    Event { name, id: format.plain(seq).to_string(), json, end }
+}
+
+impl Event {
+    fn sse(&self) -> String {
+        format!("event: {}\ndata: {}\nid: {}\n\n", self.name, self.json, self.id)
+    }
+}
+
+impl Item {
+    /// The bytes of a streaming answer.
+    pub fn encode(&self, form: Form) -> Bytes {
+        match (self, form) {
+            (Item::Rows(rows, shape), _) => {
+                let mut out = BytesMut::new();
+                for row in rows {
+                    let frame = row.frame(*shape);
+                    out.extend_from_slice(if form == Form::Sse { frame.sse() } else { frame.line() });
+                }
+                out.freeze()
+            }
+            (Item::Event(event), Form::Sse) => event.sse().into(),
+            (Item::Event(event), Form::Lines) => format!("{}\n", event.json).into(),
+        }
+    }
+
+    /// A WebSocket message: a JSON array of rows and events.
+    pub fn message(&self) -> Vec<u8> {
+        let mut out = vec![b'['];
+        match self {
+            Item::Rows(rows, shape) => {
+                for (at, row) in rows.iter().enumerate() {
+                    if at > 0 {
+                        out.push(b',');
+                    }
+                    out.extend_from_slice(row.frame(*shape).json());
+                }
+            }
+            Item::Event(event) => out.extend_from_slice(event.json.as_bytes()),
+        }
+        out.push(b']');
+        out
+    }
+
+    /// Why the feed ends with this, if it does.
+    pub fn end(&self) -> Option<EndReason> {
+        match self {
+            Item::Event(event) => event.end,
+            Item::Rows(..) => None,
+        }
+    }
+}
+
+/// An error as a WebSocket message: `[{"event":"error",…}]`.
+pub fn error_message(error: &str, reason: &str) -> Vec<u8> {
+    let mut out = b"[{\"event\":\"error\",\"error\":".to_vec();
+    write_json_string(&mut out, error);
+    out.extend_from_slice(b",\"reason\":");
+    write_json_string(&mut out, reason);
+    out.extend_from_slice(b"}]");
+    out
+}
+
+/// A feed's answer as SSE or lines, chunk by chunk; cut short when the disk cannot be read.
+pub fn stream(feed: Feed, form: Form) -> impl Stream<Item = Result<Bytes, Error>> {
+    stream::unfold(Some(feed), move |feed| async move {
+        let mut feed = feed?;
+        match next(&mut feed).await {
+            Ok(Some(item)) => {
+                let chunk = item.encode(form);
+                feed.metrics().bytes(chunk.len());
+                Some((Ok(chunk), Some(feed)))
+            }
+            Ok(None) => None,
+            Err(error) => {
+                tracing::error!(%error, "a feed is cut short");
+                Some((Err(error), None))
+            }
+        }
+    })
+}

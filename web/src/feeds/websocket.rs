@@ -1,0 +1,146 @@
+//! The native door over WebSocket: what the client says, what the feed gives, and how it ends.
+
+use std::time::Duration;
+
+use actix_ws::{CloseCode, CloseReason, Message, MessageStream, Session};
+use futures_util::StreamExt;
+use seqtide::{Database, EndReason, Feed, FeedOptions};
+use tokio::time::timeout;
+
+use super::native::{self, Item};
+use crate::error::ApiError;
+
+/// A message that could not be handed to the connection for this long has no reader.
+const SEND_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A WebSocket connection.
+pub struct Connection {
+    /// The way out.
+    pub session: Session,
+    /// The way in.
+    pub incoming: MessageStream,
+}
+
+/// Why a connection is over.
+enum Over {
+    /// The client left or does not read.
+    Gone,
+    /// We close, with this code and text.
+    Close(CloseCode, String),
+}
+
+/// How a connection's feed gets its options.
+pub enum Start<P> {
+    /// The URL has them.
+    Now(FeedOptions),
+    /// The first message has them, read by `parse`; without one for so long, they are the defaults.
+    AtMessage { parse: P, within: Duration },
+}
+
+/// Serves a connection until it is over.
+pub async fn serve<P>(mut connection: Connection, database: Database, start: Start<P>)
+where
+    P: FnOnce(&str) -> Result<FeedOptions, ApiError>,
+{
+    let over = match follow(&mut connection, database, start).await {
+        Err(over) => over,
+        Ok(never) => match never {},
+    };
+    if let Over::Close(code, text) = over {
+        let reason = CloseReason { code, description: (!text.is_empty()).then_some(text) };
+        // The client may have left first.
+        let _ = timeout(SEND_TIMEOUT, connection.session.close(Some(reason))).await;
+    }
+}
+
+async fn follow<P>(
+    connection: &mut Connection,
+    database: Database,
+    start: Start<P>,
+) -> Result<std::convert::Infallible, Over>
+where
+    P: FnOnce(&str) -> Result<FeedOptions, ApiError>,
+{
+    let options = match start {
+        Start::Now(options) => Ok(options),
+        Start::AtMessage { parse, within } => match timeout(within, connection.text()).await {
+            Ok(first) => parse(&first?),
+            Err(_elapsed) => parse("{}"),
+        },
+    };
+    let options = match options {
+        Ok(options) => options,
+        Err(refused) => return Err(connection.refuse(&refused).await),
+    };
+    let mut feed = match database.feed(options).await {
+        Ok(feed) => feed,
+        Err(error) => return Err(connection.refuse(&error.into()).await),
+    };
+    loop {
+        tokio::select! {
+            item = native::next(&mut feed) => match item {
+                Ok(Some(item)) => connection.send(&feed, &item).await?,
+                Ok(None) => return Err(Over::Close(CloseCode::Normal, String::new())),
+                Err(error) => return Err(connection.refuse(&error.into()).await),
+            },
+            text = connection.text() => {
+                text?;
+                let text = "options are taken from the URL or the first message";
+                return Err(Over::Close(CloseCode::Policy, text.to_owned()));
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Waits for a text message, answering pings meanwhile.
+    async fn text(&mut self) -> Result<String, Over> {
+        loop {
+            match self.incoming.next().await {
+                Some(Ok(Message::Text(text))) => return Ok(text.to_string()),
+                Some(Ok(Message::Ping(data))) => {
+                    let pong = timeout(SEND_TIMEOUT, self.session.pong(&data)).await;
+                    pong.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
+                }
+                Some(Ok(Message::Pong(_) | Message::Nop)) => {}
+                Some(Ok(Message::Binary(_) | Message::Continuation(_))) => {
+                    return Err(Over::Close(CloseCode::Unsupported, "send options as one text message".to_owned()));
+                }
+                Some(Ok(Message::Close(_))) => return Err(Over::Close(CloseCode::Normal, String::new())),
+                Some(Err(actix_ws::ProtocolError::Overflow)) => {
+                    return Err(Over::Close(CloseCode::Size, "the message is too large".to_owned()));
+                }
+                Some(Err(error)) => return Err(Over::Close(CloseCode::Protocol, error.to_string())),
+                None => return Err(Over::Gone),
+            }
+        }
+    }
+
+    async fn send_text(&mut self, message: Vec<u8>) -> Result<(), Over> {
+        // What we encode is UTF-8: ids and bodies were checked when they came.
+        let message = String::from_utf8(message)
+            .map_err(|_| Over::Close(CloseCode::Error, "a row is not UTF-8".to_owned()))?;
+        let sent = timeout(SEND_TIMEOUT, self.session.text(message)).await;
+        sent.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)
+    }
+
+    async fn send(&mut self, feed: &Feed, item: &Item) -> Result<(), Over> {
+        let message = item.message();
+        feed.metrics().bytes(message.len());
+        self.send_text(message).await?;
+        match item.end() {
+            None => Ok(()),
+            Some(EndReason::Shutdown) => Err(Over::Close(CloseCode::Away, EndReason::Shutdown.name().to_owned())),
+            Some(reason) => Err(Over::Close(CloseCode::Normal, reason.name().to_owned())),
+        }
+    }
+
+    /// Says why there is no feed, then closes.
+    async fn refuse(&mut self, refused: &ApiError) -> Over {
+        let message = native::error_message(refused.error(), refused.reason());
+        match self.send_text(message).await {
+            Ok(()) => Over::Close(CloseCode::Policy, refused.reason().chars().take(100).collect()),
+            Err(over) => over,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Answers.
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use seqtide::storage::model::sequence::{SeqFormat, Sequence};
+
+/// What of a name is not escaped in a URL.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// The highest sequence a write produced.
+pub const SEQTIDE_SEQ: header::HeaderName = header::HeaderName::from_static("seqtide-seq");
+
+/// Starts a JSON answer.
+pub fn json(status: StatusCode) -> HttpResponseBuilder {
+    let mut answer = HttpResponse::build(status);
+    answer.insert_header((header::CONTENT_TYPE, "application/json"));
+    answer.insert_header((header::CACHE_CONTROL, "must-revalidate"));
+    answer
+}
+
+/// A JSON answer; a line end is added, as CouchDB does.
+pub fn json_body(status: StatusCode, mut body: Vec<u8>) -> HttpResponse {
+    body.push(b'\n');
+    json(status).body(body)
+}
+
+/// `{"ok":true}`
+pub fn ok(status: StatusCode) -> HttpResponse {
+    json_body(status, b"{\"ok\":true}".to_vec())
+}
+
+/// The value of `Seqtide-Seq`.
+pub fn seq_header(format: SeqFormat, seq: Sequence) -> (header::HeaderName, String) {
+    (SEQTIDE_SEQ, format.plain(seq).to_string())
+}
+
+/// A `Location`: the server as the client calls it, and path segments, escaped.
+pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, String) {
+    let connection = req.connection_info();
+    let mut url = format!("{}://{}", connection.scheme(), connection.host());
+    for segment in segments {
+        url.push('/');
+        url.extend(utf8_percent_encode(segment, PLAIN));
+    }
+    (header::LOCATION, url)
+}
+
+/// Whether the client has this ETag already.
+pub fn is_known(req: &HttpRequest, etag: &str) -> bool {
+    let given = req.headers().get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or("");
+    given.split(',').any(|known| matches!(known.trim(), "*") || known.trim().trim_start_matches("W/") == etag)
+}
+
+/// 304 with an ETag.
+pub fn not_modified(etag: String) -> HttpResponse {
+    HttpResponse::NotModified().insert_header((header::ETAG, etag)).finish()
+}

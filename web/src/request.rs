@@ -1,0 +1,67 @@
+//! Request bodies: their size, encoding and type.
+
+use std::io::Read;
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpRequest, web};
+use bytes::{Bytes, BytesMut};
+use flate2::read::MultiGzDecoder;
+use futures_util::StreamExt;
+
+use crate::error::ApiError;
+
+/// Reads a request's body, of at most `bytes_max` bytes, plain or gzipped.
+///
+/// # Errors
+/// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped.
+pub async fn read_body(req: &HttpRequest, mut payload: web::Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
+    let gzipped = is_gzipped(req)?;
+    let mut body = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|error| ApiError::bad_request(format!("the request's body is broken: {error}")))?;
+        if body.len() + chunk.len() > bytes_max {
+            return Err(too_large(bytes_max));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    if gzipped { gunzip(&body, bytes_max) } else { Ok(body.freeze()) }
+}
+
+fn is_gzipped(req: &HttpRequest) -> Result<bool, ApiError> {
+    let encoding = req.headers().get(header::CONTENT_ENCODING).map(|value| value.to_str().unwrap_or("?"));
+    match encoding {
+        None | Some("identity" | "") => Ok(false),
+        Some("gzip") => Ok(true),
+        Some(other) => Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "bad_content_encoding",
+            format!("Content-Encoding {other:?} is not supported; send gzip or none"),
+        )),
+    }
+}
+
+fn gunzip(body: &[u8], bytes_max: usize) -> Result<Bytes, ApiError> {
+    let mut plain = Vec::new();
+    let read = MultiGzDecoder::new(body).take(bytes_max as u64 + 1).read_to_end(&mut plain);
+    read.map_err(|_| ApiError::bad_request("Request body is not properly gzipped."))?;
+    if plain.len() > bytes_max { Err(too_large(bytes_max)) } else { Ok(plain.into()) }
+}
+
+fn too_large(bytes_max: usize) -> ApiError {
+    let reason = format!("the request entity is too large: at most {bytes_max} bytes are accepted");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", reason)
+}
+
+/// Checks that a request says its body is JSON.
+///
+/// # Errors
+/// 415 `bad_content_type`.
+pub fn require_json(req: &HttpRequest) -> Result<(), ApiError> {
+    let given = req.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let essence = given.split(';').next().unwrap_or("").trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let reason = "Content-Type must be application/json";
+    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_content_type", reason))
+}

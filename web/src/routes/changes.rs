@@ -1,0 +1,201 @@
+//! CouchDB's feed: `/{db}/_changes`, byte for byte.
+
+use std::time::Duration;
+
+use actix_web::http::{Method, StatusCode, header};
+use actix_web::{HttpRequest, HttpResponse};
+use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::sequence::Sequence;
+use seqtide::{Ahead, Database, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Since};
+use serde_json::Value;
+
+use super::{Answer, Call};
+use crate::error::ApiError;
+use crate::feeds::changes_body::{self, Form};
+use crate::query::Query;
+use crate::state::State;
+use crate::{reply, request};
+
+/// A feed asked for at `_changes`.
+struct Asked {
+    options: FeedOptions,
+    form: Form,
+    /// Rows whose number from the end of the limit is no multiple of this have no `seq`.
+    seq_interval: Option<u64>,
+}
+
+pub async fn changes(call: Call, db: &str) -> Answer {
+    let database = call.state.database(db)?;
+    let post = call.req.method() == Method::POST;
+    if post {
+        request::require_json(&call.req)?;
+    }
+    let Call { req, payload, query, state } = call;
+    let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
+    let asked = Asked::parse(&req, &query, if post { Some(&body) } else { None }, &state)?;
+    let etag = match asked.options.kind {
+        FeedKind::Normal => Some(etag(&database, req.query_string(), &body).await?),
+        _ => None,
+    };
+    if let Some(known) = etag.as_ref().filter(|etag| reply::is_known(&req, etag)) {
+        return Ok(reply::not_modified(known.clone()));
+    }
+    let waiting = asked.options.mode != FeedMode::Once;
+    let mut answer = HttpResponse::build(StatusCode::OK);
+    answer.content_type(asked.form.content_type());
+    if let Some(etag) = etag {
+        answer.insert_header((header::ETAG, etag));
+    }
+    if waiting {
+        answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
+    } else {
+        answer.insert_header((header::CACHE_CONTROL, "must-revalidate"));
+    }
+    if req.method() == Method::HEAD {
+        return Ok(answer.finish());
+    }
+    let feed = database.feed(asked.options).await?;
+    if feed.is_ahead() {
+        tracing::warn!(db, "a feed was asked for from ahead of the database: it hides writes until then");
+        answer.insert_header(("Seqtide-Since", "ahead"));
+    }
+    Ok(answer.streaming(changes_body::stream(feed, asked.form, asked.seq_interval)))
+}
+
+/// Tells two answers apart: another database, another state of it, another question.
+async fn etag(database: &Database, query: &str, body: &[u8]) -> Result<String, ApiError> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let info = database.info().await?;
+    let mut hasher = DefaultHasher::new();
+    (info.uuid, info.counters.update_seq, query, body).hash(&mut hasher);
+    Ok(format!("\"{:016x}\"", hasher.finish()))
+}
+
+impl Asked {
+    /// Source: CouchDB `chttpd_db:parse_changes_query`; the filter is looked at first.
+    fn parse(req: &HttpRequest, query: &Query, body: Option<&[u8]>, state: &State) -> Result<Asked, ApiError> {
+        let filter = filter(query, body)?;
+        let (kind, mode, form) = feed(query)?;
+        let style = match query.get("style") {
+            None | Some("main_only") => false,
+            Some("all_docs") => true,
+            Some(other) => {
+                return Err(ApiError::bad_request(format!("`style` is `main_only` or `all_docs`, not `{other}`")));
+            }
+        };
+        let changes_timeout = state.config.feeds.changes_timeout;
+        let doc = query.flag("include_docs");
+        let options = FeedOptions {
+            since: since(req, query, kind)?,
+            mode,
+            descending: query.flag("descending"),
+            limit: non_negative(query, "limit")?,
+            shape: RowShape { all_leaves: style, doc, conflicts: doc && query.flag("conflicts") },
+            filter,
+            heartbeat: heartbeat(query, changes_timeout)?,
+            timeout: Some(timeout(query, changes_timeout)?),
+            ahead: Ahead::Echo,
+            kind,
+        };
+        Ok(Asked { options, form, seq_interval: seq_interval(query)? })
+    }
+}
+
+fn feed(query: &Query) -> Result<(FeedKind, FeedMode, Form), ApiError> {
+    match query.get("feed").unwrap_or("normal") {
+        "normal" => Ok((FeedKind::Normal, FeedMode::Once, Form::Object)),
+        "longpoll" => Ok((FeedKind::Longpoll, FeedMode::Longpoll, Form::Object)),
+        "continuous" | "live" => Ok((FeedKind::Continuous, FeedMode::Live, Form::Lines)),
+        "eventsource" => Ok((FeedKind::Eventsource, FeedMode::Live, Form::EventSource)),
+        _ => Err(ApiError::bad_request("Supported `feed` types: normal, continuous, live, longpoll, eventsource")),
+    }
+}
+
+fn since(req: &HttpRequest, query: &Query, kind: FeedKind) -> Result<Since, ApiError> {
+    let in_header = req.headers().get("last-event-id").and_then(|value| value.to_str().ok());
+    let in_header = in_header.filter(|_| kind == FeedKind::Eventsource);
+    let text = in_header.or_else(|| query.last_of(&["since", "last-event-id"])).unwrap_or("0");
+    parse_since(text)
+}
+
+/// Reads a token, in double quotes or without.
+///
+/// # Errors
+/// 400 with CouchDB's text.
+pub fn parse_since(text: &str) -> Result<Since, ApiError> {
+    let malformed = || ApiError::bad_request("Malformed sequence supplied in 'since' parameter.");
+    if text == "now" {
+        return Ok(Since::Now);
+    }
+    let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    Sequence::parse(bare).map(Since::Seq).ok_or_else(malformed)
+}
+
+fn filter(query: &Query, body: Option<&[u8]>) -> Result<Filter, ApiError> {
+    let name = query.get("filter").unwrap_or("");
+    let segments: Vec<&str> = name.split('/').filter(|segment| !segment.is_empty()).collect();
+    let members = body_object(body)?;
+    match (name, &segments[..]) {
+        (_, []) => Ok(Filter::All),
+        ("_design", _) => Ok(Filter::design()),
+        ("_doc_ids", _) => doc_ids(match body {
+            Some(_) => members.get("doc_ids").cloned(),
+            None => query.get("doc_ids").map(serde_json::from_str).transpose().map_err(|_| ApiError::not_json())?,
+        }),
+        ("_selector" | "_view", _) => Err(ApiError::not_implemented("selector and view filters")),
+        _ if name.starts_with('_') => Err(ApiError::bad_request("unknown builtin filter name")),
+        (_, [_, _]) => Err(ApiError::not_implemented("filter functions")),
+        _ => Err(ApiError::bad_request("`filter` must be of the form `designname/filtername`")),
+    }
+}
+
+fn body_object(body: Option<&[u8]>) -> Result<Value, ApiError> {
+    let body = body.filter(|body| !body.is_empty()).unwrap_or(b"{}");
+    let value: Value = serde_json::from_slice(body).map_err(|_| ApiError::not_json())?;
+    if value.is_object() { Ok(value) } else { Err(ApiError::bad_request("Request body must be a JSON object")) }
+}
+
+/// Reads a list of document ids. Ids that no document can have match nothing.
+///
+/// # Errors
+/// 400 with CouchDB's text.
+pub fn doc_ids(value: Option<Value>) -> Result<Filter, ApiError> {
+    let not_a_list = || ApiError::bad_request("`doc_ids` filter parameter is not a list of doc ids.");
+    let ids: Vec<String> = serde_json::from_value(value.ok_or_else(not_a_list)?).map_err(|_| not_a_list())?;
+    Ok(Filter::ids(ids.iter().filter_map(|id| DocId::parse(id).ok())))
+}
+
+fn non_negative(query: &Query, key: &'static str) -> Result<Option<u64>, ApiError> {
+    let Some(text) = query.get(key) else { return Ok(None) };
+    let refuse = |what| Err(ApiError::bad_request(format!("The {key} {what} should be a non-negative integer")));
+    match text.parse::<i128>() {
+        Ok(number) if number < 0 => refuse("value"),
+        Ok(number) => Ok(Some(u64::try_from(number).unwrap_or(u64::MAX))),
+        Err(_) => refuse("parameter"),
+    }
+}
+
+fn timeout(query: &Query, longest: Duration) -> Result<Duration, ApiError> {
+    let given = non_negative(query, "timeout")?.map(Duration::from_millis);
+    Ok(given.unwrap_or(longest).min(longest))
+}
+
+fn heartbeat(query: &Query, longest: Duration) -> Result<Option<Duration>, ApiError> {
+    match query.get("heartbeat").map(|text| (text, text.parse::<i64>())) {
+        None => Ok(None),
+        Some(("true", _)) => Ok(Some(longest)),
+        Some((_, Ok(number @ 1..))) => Ok(Some(Duration::from_millis(number.unsigned_abs()).min(longest))),
+        Some((_, Ok(_))) => {
+            Err(ApiError::bad_request("The heartbeat value should be a positive integer (in milliseconds)."))
+        }
+        Some((_, Err(_))) => Err(ApiError::bad_request(
+            "Invalid heartbeat value. Expecting a positive integer value (in milliseconds).",
+        )),
+    }
+}
+
+fn seq_interval(query: &Query) -> Result<Option<u64>, ApiError> {
+    let Some(text) = query.get("seq_interval") else { return Ok(None) };
+    let interval = text.parse().ok().filter(|interval| *interval > 0);
+    interval.map(Some).ok_or_else(|| ApiError::bad_request("invalid_seq_interval"))
+}

@@ -1,0 +1,80 @@
+//! A database as a whole: `/{db}`, `/{db}/_ensure_full_commit`.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use seqtide::DatabaseInfo;
+use seqtide::storage::FORMAT;
+use seqtide::storage::json::write_json_string;
+use seqtide::storage::model::sequence::SeqFormat;
+
+use super::{Answer, Call};
+use crate::error::ApiError;
+use crate::{reply, request};
+
+pub async fn create(call: &Call, db: &str) -> Answer {
+    let format = match call.query.get("seq_format") {
+        None => SeqFormat::default(),
+        Some(name) => SeqFormat::parse(name).ok_or_else(|| {
+            ApiError::bad_request(format!("`seq_format` is `integer` or `versionstamp`, not `{name}`"))
+        })?,
+    };
+    for shards in ["q", "n"] {
+        if call.query.get(shards).is_some_and(|number| !number.parse::<u32>().is_ok_and(|number| number > 0)) {
+            return Err(ApiError::bad_request(format!("The `{shards}` value should be a positive integer.")));
+        }
+    }
+    if call.query.flag("partitioned") {
+        return Err(ApiError::bad_request("partitioned databases are not supported"));
+    }
+    call.state.engine.create_database_with(db, format).await?;
+    let mut answer = reply::json(StatusCode::CREATED);
+    answer.insert_header(reply::location(&call.req, &[db]));
+    Ok(answer.body("{\"ok\":true}\n"))
+}
+
+pub async fn delete(call: &Call, db: &str) -> Answer {
+    if call.query.get("rev").is_some() {
+        let reason = "You tried to DELETE a database with a ?rev= parameter. Did you mean to DELETE a document instead?";
+        return Err(ApiError::bad_request(reason));
+    }
+    call.state.engine.delete_database(db).await?;
+    Ok(reply::ok(StatusCode::OK))
+}
+
+pub fn head(call: &Call, db: &str) -> Answer {
+    call.state.database(db)?;
+    Ok(reply::json(StatusCode::OK).finish())
+}
+
+pub async fn info(call: &Call, db: &str) -> Answer {
+    let info = call.state.database(db)?.info().await?;
+    Ok(reply::json_body(StatusCode::OK, info_json(db, &info)))
+}
+
+/// Source: CouchDB, `GET /{db}`; members in its order.
+fn info_json(db: &str, info: &DatabaseInfo) -> Vec<u8> {
+    let DatabaseInfo { counters, file_bytes, seq_format, created_secs, .. } = info;
+    let mut out = format!("{{\"instance_start_time\":\"{created_secs}\",\"db_name\":").into_bytes();
+    write_json_string(&mut out, db);
+    let update_seq = seq_format.json(counters.update_seq);
+    let (live, all) = (counters.body_bytes, counters.body_bytes + counters.garbage_bytes);
+    out.extend_from_slice(
+        format!(
+            ",\"purge_seq\":0,\"update_seq\":{update_seq},\
+             \"sizes\":{{\"file\":{file_bytes},\"external\":{live},\"active\":{all}}},\"props\":{{}},\
+             \"doc_del_count\":{},\"doc_count\":{},\"disk_format_version\":{FORMAT},\"compact_running\":false,\
+             \"cluster\":{{\"q\":1,\"n\":1,\"w\":1,\"r\":1}}}}",
+            counters.deleted_docs, counters.docs
+        )
+        .as_bytes(),
+    );
+    out
+}
+
+/// Every acknowledged write is committed, so there is nothing to do.
+pub async fn ensure_full_commit(call: &Call, db: &str) -> Answer {
+    let info = call.state.database(db)?.info().await?;
+    request::require_json(&call.req)?;
+    let body = format!("{{\"ok\":true,\"instance_start_time\":\"{}\"}}\n", info.created_secs);
+    Ok(HttpResponse::Created().content_type("application/json").body(body))
+}

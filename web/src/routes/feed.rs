@@ -1,0 +1,225 @@
+//! The native door: `/{db}/_feed`. SSE, WebSocket or lines by what the client accepts, with the same options, events
+//! and tokens on all three.
+
+use std::time::Duration;
+
+use actix_web::http::{Method, StatusCode, header};
+use actix_web::{HttpRequest, HttpResponse};
+use seqtide::{Ahead, Database, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Since};
+use serde_json::{Map, Value};
+
+use super::changes::{doc_ids, parse_since};
+use super::{Answer, Call};
+use crate::error::ApiError;
+use crate::feeds::native::{self, Form};
+use crate::feeds::websocket::{self, Connection, Start};
+use crate::query::Query;
+use crate::request;
+
+/// Every option there is.
+const KNOWN: [&str; 11] = [
+    "conflicts",
+    "doc_ids",
+    "heartbeat",
+    "include_docs",
+    "last-event-id",
+    "limit",
+    "live",
+    "on_rewind",
+    "prefix",
+    "since",
+    "style",
+];
+
+pub async fn feed(call: Call, db: &str) -> Answer {
+    let database = call.state.database(db)?;
+    if header_has(&call.req, header::UPGRADE, "websocket") {
+        return over_websocket(call, database);
+    }
+    let Call { req, payload, query, state } = call;
+    let mut options = Options::of_query(&query)?;
+    if req.method() == Method::POST {
+        let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
+        options.take_body(&body)?;
+    }
+    if let Some(id) = req.headers().get("last-event-id").and_then(|value| value.to_str().ok()) {
+        options.0.insert("since".to_owned(), Value::from(id));
+    }
+    let form = if header_has(&req, header::ACCEPT, "text/event-stream") { Form::Sse } else { Form::Lines };
+    let kind = if form == Form::Sse { FeedKind::Sse } else { FeedKind::Lines };
+    let asked = options.parse(kind, state.config.feeds.heartbeat)?;
+    let feed = database.feed(asked.feed).await?;
+    if asked.refuse_rewind && feed.is_ahead() {
+        return Err(gone(&database).await?);
+    }
+    let mut answer = HttpResponse::build(StatusCode::OK);
+    answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });
+    answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
+    Ok(answer.streaming(native::stream(feed, form)))
+}
+
+fn over_websocket(call: Call, database: Database) -> Answer {
+    let Call { req, payload, query, state } = call;
+    let heartbeat = state.config.feeds.heartbeat;
+    let from_url = if query.is_empty() {
+        None
+    } else {
+        Some(Options::of_query(&query)?.parse(FeedKind::Websocket, heartbeat)?.feed)
+    };
+    let upgraded = actix_ws::handle(&req, payload);
+    let (answer, session, incoming) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let incoming = incoming.max_frame_size(state.config.limits.feed_body_bytes_max);
+    let connection = Connection { session, incoming };
+    let parse = move |text: &str| {
+        let mut options = Options(Map::new());
+        options.take_body(text.as_bytes())?;
+        Ok(options.parse(FeedKind::Websocket, heartbeat)?.feed)
+    };
+    let start = match from_url {
+        Some(options) => Start::Now(options),
+        None => Start::AtMessage { parse, within: state.config.feeds.websocket_start },
+    };
+    actix_web::rt::spawn(websocket::serve(connection, database, start));
+    Ok(answer)
+}
+
+fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
+    let mut values = req.headers().get_all(name).filter_map(|value| value.to_str().ok());
+    values.any(|value| value.to_ascii_lowercase().contains(word))
+}
+
+async fn gone(database: &Database) -> Result<ApiError, ApiError> {
+    let info = database.info().await?;
+    let update_seq = info.seq_format.json(info.counters.update_seq);
+    let oldest_seq = info.seq_format.json(Default::default());
+    let reason = "`since` is ahead of this database: start again from `oldest_seq`";
+    let members = format!(",\"oldest_seq\":{oldest_seq},\"update_seq\":{update_seq}");
+    Ok(ApiError::new(StatusCode::GONE, "gone", reason).with_members(members))
+}
+
+/// Options as they were given, by name. From a query every value is text.
+struct Options(Map<String, Value>);
+
+/// A feed asked for.
+struct Asked {
+    feed: FeedOptions,
+    refuse_rewind: bool,
+}
+
+impl Options {
+    fn of_query(query: &Query) -> Result<Options, ApiError> {
+        let mut options = Options(Map::new());
+        for key in query.keys() {
+            let text = query.get(key).unwrap_or_default();
+            options.set(key, Value::from(text))?;
+        }
+        Ok(options)
+    }
+
+    /// Takes options from a JSON object; those of the query win.
+    fn take_body(&mut self, body: &[u8]) -> Result<(), ApiError> {
+        if body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(());
+        }
+        let Value::Object(members) = serde_json::from_slice(body).map_err(|_| ApiError::not_json())? else {
+            return Err(ApiError::bad_request("feed options are a JSON object"));
+        };
+        for (name, value) in members {
+            if !self.0.contains_key(&name) {
+                self.set(&name, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, value: Value) -> Result<(), ApiError> {
+        if !KNOWN.contains(&name) {
+            let known = KNOWN.join(", ");
+            return Err(ApiError::bad_request(format!("unknown feed option `{name}`; the options are {known}")));
+        }
+        self.0.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    fn parse(&self, kind: FeedKind, default_heartbeat: Duration) -> Result<Asked, ApiError> {
+        let mode = if self.flag("live", true)? { FeedMode::Live } else { FeedMode::Once };
+        let all_leaves = self.choice("style", ["main_only", "all_docs"])? == "all_docs";
+        let shape = RowShape {
+            all_leaves,
+            doc: self.flag("include_docs", false)?,
+            conflicts: self.flag("conflicts", false)?,
+        };
+        let feed = FeedOptions {
+            since: self.since()?,
+            mode,
+            limit: self.number("limit")?,
+            shape,
+            filter: self.filter()?,
+            heartbeat: Some(self.heartbeat()?.unwrap_or(default_heartbeat)),
+            ahead: Ahead::Rewind,
+            ..FeedOptions::live(kind)
+        };
+        Ok(Asked { feed, refuse_rewind: self.choice("on_rewind", ["rewind", "error"])? == "error" })
+    }
+
+    fn since(&self) -> Result<Since, ApiError> {
+        match self.0.get("last-event-id").or_else(|| self.0.get("since")) {
+            None => Ok(Since::Now),
+            Some(Value::String(text)) => parse_since(text),
+            Some(Value::Number(number)) => parse_since(&number.to_string()),
+            Some(_) => Err(self.wrong("since", "a sequence, `0` or `now`")),
+        }
+    }
+
+    fn filter(&self) -> Result<Filter, ApiError> {
+        match (self.0.get("doc_ids"), self.0.get("prefix")) {
+            (None, None) => Ok(Filter::All),
+            (Some(_), Some(_)) => Err(ApiError::bad_request("`doc_ids` and `prefix` exclude each other")),
+            (Some(Value::String(text)), None) => {
+                doc_ids(Some(serde_json::from_str(text).map_err(|_| self.wrong("doc_ids", "a JSON list of ids"))?))
+            }
+            (Some(list), None) => doc_ids(Some(list.clone())),
+            (None, Some(Value::String(prefix))) => Ok(Filter::prefix(prefix)),
+            (None, Some(_)) => Err(self.wrong("prefix", "text")),
+        }
+    }
+
+    fn heartbeat(&self) -> Result<Option<Duration>, ApiError> {
+        match self.number("heartbeat") {
+            Ok(Some(0)) | Err(_) => {
+                Err(self.wrong("heartbeat", "a number of milliseconds of at least 1: it is never off"))
+            }
+            Ok(millis) => Ok(millis.map(Duration::from_millis)),
+        }
+    }
+
+    fn flag(&self, name: &str, default: bool) -> Result<bool, ApiError> {
+        match self.0.get(name) {
+            None => Ok(default),
+            Some(Value::Bool(value)) => Ok(*value),
+            Some(Value::String(text)) => text.parse().map_err(|_| self.wrong(name, "`true` or `false`")),
+            Some(_) => Err(self.wrong(name, "`true` or `false`")),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        let number = match self.0.get(name) {
+            None => return Ok(None),
+            Some(Value::String(text)) => text.parse().ok(),
+            Some(value) => value.as_u64(),
+        };
+        number.map(Some).ok_or_else(|| self.wrong(name, "a number of at least 0"))
+    }
+
+    /// One of the choices; the first where none is given.
+    fn choice(&self, name: &str, choices: [&'static str; 2]) -> Result<&'static str, ApiError> {
+        let Some(given) = self.0.get(name) else { return Ok(choices[0]) };
+        let chosen = choices.into_iter().find(|choice| given.as_str() == Some(choice));
+        chosen.ok_or_else(|| self.wrong(name, &format!("`{}` or `{}`", choices[0], choices[1])))
+    }
+
+    fn wrong(&self, name: &str, right: &str) -> ApiError {
+        let given = self.0.get(name).cloned().unwrap_or_default();
+        ApiError::bad_request(format!("`{name}` is {right}, not {given}"))
+    }
+}

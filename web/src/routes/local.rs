@@ -1,0 +1,104 @@
+//! `_local` documents: replication's checkpoints. Never replicated, never in a feed.
+
+use actix_web::HttpRequest;
+use actix_web::http::{StatusCode, header};
+use seqtide::storage::json::{Body, Document, write_json_string};
+use seqtide::storage::model::doc_id::LocalId;
+use seqtide::storage::model::rev::RevId;
+use seqtide::storage::{LocalEdit, Outcome, Write};
+
+use super::update::{agreed_rev, scan, written_json};
+use super::{Answer, Call};
+use crate::error::ApiError;
+use crate::reply;
+use crate::state::State;
+
+pub async fn get(call: &Call, db: &str, id: LocalId) -> Answer {
+    let database = call.state.database(db)?;
+    let name = id.to_string();
+    let found = database.read(move |snapshot| snapshot.local(&id)).await?;
+    let (revision, body) = found.ok_or_else(|| ApiError::not_found("missing"))?;
+    let mut out = b"{\"_id\":".to_vec();
+    write_json_string(&mut out, &name);
+    out.extend_from_slice(format!(",\"_rev\":\"0-{revision}\"").as_bytes());
+    if !body.is_empty() {
+        out.push(b',');
+        out.extend_from_slice(body.members());
+    }
+    out.push(b'}');
+    let etag = etag(revision, &body);
+    if reply::is_known(&call.req, &etag) {
+        return Ok(reply::not_modified(etag));
+    }
+    out.push(b'\n');
+    Ok(reply::json(StatusCode::OK).insert_header((header::ETAG, etag)).body(out))
+}
+
+pub async fn put(call: Call, db: &str, id: LocalId) -> Answer {
+    call.state.database(db)?;
+    let (req, query, state, body) = call.body().await?;
+    let mut document = scan(&body, &state)?;
+    document.rev = agreed_rev(&req, &query, document.rev)?;
+    let checked = query.get("new_edits") != Some("false");
+    write(&req, &state, db, id, document, checked).await
+}
+
+pub async fn delete(call: &Call, db: &str, id: LocalId) -> Answer {
+    let rev = agreed_rev(&call.req, &call.query, None)?;
+    let document =
+        Document { id: None, rev, deleted: true, revisions: None, attachments: None, body: Body::empty() };
+    write(&call.req, &call.state, db, id, document, true).await
+}
+
+/// Writes a local document, or deletes it if it says so.
+pub async fn write(
+    req: &HttpRequest,
+    state: &State,
+    db: &str,
+    id: LocalId,
+    document: Document,
+    checked: bool,
+) -> Answer {
+    let database = state.database(db)?;
+    let name = id.to_string();
+    let deleted = document.deleted;
+    let tag_body = document.body.clone();
+    let edit = edit(id, document, checked)?;
+    let (outcome, _) = state.write_one(&database, Write::Local(edit)).await?;
+    let revision = match outcome {
+        Outcome::Local { revision } => revision,
+        Outcome::Missing => return Err(ApiError::not_found("missing")),
+        _ => return Err(ApiError::conflict()),
+    };
+    let mut answer = reply::json(if deleted { StatusCode::OK } else { StatusCode::CREATED });
+    answer.insert_header((header::ETAG, etag(revision, &tag_body)));
+    if !deleted {
+        answer.insert_header(reply::location(req, &[db, &name]));
+    }
+    Ok(answer.body(written_json(&name, &format!("0-{revision}"))))
+}
+
+/// The edit a local document asks for.
+///
+/// # Errors
+/// 400 for a revision that is not `0-n`, and for attachments.
+pub fn edit(id: LocalId, document: Document, checked: bool) -> Result<LocalEdit, ApiError> {
+    if document.attachments.is_some() {
+        return Err(ApiError::bad_request("_local documents do not accept attachments."));
+    }
+    let base = document.rev.as_ref().map(number_of).transpose()?;
+    let body = (!document.deleted).then_some(document.body);
+    Ok(LocalEdit { id, base, checked, body })
+}
+
+fn number_of(rev: &RevId) -> Result<u64, ApiError> {
+    let number = (rev.generation == 0).then(|| rev.hash.to_string().parse().ok()).flatten();
+    number.ok_or_else(|| ApiError::bad_request("Invalid rev format: a _local document's is 0-n"))
+}
+
+fn etag(revision: u64, body: &Body) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    (revision, body.as_bytes()).hash(&mut hasher);
+    format!("\"{:016x}\"", hasher.finish())
+}

@@ -1,0 +1,219 @@
+//! Which request goes where: one table. Paths are taken apart here, because an escaped slash belongs to a name.
+
+mod all_docs;
+mod bulk;
+mod changes;
+mod database;
+mod document;
+mod feed;
+mod local;
+mod revs;
+mod server;
+mod update;
+
+use actix_web::http::{Method, StatusCode, header};
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use seqtide::storage::model::doc_id::{DocId, LocalId};
+
+use crate::error::ApiError;
+use crate::query::{Query, decode};
+use crate::state::State;
+
+/// A request, its path and query decoded.
+pub(crate) struct Call {
+    pub req: HttpRequest,
+    pub payload: Payload,
+    pub query: Query,
+    pub state: Data<State>,
+}
+
+impl Call {
+    /// Reads the body, of at most the configured size.
+    async fn body(self) -> Result<(HttpRequest, Query, Data<State>, bytes::Bytes), ApiError> {
+        let Call { req, payload, query, state } = self;
+        let body = crate::request::read_body(&req, payload, state.config.limits.request_bytes_max).await?;
+        Ok((req, query, state, body))
+    }
+}
+
+type Answer = Result<HttpResponse, ApiError>;
+
+/// What a path names.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Root,
+    Server(String),
+    Database(String),
+    Endpoint { db: String, name: String },
+    Document { db: String, id: String },
+    /// A design document with its slash escaped: elsewhere.
+    DesignEscaped { db: String, id: String },
+    Attachment { db: String, id: String },
+}
+
+/// Takes a path apart. A trailing slash does not matter.
+fn place(path: &str) -> Result<Place, ApiError> {
+    let path = path.trim_start_matches('/');
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let segments = path.split('/').map(decode).collect::<Result<Vec<_>, _>>()?;
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let owned = |text: &str| text.to_owned();
+    Ok(match segments[..] {
+        [""] | [] => Place::Root,
+        ["metrics"] => Place::Server(owned("metrics")),
+        [name] if name.starts_with('_') && !is_system_database(name) => Place::Server(owned(name)),
+        [db] => Place::Database(owned(db)),
+        [db, id] if id.starts_with("_design/") => Place::DesignEscaped { db: owned(db), id: owned(id) },
+        [db, name] if name.starts_with('_') && !name.contains('/') => Place::Endpoint { db: owned(db), name: owned(name) },
+        [db, id] => Place::Document { db: owned(db), id: owned(id) },
+        [db, kind @ ("_design" | "_local"), name] => Place::Document { db: owned(db), id: format!("{kind}/{name}") },
+        [db, kind @ ("_design" | "_local"), name, ..] => Place::Attachment { db: owned(db), id: format!("{kind}/{name}") },
+        [db, id, ..] => Place::Attachment { db: owned(db), id: owned(id) },
+    })
+}
+
+fn is_system_database(name: &str) -> bool {
+    matches!(name, "_users" | "_replicator" | "_global_changes")
+}
+
+/// Answers any request.
+pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<State>) -> Answer {
+    let place = place(req.uri().path())?;
+    let query = Query::parse(req.query_string())?;
+    let method = req.method().clone();
+    let call = Call { req, payload, query, state };
+    match place {
+        Place::Root => server::root(&call),
+        Place::Server(name) => on_server(call, &method, &name),
+        Place::Database(db) => on_database(call, &method, &db).await,
+        Place::Endpoint { db, name } => on_endpoint(call, &method, &db, &name).await,
+        Place::Document { db, id } => on_document(call, &method, &db, &id).await,
+        Place::DesignEscaped { db, id } => Ok(redirect_to_design(&call, &db, &id)),
+        Place::Attachment { db, .. } => on_attachment(&call, &method, &db),
+    }
+}
+
+fn on_server(call: Call, method: &Method, name: &str) -> Answer {
+    let read = matches!(*method, Method::GET | Method::HEAD);
+    match name {
+        _ if !matches!(name, "_up" | "_all_dbs" | "_uuids" | "metrics") => Err(ApiError::no_database()),
+        _ if !read => Err(ApiError::method_not_allowed("GET,HEAD")),
+        "_up" => Ok(server::up()),
+        "_all_dbs" => server::all_dbs(&call),
+        "_uuids" => server::uuids(&call),
+        _ => Ok(server::metrics(&call)),
+    }
+}
+
+async fn on_database(call: Call, method: &Method, db: &str) -> Answer {
+    match *method {
+        Method::GET => database::info(&call, db).await,
+        Method::HEAD => database::head(&call, db),
+        Method::PUT => database::create(&call, db).await,
+        Method::DELETE => database::delete(&call, db).await,
+        Method::POST => update::post(call, db).await,
+        _ => Err(ApiError::method_not_allowed("DELETE,GET,HEAD,POST")),
+    }
+}
+
+async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answer {
+    match (name, method.clone()) {
+        ("_changes", Method::GET | Method::HEAD | Method::POST) => changes::changes(call, db).await,
+        ("_changes", _) => Err(ApiError::method_not_allowed("GET,POST,HEAD")),
+        ("_feed", Method::GET | Method::POST) => feed::feed(call, db).await,
+        ("_feed", _) => Err(ApiError::method_not_allowed("GET,POST")),
+        ("_all_docs", Method::GET | Method::HEAD | Method::POST) => all_docs::all_docs(call, db).await,
+        ("_all_docs", _) => Err(ApiError::method_not_allowed("GET,HEAD,POST")),
+        ("_bulk_docs", Method::POST) => bulk::bulk_docs(call, db).await,
+        ("_bulk_get", Method::POST) => bulk::bulk_get(call, db).await,
+        ("_revs_diff", Method::POST) => revs::revs_diff(call, db).await,
+        ("_ensure_full_commit", Method::POST) => database::ensure_full_commit(&call, db).await,
+        ("_bulk_docs" | "_bulk_get" | "_revs_diff" | "_ensure_full_commit", _) => {
+            Err(ApiError::method_not_allowed("POST"))
+        }
+        (_, Method::GET | Method::HEAD) => {
+            call.state.database(db)?;
+            Err(ApiError::not_found("missing"))
+        }
+        // What would be written is a document, and its id is none.
+        _ => {
+            call.state.database(db)?;
+            DocId::parse(name)?;
+            Err(ApiError::not_found("missing"))
+        }
+    }
+}
+
+async fn on_document(call: Call, method: &Method, db: &str, id: &str) -> Answer {
+    if let Some(id) = LocalId::parse(id) {
+        return on_local(call, method, db, id?).await;
+    }
+    match *method {
+        Method::GET | Method::HEAD => document::get(&call, db, id).await,
+        Method::PUT => update::put(call, db, id).await,
+        Method::DELETE => update::delete(&call, db, id).await,
+        _ => Err(ApiError::method_not_allowed("DELETE,GET,HEAD,POST,PUT,COPY")),
+    }
+}
+
+async fn on_local(call: Call, method: &Method, db: &str, id: LocalId) -> Answer {
+    match *method {
+        Method::GET | Method::HEAD => local::get(&call, db, id).await,
+        Method::PUT => local::put(call, db, id).await,
+        Method::DELETE => local::delete(&call, db, id).await,
+        _ => Err(ApiError::method_not_allowed("DELETE,GET,HEAD,PUT")),
+    }
+}
+
+fn on_attachment(call: &Call, method: &Method, db: &str) -> Answer {
+    call.state.database(db)?;
+    match *method {
+        Method::GET | Method::HEAD => Err(ApiError::not_found("Document is missing attachment")),
+        _ => Err(ApiError::not_implemented("attachments")),
+    }
+}
+
+/// Source: CouchDB `chttpd_db:handle_design_req`: `/db/_design%2Fx` is elsewhere.
+fn redirect_to_design(call: &Call, db: &str, id: &str) -> HttpResponse {
+    let name = id.trim_start_matches("_design/");
+    let (header, mut url) = crate::reply::location(&call.req, &[db, "_design", name]);
+    if !call.req.query_string().is_empty() {
+        url = format!("{url}?{}", call.req.query_string());
+    }
+    HttpResponse::build(StatusCode::MOVED_PERMANENTLY)
+        .insert_header((header, url))
+        .insert_header((header::CACHE_CONTROL, "must-revalidate"))
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_places() {
+        let document = |id: &str| Place::Document { db: "db".into(), id: id.into() };
+        for (path, expected) in [
+            ("/", Place::Root),
+            ("/_up", Place::Server("_up".into())),
+            ("/metrics", Place::Server("metrics".into())),
+            ("/_users", Place::Database("_users".into())),
+            ("/db", Place::Database("db".into())),
+            ("/db/", Place::Database("db".into())),
+            ("/a%2Fb", Place::Database("a/b".into())),
+            ("/db/_changes", Place::Endpoint { db: "db".into(), name: "_changes".into() }),
+            ("/db/a", document("a")),
+            ("/db/a%2Fb%20c+d", document("a/b c d")),
+            ("/db/_design/x", document("_design/x")),
+            ("/db/_design%2Fx", Place::DesignEscaped { db: "db".into(), id: "_design/x".into() }),
+            ("/db/_local/x", document("_local/x")),
+            ("/db/_local%2Fx", document("_local/x")),
+            ("/db/a/b", Place::Attachment { db: "db".into(), id: "a".into() }),
+            ("/db/_design/x/y/z", Place::Attachment { db: "db".into(), id: "_design/x".into() }),
+        ] {
+            assert_eq!(place(path).unwrap(), expected, "{path}");
+        }
+        assert!(place("/db/%ff").is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! What the server says of itself: `/`, `/_up`, `/_all_dbs`, `/_uuids`, `/metrics`.
+
+use actix_web::HttpResponse;
+use actix_web::http::{StatusCode, header};
+use seqtide::storage::json::write_json_string;
+use serde_json::json;
+
+use super::{Answer, Call};
+use crate::error::ApiError;
+use crate::reply;
+
+/// The level of CouchDB's interface that is followed.
+const COUCHDB_LEVEL: &str = "3.5.0";
+
+pub fn root(call: &Call) -> Answer {
+    let welcome = json!({
+        "couchdb": "Welcome",
+        "version": COUCHDB_LEVEL,
+        "uuid": call.state.engine.uuid(),
+        "features": [],
+        "vendor": {"name": "Seqtide", "version": env!("CARGO_PKG_VERSION")},
+    });
+    match call.req.method().as_str() {
+        "GET" | "HEAD" => Ok(reply::json_body(StatusCode::OK, welcome.to_string().into_bytes())),
+        _ => Err(ApiError::method_not_allowed("GET,HEAD")),
+    }
+}
+
+pub fn up() -> HttpResponse {
+    reply::json_body(StatusCode::OK, b"{\"status\":\"ok\",\"seeds\":{}}".to_vec())
+}
+
+/// Options: `limit`, `skip`, `descending`, `startkey`, `endkey` are CouchDB's.
+pub fn all_dbs(call: &Call) -> Answer {
+    let key = |names: &[&str]| call.query.last_of(names).map(serde_json::from_str::<String>).transpose();
+    let not_json = |_| ApiError::not_json();
+    let start = key(&["startkey", "start_key"]).map_err(not_json)?;
+    let end = key(&["endkey", "end_key"]).map_err(not_json)?;
+    let (limit, skip) = (call.query.integer("limit")?, call.query.integer("skip")?.unwrap_or(0));
+    let mut names = call.state.engine.databases();
+    let (mut low, mut high) = (start, end);
+    if call.query.flag("descending") {
+        names.reverse();
+        std::mem::swap(&mut low, &mut high);
+    }
+    names.retain(|name| low.as_deref().is_none_or(|low| name.as_str() >= low));
+    names.retain(|name| high.as_deref().is_none_or(|high| name.as_str() <= high));
+    let mut out = vec![b'['];
+    for (at, name) in names.iter().skip(skip).take(limit.unwrap_or(usize::MAX)).enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_json_string(&mut out, name.as_str());
+    }
+    out.push(b']');
+    Ok(reply::json_body(StatusCode::OK, out))
+}
+
+pub fn uuids(call: &Call) -> Answer {
+    let count = call.query.integer::<usize>("count")?.unwrap_or(1);
+    let count_max = call.state.config.limits.uuids_max;
+    if count > count_max {
+        return Err(ApiError::bad_request(format!("count parameter too large: at most {count_max}")));
+    }
+    let uuids: Vec<String> = (0..count).map(|_| new_id()).collect();
+    let body = json!({ "uuids": uuids }).to_string();
+    let mut answer = reply::json(StatusCode::OK);
+    answer.insert_header((header::CACHE_CONTROL, "no-cache"));
+    Ok(answer.body(body + "\n"))
+}
+
+/// A document id nobody else makes: 32 hex digits, those made one after the other close together in the order of ids.
+pub fn new_id() -> String {
+    uuid::Uuid::now_v7().simple().to_string()
+}
+
+pub fn metrics(call: &Call) -> HttpResponse {
+    let text = call.state.metrics.render();
+    HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
+}

@@ -1,0 +1,186 @@
+//! Writing a document: `PUT` and `DELETE /{db}/{id}`, `POST /{db}`.
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::Bytes;
+use seqtide::Database;
+use seqtide::documents::{Extras, NotFound, Which, read_document};
+use seqtide::storage::json::{Body, Document, scan_document, write_json_string};
+use seqtide::storage::model::doc_id::{DocId, LocalId};
+use seqtide::storage::model::rev::RevId;
+use seqtide::storage::model::rev_path::RevPath;
+use seqtide::storage::{Edit, Outcome, Write};
+
+use super::{Answer, Call, local, server};
+use crate::error::ApiError;
+use crate::query::Query;
+use crate::state::State;
+use crate::{reply, request};
+
+/// Scans a document that a client hands in.
+///
+/// # Errors
+/// 400 for what is no document, 413 for one that is too large.
+pub fn scan(text: &[u8], state: &State) -> Result<Document, ApiError> {
+    let document = scan_document(text, &state.scan_limits())?;
+    if document.body.as_bytes().len() > state.config.limits.document_bytes_max {
+        let id = document.id.unwrap_or_default();
+        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "document_too_large", id));
+    }
+    Ok(document)
+}
+
+/// The ancestry a replicated revision comes with.
+///
+/// # Errors
+/// 400 when it has none.
+pub fn replicated_path(document: &Document) -> Result<RevPath, ApiError> {
+    let lone = || document.rev.clone().map(RevPath::lone);
+    document.revisions.clone().or_else(lone).ok_or_else(|| {
+        ApiError::bad_request("When `new_edits: false`, the document needs `_rev` or `_revisions` specified")
+    })
+}
+
+pub async fn put(call: Call, db: &str, id: &str) -> Answer {
+    let database = call.state.database(db)?;
+    let id = DocId::parse(id)?;
+    let (req, query, state, body) = call.body().await?;
+    let mut document = scan(&body, &state)?;
+    if let Some(ignored) = document.id.take().filter(|given| LocalId::parse(given).is_none()) {
+        DocId::parse(&ignored)?;
+    }
+    let target = Target { database: &database, db, id, replicated: query.get("new_edits") == Some("false") };
+    document.rev = agreed_rev(&req, &query, document.rev)?;
+    let deleted = document.deleted;
+    let (rev, headers) = target.write(&state, document).await?;
+    let status = if deleted { StatusCode::OK } else { StatusCode::CREATED };
+    let mut answer = written(&req, status, db, target.id.as_str(), &rev, headers);
+    answer.headers_mut().insert(header::ETAG, etag(&rev)?);
+    Ok(answer)
+}
+
+pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
+    let database = call.state.database(db)?;
+    let id = DocId::parse(id)?;
+    let rev = agreed_rev(&call.req, &call.query, None)?;
+    let there = id.clone();
+    let read = database.read(move |snapshot| read_document(snapshot, &there, &Which::Winner, Extras::default()));
+    match read.await? {
+        Err(gone @ (NotFound::Missing | NotFound::Deleted)) => return Err(gone.into()),
+        Ok(_) => {}
+    }
+    let target = Target { database: &database, db, id, replicated: false };
+    let document =
+        Document { id: None, rev, deleted: true, revisions: None, attachments: None, body: Body::empty() };
+    let (rev, headers) = target.write(&call.state, document).await?;
+    let mut answer = written(&call.req, StatusCode::OK, db, target.id.as_str(), &rev, headers);
+    answer.headers_mut().remove(header::LOCATION);
+    answer.headers_mut().insert(header::ETAG, etag(&rev)?);
+    Ok(answer)
+}
+
+pub async fn post(call: Call, db: &str) -> Answer {
+    let database = call.state.database(db)?;
+    request::require_json(&call.req)?;
+    let (req, query, state, body): (_, _, _, Bytes) = call.body().await?;
+    let mut document = scan(&body, &state)?;
+    let id = document.id.take().unwrap_or_else(server::new_id);
+    let replicated = query.get("new_edits") == Some("false");
+    if let Some(id) = LocalId::parse(&id) {
+        return local::write(&req, &state, db, id?, document, !replicated).await;
+    }
+    let target = Target { database: &database, db, id: DocId::parse(&id)?, replicated };
+    let (rev, headers) = target.write(&state, document).await?;
+    Ok(written(&req, StatusCode::CREATED, db, target.id.as_str(), &rev, headers))
+}
+
+/// What is written, and how.
+struct Target<'a> {
+    database: &'a Database,
+    db: &'a str,
+    id: DocId,
+    replicated: bool,
+}
+
+impl Target<'_> {
+    async fn write(
+        &self,
+        state: &State,
+        document: Document,
+    ) -> Result<(RevId, (header::HeaderName, String)), ApiError> {
+        if document.attachments.is_some() {
+            return Err(ApiError::not_implemented("attachments"));
+        }
+        let id = self.id.clone();
+        let edit = if self.replicated {
+            let path = replicated_path(&document)?;
+            Edit::replicated(id, path, document.deleted, document.body)
+        } else {
+            Edit::interactive(id, document.rev, document.deleted, document.body)
+        };
+        let (outcome, written) = state.write_one(self.database, Write::Edit(edit)).await?;
+        let header = reply::seq_header(self.database.seq_format().await?, written.seq);
+        match outcome {
+            Outcome::Written { rev, .. } | Outcome::Known { rev } => Ok((rev, header)),
+            _ => {
+                tracing::debug!(db = self.db, id = %self.id, "conflict");
+                Err(ApiError::conflict())
+            }
+        }
+    }
+}
+
+/// The revision an edit goes on from: the body's, the query's and the `If-Match` header's must agree.
+///
+/// Source: CouchDB `chttpd_db:couch_doc_from_req`, `extract_header_rev`.
+pub fn agreed_rev(req: &HttpRequest, query: &Query, body: Option<RevId>) -> Result<Option<RevId>, ApiError> {
+    let in_query = query.get("rev").map(RevId::parse).transpose()?;
+    let if_match = req.headers().get(header::IF_MATCH).and_then(|value| value.to_str().ok());
+    let in_header = if_match.map(|etag| RevId::parse(etag.trim().trim_matches('"'))).transpose()?;
+    let differ = |a: &Option<RevId>, b: &Option<RevId>| a.is_some() && b.is_some() && a != b;
+    if differ(&body, &in_query) {
+        let reason = "Document rev from request body and query string have different values";
+        return Err(ApiError::bad_request(reason));
+    }
+    let rev = body.or(in_query);
+    if differ(&rev, &in_header) {
+        return Err(ApiError::bad_request("Document rev and etag have different values"));
+    }
+    Ok(rev.or(in_header))
+}
+
+fn etag(rev: &RevId) -> Result<header::HeaderValue, ApiError> {
+    // A revision made by hand may hold what no header can.
+    header::HeaderValue::from_str(&format!("\"{rev}\"")).map_err(|_| ApiError::bad_request("Invalid rev format"))
+}
+
+fn written(
+    req: &HttpRequest,
+    status: StatusCode,
+    db: &str,
+    id: &str,
+    rev: &RevId,
+    seq: (header::HeaderName, String),
+) -> HttpResponse {
+    let mut answer = reply::json(status);
+    answer.insert_header(reply::location(req, &[db, id]));
+    answer.insert_header(seq);
+    answer.body(written_json(id, &rev.to_string()))
+}
+
+/// `{"ok":true,"id":…,"rev":…}` and a line end.
+pub fn written_json(id: &str, rev: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(96);
+    write_written(&mut out, id, rev);
+    out.push(b'\n');
+    out
+}
+
+/// Appends `{"ok":true,"id":…,"rev":…}`.
+pub fn write_written(out: &mut Vec<u8>, id: &str, rev: &str) {
+    out.extend_from_slice(b"{\"ok\":true,\"id\":");
+    write_json_string(out, id);
+    out.extend_from_slice(b",\"rev\":");
+    write_json_string(out, rev);
+    out.push(b'}');
+}

@@ -1,0 +1,131 @@
+//! The server from its first line to its last: the engine, the listener, and an orderly end.
+
+use std::future::Future;
+use std::net::TcpListener;
+
+use actix_web::web::{self, Data};
+use actix_web::{App, HttpServer};
+use seqtide::storage::{Durability, ReclaimPolicy, StorageError, StoreOptions};
+use seqtide::{Engine, EngineOptions};
+
+use crate::config::{self, Config};
+use crate::cors::cors;
+use crate::state::State;
+use crate::{routes, telemetry};
+
+/// Why the server did not start, or did not end well: one line.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address is taken or not ours.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address asked for.
+        address: std::net::SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The data folder cannot be used.
+    #[error("{0}")]
+    Engine(#[from] seqtide::Error),
+    /// The metrics' recorder.
+    #[error("cannot install the metrics recorder: {0}")]
+    Metrics(#[from] metrics_exporter_prometheus::BuildError),
+    /// The server itself.
+    #[error("the server failed: {0}")]
+    Serve(#[from] std::io::Error),
+}
+
+/// How the engine is to run.
+fn engine_options(config: &Config) -> EngineOptions {
+    let Config { storage, limits, .. } = config;
+    let defaults = EngineOptions::new(&config.data);
+    EngineOptions {
+        store: StoreOptions {
+            map_bytes: storage.map_bytes,
+            readers_max: storage.readers_max,
+            revs_limit: storage.revs_limit,
+            durability: match config.durability {
+                config::Durability::Full => Durability::Full,
+                config::Durability::Relaxed => Durability::Relaxed,
+            },
+        },
+        tail_bytes_max: storage.tail_bytes_max,
+        reclaim: ReclaimPolicy {
+            garbage_percent: storage.reclaim_garbage_percent,
+            floor_bytes: storage.reclaim_floor_bytes,
+        },
+        write_queue_edits_max: limits.write_queue_edits_max,
+        databases_open_max: limits.databases_open_max,
+        feeds_max: limits.feeds_max,
+        committers: if storage.committers == 0 { defaults.committers } else { storage.committers },
+        ..defaults
+    }
+}
+
+/// Takes the address and the data folder.
+///
+/// # Errors
+/// [`StartError`]: one of them is in use or not to be had.
+pub fn open(config: &Config) -> Result<(TcpListener, Engine), StartError> {
+    let address = config.listen;
+    let listener = TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })?;
+    let engine = Engine::start_with(engine_options(config)).map_err(|error| name_folder(error, config))?;
+    Ok((listener, engine))
+}
+
+/// An error of the file system names a file in the folder; who started the server knows the folder.
+fn name_folder(error: seqtide::Error, config: &Config) -> StartError {
+    if let seqtide::Error::Storage(cause) = &error
+        && let StorageError::Io { source, .. } = &**cause
+    {
+        tracing::debug!(data = %config.data.display(), %source, "the data folder cannot be used");
+    }
+    StartError::Engine(error)
+}
+
+/// Serves until `shutdown` is ready, then ends: feeds first, then requests under way, then the engine, which commits
+/// what is queued.
+///
+/// # Errors
+/// [`StartError`].
+pub async fn serve(
+    config: Config,
+    listener: TcpListener,
+    engine: Engine,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), StartError> {
+    let metrics = telemetry::install()?;
+    let upkeep = actix_web::rt::spawn(telemetry::upkeep(metrics.clone()));
+    let state = Data::new(State { engine: engine.clone(), config: config.clone(), metrics });
+    let origins = config.cors_origins.clone();
+    let app = move || {
+        App::new()
+            .app_data(state.clone())
+            .wrap(cors(origins.clone()))
+            .default_service(web::to(routes::dispatch))
+    };
+    let mut server = HttpServer::new(app)
+        .disable_signals()
+        // A client that vanishes is noticed at once, not at the next failing write.
+        .h1_allow_half_closed(false)
+        .shutdown_timeout(config.shutdown_timeout.as_secs().max(1));
+    if config.workers > 0 {
+        server = server.workers(config.workers);
+    }
+    let server = server.listen(listener)?.run();
+    let handle = server.handle();
+    let ended = engine.clone();
+    let mut running = actix_web::rt::spawn(server);
+    let result = tokio::select! {
+        ended = &mut running => ended,
+        () = shutdown => {
+            tracing::info!("shutting down");
+            ended.end_feeds();
+            handle.stop(true).await;
+            running.await
+        }
+    };
+    upkeep.abort();
+    engine.shutdown().await?;
+    result.map_err(std::io::Error::other)?.map_err(StartError::Serve)
+}
