@@ -211,7 +211,9 @@ impl Database {
     pub async fn info(&self) -> Result<DatabaseInfo, Error> {
         let database = self.opened().await?;
         let file_bytes = database.store()?.file_bytes()?;
-        let counters = database.read(|snapshot| snapshot.counters()).await?;
+        let mut counters = database.read(|snapshot| snapshot.counters()).await?;
+        // A commit counts once feeds can see it.
+        counters.update_seq = counters.update_seq.min(database.live.newest());
         let (identity, seq_format) = (database.identity, database.seq_format);
         let (created_secs, uuid) = (identity.created_secs, identity.uuid);
         Ok(DatabaseInfo { counters, file_bytes, seq_format, created_secs, uuid })

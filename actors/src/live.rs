@@ -32,8 +32,7 @@ impl Live {
 
     /// Makes a commit visible to feeds, then wakes those it concerns.
     pub fn publish(&self, changes: Vec<Change>, newest: Sequence) {
-        let rows: Vec<Arc<Row>> =
-            changes.into_iter().map(|change| Arc::new(Row::new(change, self.format))).collect();
+        let rows: Vec<Arc<Row>> = changes.into_iter().map(|change| Arc::new(Row::new(change, self.format))).collect();
         let mut tail = self.tail.write().unwrap_or_else(PoisonError::into_inner);
         tail.push(rows.iter().cloned(), newest);
         drop(tail);

@@ -209,9 +209,9 @@ fn forget_length(lengths: &mut HashMap<usize, usize>, length: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use seqtide_storage::{Change, LeafRev};
     use seqtide_storage::model::rev::RevId;
     use seqtide_storage::model::sequence::SeqFormat;
+    use seqtide_storage::{Change, LeafRev};
 
     use super::*;
 

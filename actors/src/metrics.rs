@@ -58,7 +58,7 @@ impl FeedKind {
 /// Names and meanings for whoever scrapes. Called once, when the engine starts.
 pub(crate) fn describe(durability: &'static str) {
     describe_counter!("seqtide_commits_total", "commits");
-    describe_histogram!("seqtide_commit_edits", "edits in a commit");
+    describe_histogram!("seqtide_commit_batch_edits", "edits in a commit");
     describe_histogram!("seqtide_commit_seconds", Unit::Seconds, "time from shipping a commit until it is durable");
     describe_counter!("seqtide_rows_written_total", "documents changed");
     describe_counter!("seqtide_reclaimed_bytes_total", Unit::Bytes, "bodies freed that no leaf needed");
@@ -87,7 +87,7 @@ impl Default for WriterMetrics {
     fn default() -> WriterMetrics {
         WriterMetrics {
             commits: counter!("seqtide_commits_total"),
-            edits: histogram!("seqtide_commit_edits"),
+            edits: histogram!("seqtide_commit_batch_edits"),
             seconds: histogram!("seqtide_commit_seconds"),
             rows: counter!("seqtide_rows_written_total"),
             reclaimed: counter!("seqtide_reclaimed_bytes_total"),

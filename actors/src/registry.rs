@@ -157,8 +157,7 @@ impl Surroundings {
         let store = Arc::new(store);
         let newest = store.snapshot()?.counters()?.update_seq;
         let live = Arc::new(Live::new(newest, store.seq_format(), self.tail_bytes_max));
-        let writer =
-            Writer::new(Arc::clone(&store), Arc::clone(&live), self.committers.assign(), self.writer_limits);
+        let writer = Writer::new(Arc::clone(&store), Arc::clone(&live), self.committers.assign(), self.writer_limits);
         let writer = Writer::start_in_arbiter(&self.writers, |_| writer);
         let readers_max = self.folder.options().readers_max;
         let database = Arc::new(OpenDatabase::new(store, live, writer, readers_max));

@@ -15,9 +15,9 @@ use crate::tables::{Rows, Table};
 
 /// Most ancestors of a leaf that stand in the head.
 const RECENT_MAX: usize = 32;
-/// Ancestors in a chunk; only the oldest chunk of a branch may have fewer.
+/// Ancestors in a chunk; stemming may have left fewer that count in a branch's oldest one.
 const CHUNK_LEN: usize = 24;
-/// Ancestors that stay in the head when chunks are filled.
+/// Ancestors that stay in the head at least when chunks are filled.
 const RECENT_KEPT: usize = RECENT_MAX - CHUNK_LEN;
 
 /// A document whose edits are planned, with the sequence it moves to.
@@ -124,8 +124,7 @@ fn spill(leaf: &mut Leaf, next_chunk: &mut u32) -> Vec<(u32, Vec<Ancestor>)> {
     let mut spilled = Vec::new();
     if ancestors.recent.len() > RECENT_MAX {
         let whole_chunks = (ancestors.recent.len() - RECENT_KEPT) / CHUNK_LEN * CHUNK_LEN;
-        let kept = if ancestors.deeper > 0 { ancestors.recent.len() - whole_chunks } else { RECENT_KEPT };
-        for chunk in ancestors.recent.split_off(kept).chunks(CHUNK_LEN) {
+        for chunk in ancestors.recent.split_off(ancestors.recent.len() - whole_chunks).chunks(CHUNK_LEN) {
             spilled.push((*next_chunk, chunk.to_vec()));
             ancestors.deeper = ancestors.deeper.saturating_add(chunk.len() as u32);
             *next_chunk = next_chunk.wrapping_add(1);

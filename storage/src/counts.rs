@@ -88,7 +88,9 @@ impl BlockSums {
             self.first_block = block;
         }
         // A row in a block below the first one has no row of `blocks`, which is damaged: there is nothing to subtract.
-        let Some(slot) = block.checked_sub(self.first_block).and_then(|slot| usize::try_from(slot).ok()) else { return };
+        let Some(slot) = block.checked_sub(self.first_block).and_then(|slot| usize::try_from(slot).ok()) else {
+            return;
+        };
         while self.sums.len() <= slot {
             self.push_empty();
         }
@@ -118,7 +120,7 @@ impl BlockSums {
     }
 
     /// Rows in the blocks after `block`, if this sums the state at `at`.
-    pub fn rows_after_block(&self, at: Sequence, block: u64) -> Option<u64> {
+    fn rows_after_block(&self, at: Sequence, block: u64) -> Option<u64> {
         let slots = (block + 1).saturating_sub(self.first_block);
         let slots = usize::try_from(slots).unwrap_or(usize::MAX).min(self.sums.len());
         (self.at == at).then(|| u64::try_from(self.rows - self.up_to(slots)).unwrap_or(0))

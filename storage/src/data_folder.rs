@@ -42,8 +42,8 @@ pub enum CreateError {
 }
 
 impl DataFolder {
-    /// Takes a data folder, making it if it is not there. Databases whose making or deletion was
-    /// cut short are removed, folders of databases that the catalogue does not know are taken in with a new incarnation.
+    /// Takes a data folder, making it if it is not there. Databases whose making or deletion was cut short are removed,
+    /// folders of databases that the catalogue does not know are taken in with a new incarnation.
     ///
     /// # Errors
     /// [`StorageError::FolderInUse`] when another process has it; [`StorageError::Io`].
@@ -143,7 +143,9 @@ impl DataFolder {
     /// # Errors
     /// [`StorageError`].
     pub fn open_store(&self, name: &DbName) -> Result<Option<Store>, StorageError> {
-        let Some(entry) = self.catalogue().entry(name).cloned() else { return Ok(None) };
+        let Some(entry) = self.catalogue().entry(name).cloned() else {
+            return Ok(None);
+        };
         // Needed only if the folder was lost: a new uuid raises the incarnation above the tokens of the lost database.
         let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format: SeqFormat::default() };
         let start = Sequence::new(entry.incarnation, self.catalogue().floor_of(name).version);
@@ -190,7 +192,8 @@ impl DataFolder {
 
 fn lock(path: &Path) -> Result<File, StorageError> {
     let file = path.join("lock");
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(StorageError::io(&file))?;
+    let lock =
+        OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(StorageError::io(&file))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(StorageError::FolderInUse { path: path.to_owned() }),

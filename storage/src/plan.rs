@@ -110,7 +110,9 @@ fn plan_interactive(tree: &RevTree, edit: &Edit, parent: Option<&RevId>, body: B
         (Some(winner), Some(parent)) if !winner.deleted => (Some(parent.clone()), true),
         _ => return Plan::Conflict,
     };
-    let Some(rev) = edit.rev_on(base.as_ref(), named) else { return Plan::Conflict };
+    let Some(rev) = edit.rev_on(base.as_ref(), named) else {
+        return Plan::Conflict;
+    };
     // The same edit may have come by replication already, without its parent.
     if matches!(tree.find(&rev), Presence::Present(_)) {
         return Plan::Conflict;

@@ -109,7 +109,9 @@ impl Slice {
 }
 
 fn is_needed(view: View<'_>, id: &str, body: BodyKey) -> Result<bool, StorageError> {
-    let Some(head) = view.head(&DocId::stored(id))? else { return Ok(false) };
+    let Some(head) = view.head(&DocId::stored(id))? else {
+        return Ok(false);
+    };
     let has_it = |place: BodyPlace| matches!(place, BodyPlace::Stored { key, .. } if key == body);
     Ok(head.tree.leaves().iter().any(|leaf| has_it(leaf.body)))
 }

@@ -142,7 +142,9 @@ impl Snapshot<'_> {
     /// The sequence of the last row of the feed; zero when there is none.
     pub fn last_row_seq(&self) -> Result<Sequence, StorageError> {
         let mut range = self.view().range(Table::BySeq, (Bound::Unbounded, Bound::Unbounded), Direction::Backward)?;
-        let Some(row) = range.next() else { return Ok(Sequence::ZERO) };
+        let Some(row) = range.next() else {
+            return Ok(Sequence::ZERO);
+        };
         let (key, _) = row?;
         keys::read_seq(key).map_err(|what| StorageError::damaged(Table::BySeq, key, what))
     }
@@ -170,7 +172,9 @@ impl Snapshot<'_> {
 
     /// A document as a row, live or not; `None` when it never was.
     pub fn document_change(&self, id: &DocId, detail: Detail) -> Result<Option<Change>, StorageError> {
-        let Some(DocSummary { seq, rev, deleted, body, branches }) = self.summary(id)? else { return Ok(None) };
+        let Some(DocSummary { seq, rev, deleted, body, branches }) = self.summary(id)? else {
+            return Ok(None);
+        };
         let row = ChangeRow { seq, id: id.as_str(), rev, deleted, branches, body };
         complete_row(self.view(), row, detail).map(Some)
     }

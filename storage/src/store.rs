@@ -32,12 +32,7 @@ pub struct StoreOptions {
 
 impl Default for StoreOptions {
     fn default() -> StoreOptions {
-        StoreOptions {
-            map_bytes: 64 << 30,
-            readers_max: 256,
-            durability: Durability::Full,
-            revs_limit: 1000,
-        }
+        StoreOptions { map_bytes: 64 << 30, readers_max: 256, durability: Durability::Full, revs_limit: 1000 }
     }
 }
 
@@ -66,20 +61,8 @@ impl Store {
     /// # Errors
     /// [`StorageError`], among others [`StorageError::NewerFormat`].
     pub fn open(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Store, StorageError> {
-        let StoreOptions {
-            map_bytes,
-            readers_max,
-            durability,
-            revs_limit,
-        } = *options;
-        let env = Env::open(
-            folder,
-            EnvOptions {
-                map_bytes,
-                readers_max,
-                durability,
-            },
-        )?;
+        let StoreOptions { map_bytes, readers_max, durability, revs_limit } = *options;
+        let env = Env::open(folder, EnvOptions { map_bytes, readers_max, durability })?;
         env.write(
             |view| {
                 let mut rows = Rows::default();
@@ -92,18 +75,10 @@ impl Store {
         )?;
         let reading = env.read()?;
         check_format(reading.view(), folder)?;
-        let identity = reading
-            .view()
-            .expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
+        let identity = reading.view().expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
         let sums = Mutex::new(BlockSums::load(reading.view())?);
         drop(reading);
-        Ok(Store {
-            env,
-            folder: folder.to_owned(),
-            identity,
-            sums,
-            sweep: Mutex::new(None),
-        })
+        Ok(Store { env, folder: folder.to_owned(), identity, sums, sweep: Mutex::new(None) })
     }
 
     /// What never changes.
@@ -140,10 +115,7 @@ impl Store {
     /// # Errors
     /// [`StorageError`], when too many are open.
     pub fn snapshot(&self) -> Result<Snapshot<'_>, StorageError> {
-        Ok(Snapshot {
-            reading: self.env.read()?,
-            sums: &self.sums,
-        })
+        Ok(Snapshot { reading: self.env.read()?, sums: &self.sums })
     }
 
     /// Writes the requests of many as one commit, each planned on what the ones before made. When it returns, all of
@@ -161,14 +133,9 @@ impl Store {
             let (rows, finished) = batch.finish()?;
             Ok((rows, (outcomes, finished)))
         };
-        let (outcomes, finished) = self.env.write(plan, |(_, done)| {
-            self.advance_sums(done.counters.update_seq, &done.blocks)
-        })?;
-        Ok(Commit {
-            requests: outcomes,
-            changes: finished.changes,
-            counters: finished.counters,
-        })
+        let (outcomes, finished) =
+            self.env.write(plan, |(_, done)| self.advance_sums(done.counters.update_seq, &done.blocks))?;
+        Ok(Commit { requests: outcomes, changes: finished.changes, counters: finished.counters })
     }
 
     /// Raises the incarnation: tokens given out before stay valid and sort below all that is written from now on.
@@ -183,18 +150,11 @@ impl Store {
             rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
             Ok((rows, counters.update_seq))
         };
-        self.env
-            .write(plan, |update_seq| {
-                self.advance_sums(*update_seq, &BlockChanges::default())
-            })
-            .map(drop)
+        self.env.write(plan, |update_seq| self.advance_sums(*update_seq, &BlockChanges::default())).map(drop)
     }
 
     fn advance_sums(&self, update_seq: Sequence, blocks: &BlockChanges) {
-        self.sums
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .advance(update_seq, blocks);
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner).advance(update_seq, blocks);
     }
 
     pub(crate) fn env(&self) -> &Env {
@@ -212,13 +172,7 @@ impl Store {
 }
 
 fn put_birth(rows: &mut Rows, birth: &Birth, revs_limit: u32) {
-    let counters = Counters {
-        update_seq: birth.start,
-        docs: 0,
-        deleted_docs: 0,
-        body_bytes: 0,
-        garbage_bytes: 0,
-    };
+    let counters = Counters { update_seq: birth.start, docs: 0, deleted_docs: 0, body_bytes: 0, garbage_bytes: 0 };
     rows.put(Table::Meta, META_FORMAT, meta::encode_number(FORMAT));
     rows.put(Table::Meta, META_IDENTITY, meta::encode_identity(&birth.identity));
     rows.put(Table::Meta, META_REVS_LIMIT, meta::encode_number(u64::from(revs_limit)));
@@ -228,11 +182,7 @@ fn put_birth(rows: &mut Rows, birth: &Birth, revs_limit: u32) {
 fn check_format(view: View<'_>, folder: &Path) -> Result<(), StorageError> {
     let found = view.expect(Table::Meta, META_FORMAT, meta::decode_number)?;
     if found > FORMAT {
-        return Err(StorageError::NewerFormat {
-            path: folder.to_owned(),
-            found,
-            known: FORMAT,
-        });
+        return Err(StorageError::NewerFormat { path: folder.to_owned(), found, known: FORMAT });
     }
     Ok(())
 }

@@ -59,7 +59,9 @@ impl<'txn> View<'txn> {
         key: &[u8],
         decode: impl FnOnce(&'txn [u8]) -> Result<T, Malformed>,
     ) -> Result<Option<T>, StorageError> {
-        let Some(value) = self.get(table, key)? else { return Ok(None) };
+        let Some(value) = self.get(table, key)? else {
+            return Ok(None);
+        };
         decode(value).map(Some).map_err(|what| StorageError::damaged(table, key, what))
     }
 

@@ -107,7 +107,7 @@ test('changes lists every document once, and goes on from last_seq', async () =>
 
 test('changesReader.get reads to the end in batches', async () => {
   const batches = [];
-  const reader = db.changesReader.get({ since: 0, batchSize: 100, timeout: 500, includeDocs: true });
+  const reader = nano.use(NAME).changesReader.get({ since: 0, batchSize: 100, timeout: 500, includeDocs: true });
   reader.on('batch', (batch) => batches.push(batch));
   await once(reader, 'end');
   assert.ok(batches.slice(0, -1).every((batch) => batch.length === 100));
@@ -117,17 +117,18 @@ test('changesReader.get reads to the end in batches', async () => {
 test('changesReader.start sees a change made while it waits', async () => {
   const { last_seq } = await db.changes({ since: 0 });
   const seen = [];
-  const reader = db.changesReader.start({ since: last_seq, timeout: 5000 });
+  const { changesReader } = nano.use(NAME);
+  const reader = changesReader.start({ since: last_seq, timeout: 5000 });
   reader.on('change', (change) => seen.push(change));
   const { rev } = await db.insert({ name: 'live' }, 'live-one');
   await until('the change arrives', () => seen.length > 0);
   assert.deepEqual(seen.map(({ id, changes }) => [id, changes]), [['live-one', [{ rev }]]]);
-  db.changesReader.stop();
+  changesReader.stop();
 });
 
 test('changesReader.spool streams all changes in one request', async () => {
   const rows = [];
-  const reader = db.changesReader.spool({ since: 0, batchSize: 50 });
+  const reader = nano.use(NAME).changesReader.spool({ since: 0, batchSize: 50 });
   reader.on('batch', (batch) => rows.push(...batch));
   const [lastSeq] = await once(reader, 'end');
   const { results, last_seq } = await db.changes({ since: 0 });

@@ -26,10 +26,7 @@ impl Database {
 
     /// A handle to a database that may be there.
     pub fn at(server: &Server, name: &str) -> Database {
-        Database {
-            api: Api::new(server),
-            path: format!("/{}", escaped(name)),
-        }
+        Database { api: Api::new(server), path: format!("/{}", escaped(name)) }
     }
 
     /// Its path, `/name`.
@@ -57,10 +54,7 @@ impl Database {
     /// # Panics
     /// When it does not answer 201.
     pub async fn put(&self, id: &str, body: &Value) -> Answer {
-        self.request("PUT", &format!("/{}", escaped(id)))
-            .json(body)
-            .expect(201)
-            .await
+        self.request("PUT", &format!("/{}", escaped(id))).json(body).expect(201).await
     }
 
     /// `_bulk_docs` with new revisions; the results in the order of `docs`.
@@ -68,11 +62,7 @@ impl Database {
     /// # Panics
     /// When the server does not answer 201.
     pub async fn bulk(&self, docs: &[Value]) -> Value {
-        self.post("/_bulk_docs")
-            .json(&json!({ "docs": docs }))
-            .expect(201)
-            .await
-            .json()
+        self.post("/_bulk_docs").json(&json!({ "docs": docs })).expect(201).await.json()
     }
 
     /// `_bulk_docs` with `new_edits=false`: revisions as another server made them.
@@ -80,11 +70,7 @@ impl Database {
     /// # Panics
     /// When the server does not take all of them.
     pub async fn push(&self, docs: &[Value]) {
-        let answer = self
-            .post("/_bulk_docs")
-            .json(&json!({ "docs": docs, "new_edits": false }))
-            .expect(201)
-            .await;
+        let answer = self.post("/_bulk_docs").json(&json!({ "docs": docs, "new_edits": false })).expect(201).await;
         assert_eq!(answer.json(), json!([]), "failures while pushing");
     }
 

@@ -32,25 +32,15 @@ pub struct Api {
 impl Api {
     /// A client of this server, with a connection pool of its own.
     pub fn new(server: &Server) -> Api {
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(Policy::none())
-            .build()
-            .expect("a client");
-        Api {
-            base: server.url(),
-            client,
-        }
+        let client = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().expect("a client");
+        Api { base: server.url(), client }
     }
 
     /// A request; `path` begins with a slash and carries its query, escaped.
     pub fn request(&self, method: &str, path: &str) -> Request {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let name = format!("{method} {path}");
-        Request {
-            name,
-            builder: self.client.request(method, format!("{}{path}", self.base)),
-        }
+        Request { name, builder: self.client.request(method, format!("{}{path}", self.base)) }
     }
 
     /// `GET path`.
@@ -111,11 +101,7 @@ impl Request {
     pub async fn try_open(self) -> reqwest::Result<Opened> {
         let answer = tokio::time::timeout(SOON, self.builder.send()).await;
         let response = answer.unwrap_or_else(|_| panic!("{}: no head came", self.name))?;
-        Ok(Opened {
-            name: self.name,
-            response,
-            seen: Vec::new(),
-        })
+        Ok(Opened { name: self.name, response, seen: Vec::new() })
     }
 
     /// [`Request::try_open`], where a failing connection fails the test.
@@ -124,9 +110,7 @@ impl Request {
     /// When the connection fails.
     pub async fn open(self) -> Opened {
         let name = self.name.clone();
-        self.try_open()
-            .await
-            .unwrap_or_else(|error| panic!("{name}: {error:?}"))
+        self.try_open().await.unwrap_or_else(|error| panic!("{name}: {error:?}"))
     }
 
     /// Sends it and reads the whole answer.
@@ -189,11 +173,7 @@ impl Opened {
             let piece = tokio::time::timeout_at(deadline, self.response.chunk()).await;
             match piece {
                 Ok(Ok(Some(piece))) => self.seen.extend_from_slice(&piece),
-                other => panic!(
-                    "{}: waiting for more, got {other:?} after {:?}",
-                    self.name,
-                    self.so_far()
-                ),
+                other => panic!("{}: waiting for more, got {other:?} after {:?}", self.name, self.so_far()),
             }
         }
         self.so_far()
@@ -205,9 +185,7 @@ impl Opened {
     /// When the body is cut short or does not end [`SOON`].
     pub async fn to_end(self) -> Answer {
         let name = self.name.clone();
-        self.try_to_end()
-            .await
-            .unwrap_or_else(|error| panic!("{name}: the body should end cleanly: {error:?}"))
+        self.try_to_end().await.unwrap_or_else(|error| panic!("{name}: the body should end cleanly: {error:?}"))
     }
 
     /// Reads to the end of the body.
@@ -227,12 +205,7 @@ impl Opened {
             }
         }
         let headers = self.response.headers().clone();
-        Ok(Answer {
-            name: self.name,
-            status: self.response.status().as_u16(),
-            headers,
-            body: self.seen,
-        })
+        Ok(Answer { name: self.name, status: self.response.status().as_u16(), headers, body: self.seen })
     }
 
     /// The body as it arrives.
@@ -278,10 +251,7 @@ impl Answer {
     /// # Panics
     /// When there is none.
     pub fn rev(&self) -> String {
-        self.json()["rev"]
-            .as_str()
-            .unwrap_or_else(|| panic!("{}: no rev in {}", self.name, self.text()))
-            .to_owned()
+        self.json()["rev"].as_str().unwrap_or_else(|| panic!("{}: no rev in {}", self.name, self.text())).to_owned()
     }
 
     /// The number in the `Seqtide-Seq` header.
@@ -289,12 +259,8 @@ impl Answer {
     /// # Panics
     /// When there is none.
     pub fn seq(&self) -> u64 {
-        let header = self
-            .header("seqtide-seq")
-            .unwrap_or_else(|| panic!("{}: no Seqtide-Seq", self.name));
-        header
-            .parse()
-            .unwrap_or_else(|_| panic!("{}: Seqtide-Seq is {header:?}", self.name))
+        let header = self.header("seqtide-seq").unwrap_or_else(|| panic!("{}: no Seqtide-Seq", self.name));
+        header.parse().unwrap_or_else(|_| panic!("{}: Seqtide-Seq is {header:?}", self.name))
     }
 
     /// Asserts the status.
@@ -314,18 +280,8 @@ impl Answer {
         self.assert_status(status);
         let expected = serde_json::json!({ "error": error, "reason": reason });
         assert_eq!(self.json(), expected, "{}", self.name);
-        assert!(
-            self.text().ends_with("}\n"),
-            "{}: {:?} should end with a newline",
-            self.name,
-            self.text()
-        );
+        assert!(self.text().ends_with("}\n"), "{}: {:?} should end with a newline", self.name, self.text());
         assert_eq!(self.header("content-type"), Some("application/json"), "{}", self.name);
-        assert_eq!(
-            self.header("content-length"),
-            Some(self.body.len().to_string().as_str()),
-            "{}",
-            self.name
-        );
+        assert_eq!(self.header("content-length"), Some(self.body.len().to_string().as_str()), "{}", self.name);
     }
 }

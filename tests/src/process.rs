@@ -28,34 +28,20 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn spawn(mut command: Command) -> Process {
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the server's process");
         let stdout = Arc::new(Lines::default());
         let stderr = Arc::new(Mutex::new(VecDeque::new()));
         keep_lines(child.stdout.take().expect("piped"), Arc::clone(&stdout));
         keep_tail(child.stderr.take().expect("piped"), Arc::clone(&stderr));
-        Process {
-            child,
-            stdout,
-            stderr,
-            ended: None,
-        }
+        Process { child, stdout, stderr, ended: None }
     }
 
     pub(crate) fn wait_until_listening(&mut self) -> SocketAddr {
-        let line = self
-            .stdout
-            .wait_for("listening on http://", DEADLINE)
-            .unwrap_or_else(|| self.fail("does not listen"));
+        let line =
+            self.stdout.wait_for("listening on http://", DEADLINE).unwrap_or_else(|| self.fail("does not listen"));
         let (_, address) = line.split_once("http://").expect("the line contains it");
-        address
-            .trim()
-            .trim_end_matches('/')
-            .parse()
-            .unwrap_or_else(|_| self.fail(&format!("no address in {line:?}")))
+        address.trim().trim_end_matches('/').parse().unwrap_or_else(|_| self.fail(&format!("no address in {line:?}")))
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -74,11 +60,7 @@ impl Process {
         let deadline = Instant::now() + DEADLINE;
         while self.ended.is_none() {
             self.ended = self.child.try_wait().expect("the server's status");
-            assert!(
-                Instant::now() < deadline,
-                "the server should have ended: {}",
-                self.report()
-            );
+            assert!(Instant::now() < deadline, "the server should have ended: {}", self.report());
             thread::sleep(Duration::from_millis(2));
         }
         self.stdout.wait_for_end(DEADLINE);
@@ -131,10 +113,7 @@ impl Lines {
         let found = |so_far: &LinesSoFar| so_far.lines.iter().find(|line| line.contains(text)).cloned();
         let state = self.state.lock().expect("no panic holds it");
         let waiting = |so_far: &mut LinesSoFar| !so_far.ended && found(so_far).is_none();
-        let (state, _) = self
-            .changed
-            .wait_timeout_while(state, deadline, waiting)
-            .expect("no panic holds it");
+        let (state, _) = self.changed.wait_timeout_while(state, deadline, waiting).expect("no panic holds it");
         found(&state)
     }
 

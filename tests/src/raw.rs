@@ -60,30 +60,20 @@ pub fn dechunked(body: &str) -> String {
     let mut rest = body;
     let mut whole = String::new();
     loop {
-        let (size, after) = rest
-            .split_once("\r\n")
-            .unwrap_or_else(|| panic!("no chunk size in {rest:?}"));
+        let (size, after) = rest.split_once("\r\n").unwrap_or_else(|| panic!("no chunk size in {rest:?}"));
         let size = usize::from_str_radix(size, 16).unwrap_or_else(|_| panic!("chunk size {size:?}"));
         if size == 0 {
             assert_eq!(after, "\r\n", "the last chunk ends the answer");
             return whole;
         }
         whole.push_str(&after[..size]);
-        rest = after[size..]
-            .strip_prefix("\r\n")
-            .unwrap_or_else(|| panic!("no end of chunk in {after:?}"));
+        rest = after[size..].strip_prefix("\r\n").unwrap_or_else(|| panic!("no end of chunk in {after:?}"));
     }
 }
 
 fn parse(answer: &str) -> RawAnswer {
-    let (head, body) = answer
-        .split_once("\r\n\r\n")
-        .unwrap_or_else(|| panic!("no head in {answer:?}"));
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {answer:?}"));
     let mut lines = head.split("\r\n").map(str::to_owned);
     let status_line = lines.next().expect("split gives one at least");
-    RawAnswer {
-        status_line,
-        headers: lines.collect(),
-        body: body.to_owned(),
-    }
+    RawAnswer { status_line, headers: lines.collect(), body: body.to_owned() }
 }

@@ -75,11 +75,7 @@ impl Launch {
     /// When it does not listen within [`DEADLINE`]; the message carries its standard error.
     pub fn start(self) -> Server {
         let (process, address) = self.spawn_listening();
-        Server {
-            launch: self,
-            process,
-            address,
-        }
+        Server { launch: self, process, address }
     }
 
     /// Starts the server expecting that it ends by itself.
@@ -89,21 +85,12 @@ impl Launch {
     pub fn run_to_exit(self) -> Exit {
         let mut process = Process::spawn(self.command());
         let status = process.wait();
-        Exit {
-            status,
-            stdout: process.stdout.all(),
-            stderr: process.stderr(),
-        }
+        Exit { status, stdout: process.stdout.all(), stderr: process.stderr() }
     }
 
     fn command(&self) -> Command {
         let mut command = seqtide_command();
-        command
-            .arg("serve")
-            .arg("--listen")
-            .arg(self.listen.to_string())
-            .arg("--data")
-            .arg(self.data.path());
+        command.arg("serve").arg("--listen").arg(self.listen.to_string()).arg("--data").arg(self.data.path());
         command.args(&self.args).envs(self.env.iter().cloned());
         command
     }
@@ -141,10 +128,7 @@ impl Server {
 
     /// The same, to be given further arguments before it starts.
     pub fn launch() -> Launch {
-        let folder = tempfile::Builder::new()
-            .prefix("seqtide-test-")
-            .tempdir()
-            .expect("a temporary folder");
+        let folder = tempfile::Builder::new().prefix("seqtide-test-").tempdir().expect("a temporary folder");
         Launch {
             data: DataDir::Fresh(Arc::new(folder)),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -214,12 +198,7 @@ impl Server {
     pub fn stop(&mut self) {
         self.terminate();
         let status = self.wait();
-        assert_eq!(
-            status.code(),
-            Some(0),
-            "SIGTERM should end the server with code 0: {}",
-            self.process.report()
-        );
+        assert_eq!(status.code(), Some(0), "SIGTERM should end the server with code 0: {}", self.process.report());
     }
 
     /// Ends the server with SIGKILL and waits for it.
@@ -253,11 +232,7 @@ pub fn seqtide_command() -> Command {
 /// The binary: `SEQTIDE_BIN`, or `seqtide` beside this test's build.
 fn binary() -> PathBuf {
     let path = std::env::var_os("SEQTIDE_BIN").map_or_else(built_beside_this_test, PathBuf::from);
-    assert!(
-        path.is_file(),
-        "{} is not there: build it first (`cargo build --bins`)",
-        path.display()
-    );
+    assert!(path.is_file(), "{} is not there: build it first (`cargo build --bins`)", path.display());
     path
 }
 

@@ -61,11 +61,7 @@ impl SseParser {
         let name = std::mem::take(&mut self.name);
         let data = self.data.take()?;
         let name = if name.is_empty() { "message".to_owned() } else { name };
-        Some(SseEvent {
-            name,
-            data,
-            id: self.id.clone(),
-        })
+        Some(SseEvent { name, data, id: self.id.clone() })
     }
 }
 
@@ -88,11 +84,7 @@ mod tests {
         };
         assert_eq!(
             whole,
-            [
-                event("message", "{\"seq\":1}", "1"),
-                event("heartbeat", "", "1"),
-                event("message", "a\nb", "2")
-            ]
+            [event("message", "{\"seq\":1}", "1"), event("heartbeat", "", "1"), event("message", "a\nb", "2")]
         );
     }
 }

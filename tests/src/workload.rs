@@ -23,9 +23,7 @@ const DOCUMENTS: usize = 40;
 /// When the variable holds no number.
 pub fn seed() -> u64 {
     let given = std::env::var("SEQTIDE_TEST_SEED").ok();
-    let seed = given.map_or_else(rand::random, |text| {
-        text.parse().expect("SEQTIDE_TEST_SEED is a number")
-    });
+    let seed = given.map_or_else(rand::random, |text| text.parse().expect("SEQTIDE_TEST_SEED is a number"));
     println!("run again with SEQTIDE_TEST_SEED={seed}");
     seed
 }
@@ -133,20 +131,14 @@ impl Writer {
     /// Pushes leaves from elsewhere.
     async fn push(&mut self, size: usize) {
         let docs = (0..size).map(|_| self.pushed()).collect();
-        assert_eq!(
-            self.store.write(docs, false).await,
-            Vec::<Value>::new(),
-            "a pushed leaf is never refused"
-        );
+        assert_eq!(self.store.write(docs, false).await, Vec::<Value>::new(), "a pushed leaf is never refused");
     }
 
     /// A path down one of few possible trees, so that some leaves are known, some branch, some are another root. A
     /// hash spells the way from its root, as a real one depends on it; the oldest ancestors may be missing.
     fn pushed(&mut self) -> Value {
         let generation = self.rng.random_range(1..=4);
-        let way: String = (0..generation)
-            .map(|_| *['a', 'b'].choose(&mut self.rng).expect("not empty"))
-            .collect();
+        let way: String = (0..generation).map(|_| *['a', 'b'].choose(&mut self.rng).expect("not empty")).collect();
         let known = self.rng.random_range(1..=generation);
         let ids: Vec<&str> = (0..known).map(|older| &way[..generation - older]).collect();
         let revisions = json!({ "start": generation, "ids": ids });

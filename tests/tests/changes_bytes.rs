@@ -21,19 +21,14 @@ async fn write(database: &Database, id: &str) -> String {
 }
 
 fn row(id: &str, written: &Answer) -> String {
-    format!(
-        "{{\"seq\":{},\"id\":\"{id}\",\"changes\":[{{\"rev\":\"{}\"}}]}}",
-        written.seq(),
-        written.rev()
-    )
+    format!("{{\"seq\":{},\"id\":\"{id}\",\"changes\":[{{\"rev\":\"{}\"}}]}}", written.seq(), written.rev())
 }
 
 /// Opens a feed after everything written so far and reads until it says that it waits.
 async fn waiting(database: &Database, query: &str) -> Opened {
     let mut feed = database.get(&format!("/_changes?since=now&{query}")).open().await;
     assert_eq!(feed.status(), 200, "{query}");
-    feed.until(|text| text.ends_with('\n') && text != "{\"results\":[\n")
-        .await;
+    feed.until(|text| text.ends_with('\n') && text != "{\"results\":[\n").await;
     feed
 }
 
@@ -50,15 +45,10 @@ async fn head_and_first_byte_leave_at_once_on_an_empty_database() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_feeds_are_not_cached_and_not_buffered() {
     let (_server, database) = fresh().await;
-    for (feed, content_type) in [
-        ("longpoll", "application/json"),
-        ("continuous", "application/json"),
-        ("eventsource", "text/event-stream"),
-    ] {
-        let answer = database
-            .get(&format!("/_changes?feed={feed}&timeout=0"))
-            .expect(200)
-            .await;
+    for (feed, content_type) in
+        [("longpoll", "application/json"), ("continuous", "application/json"), ("eventsource", "text/event-stream")]
+    {
+        let answer = database.get(&format!("/_changes?feed={feed}&timeout=0")).expect(200).await;
         assert_eq!(answer.header("content-type"), Some(content_type), "{feed}");
         assert_eq!(answer.header("cache-control"), Some("no-cache"), "{feed}");
         assert_eq!(answer.header("x-accel-buffering"), Some("no"), "{feed}");
@@ -87,24 +77,13 @@ async fn head_is_get_without_a_body() {
 async fn http_1_0_gets_the_same_bytes_without_chunks() {
     let (server, database) = fresh().await;
     write(&database, "a").await;
-    let chunked = exchange(
-        server.address(),
-        "GET /db/_changes HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    )
-    .await;
+    let chunked = exchange(server.address(), "GET /db/_changes HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
     let plain = exchange(server.address(), "GET /db/_changes HTTP/1.0\r\n\r\n").await;
     let expected = database.get("/_changes").expect(200).await.text().to_owned();
-    let is_chunked = |headers: &[String]| {
-        headers
-            .iter()
-            .any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"))
-    };
+    let is_chunked =
+        |headers: &[String]| headers.iter().any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"));
     assert_eq!(chunked.status_line, "HTTP/1.1 200 OK");
-    let body = if is_chunked(&chunked.headers) {
-        dechunked(&chunked.body)
-    } else {
-        chunked.body
-    };
+    let body = if is_chunked(&chunked.headers) { dechunked(&chunked.body) } else { chunked.body };
     assert_eq!(body, expected);
     assert!(plain.status_line.ends_with(" 200 OK"), "{}", plain.status_line);
     assert!(!is_chunked(&plain.headers), "{:?}", plain.headers);
@@ -158,10 +137,7 @@ async fn heartbeats_come_while_nothing_is_sent() {
 async fn timeout_and_heartbeat_are_cut_to_the_configured_longest() {
     let server = Server::launch().arg("--feeds-changes-timeout-ms=200").start();
     let database = Database::create(&server, "db").await;
-    let body = database
-        .get("/_changes?feed=continuous&timeout=60000")
-        .expect(200)
-        .await;
+    let body = database.get("/_changes?feed=continuous&timeout=60000").expect(200).await;
     assert_eq!(body.text(), continuous(&[], true, 0, 0));
     for heartbeat in ["60000", "true"] {
         let mut body = waiting(&database, &format!("feed=continuous&heartbeat={heartbeat}")).await;
@@ -196,11 +172,7 @@ async fn a_filtered_feed_beats_under_steady_writes_that_it_rejects() {
     writing.abort();
     assert_eq!(text.trim(), "", "nothing but beats");
     let row = write(&database, "wanted").await;
-    assert!(
-        body.until(|text| text.ends_with("}\n"))
-            .await
-            .ends_with(&format!("{row}\n"))
-    );
+    assert!(body.until(|text| text.ends_with("}\n")).await.ends_with(&format!("{row}\n")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,10 +192,7 @@ async fn a_waiting_feed_that_rejects_all_moves_its_last_seq() {
     let (_server, database) = fresh().await;
     write(&database, "a").await;
     let doc_ids = "filter=_doc_ids&doc_ids=%5B%22wanted%22%5D";
-    let body = database
-        .get(&format!("/_changes?feed=longpoll&timeout=300&{doc_ids}"))
-        .open()
-        .await;
+    let body = database.get(&format!("/_changes?feed=longpoll&timeout=300&{doc_ids}")).open().await;
     write(&database, "b").await;
     assert_eq!(body.to_end().await.text(), longpoll_that_waited(&[], 2, 0));
 }
@@ -302,18 +271,11 @@ async fn mistakes_in_the_query_are_400_on_every_kind_of_feed() {
         ("filter=_doc_ids&doc_ids=%5B1%5D", doc_ids),
         ("filter=_doc_ids&doc_ids=%5B", "invalid UTF-8 JSON"),
     ] {
-        database
-            .get(&format!("/_changes?{query}"))
-            .send()
-            .await
-            .assert_error(400, "bad_request", reason);
+        database.get(&format!("/_changes?{query}")).send().await.assert_error(400, "bad_request", reason);
     }
     let style = database.get("/_changes?style=zzz").expect(400).await.json();
     assert_eq!(style["error"], json!("bad_request"));
-    assert!(
-        style["reason"].as_str().is_some_and(|reason| reason.contains("style")),
-        "{style} should name the option"
-    );
+    assert!(style["reason"].as_str().is_some_and(|reason| reason.contains("style")), "{style} should name the option");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -321,20 +283,10 @@ async fn unknown_options_and_half_booleans_change_nothing() {
     let (_server, database) = fresh().await;
     let row = write(&database, "a").await;
     let plain = normal(&[&row], 1, 0);
-    for query in [
-        "unknown=1",
-        "prefix=zzz",
-        "live=false",
-        "include_docs=yes",
-        "include_docs=1",
-        "descending=TRUE",
-        "filter=/",
-    ] {
-        assert_eq!(
-            database.get(&format!("/_changes?{query}")).expect(200).await.text(),
-            plain,
-            "{query}"
-        );
+    for query in
+        ["unknown=1", "prefix=zzz", "live=false", "include_docs=yes", "include_docs=1", "descending=TRUE", "filter=/"]
+    {
+        assert_eq!(database.get(&format!("/_changes?{query}")).expect(200).await.text(), plain, "{query}");
     }
 }
 
@@ -346,20 +298,10 @@ async fn a_post_needs_json_even_when_it_is_empty() {
     for body in ["", "{}"] {
         let answer = database.post("/_changes").body(body).send().await;
         answer.assert_error(415, "bad_content_type", unsupported);
-        let answer = database
-            .post("/_changes")
-            .header("content-type", "text/plain")
-            .body(body)
-            .send()
-            .await;
+        let answer = database.post("/_changes").header("content-type", "text/plain").body(body).send().await;
         answer.assert_error(415, "bad_content_type", unsupported);
         for content_type in ["application/json", "application/json; charset=utf-8"] {
-            let answer = database
-                .post("/_changes")
-                .header("content-type", content_type)
-                .body(body)
-                .expect(200)
-                .await;
+            let answer = database.post("/_changes").header("content-type", content_type).body(body).expect(200).await;
             assert_eq!(answer.text(), normal(&[&row], 1, 0), "{body:?} as {content_type}");
         }
     }
@@ -376,9 +318,7 @@ async fn mistakes_in_the_body_are_400() {
         ("filter=_doc_ids", "{\"doc_ids\":\"a\"}", doc_ids),
         ("filter=_doc_ids", "{\"doc_ids\":[1]}", doc_ids),
     ] {
-        let request = database
-            .post(&format!("/_changes?{query}"))
-            .header("content-type", "application/json");
+        let request = database.post(&format!("/_changes?{query}")).header("content-type", "application/json");
         request.body(body).send().await.assert_error(400, "bad_request", reason);
     }
 }
@@ -397,10 +337,7 @@ async fn a_missing_database_is_404_on_every_feed() {
 async fn deleted_rows_and_documents_keep_the_member_order() {
     let (_server, database) = fresh().await;
     let first = database.put("a", &json!({})).await;
-    let deleted = database
-        .request("DELETE", &format!("/a?rev={}", first.rev()))
-        .expect(200)
-        .await;
+    let deleted = database.request("DELETE", &format!("/a?rev={}", first.rev())).expect(200).await;
     let live = database.request("PUT", "/b").body(r#"{"z":1,"a":2}"#).expect(201).await;
     let gone = format!(
         "{{\"seq\":2,\"id\":\"a\",\"changes\":[{{\"rev\":\"{0}\"}}],\"deleted\":true,\
@@ -419,27 +356,20 @@ async fn deleted_rows_and_documents_keep_the_member_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_the_reader_do_not_show() {
     let (_server, database) = fresh().await;
-    let docs: Vec<_> = (0..4000)
-        .map(|number| json!({ "_id": format!("d{number:04}"), "pad": "x".repeat(500) }))
-        .collect();
+    let docs: Vec<_> =
+        (0..4000).map(|number| json!({ "_id": format!("d{number:04}"), "pad": "x".repeat(500) })).collect();
     for batch in docs.chunks(1000) {
         database.bulk(batch).await;
     }
     let ids = |answer: &serde_json::Value| -> Vec<String> {
         let rows = answer["results"].as_array().expect("rows");
-        rows.iter()
-            .map(|row| row["id"].as_str().expect("an id").to_owned())
-            .collect()
+        rows.iter().map(|row| row["id"].as_str().expect("an id").to_owned()).collect()
     };
     let all: Vec<String> = (0..4000).map(|number| format!("d{number:04}")).collect();
     for options in ["", "include_docs=true"] {
         let answer = database.changes(options).await;
         assert_eq!(ids(&answer), all, "{options}");
-        assert_eq!(
-            (&answer["last_seq"], &answer["pending"]),
-            (&json!(4000), &json!(0)),
-            "{options}"
-        );
+        assert_eq!((&answer["last_seq"], &answer["pending"]), (&json!(4000), &json!(0)), "{options}");
     }
     let part = database.changes("since=100&limit=2345").await;
     assert_eq!(ids(&part), all[100..2445]);
@@ -457,9 +387,8 @@ async fn a_normal_feed_shows_each_document_once_while_writes_go_on() {
         let docs: Vec<_> = (0..200).map(|number| json!({ "_id": format!("d{number}") })).collect();
         let mut revs = writers.bulk(&docs).await;
         for round in 0_u64.. {
-            let docs: Vec<_> = (0..200)
-                .map(|n| json!({ "_id": revs[n]["id"], "_rev": revs[n]["rev"], "n": round }))
-                .collect();
+            let docs: Vec<_> =
+                (0..200).map(|n| json!({ "_id": revs[n]["id"], "_rev": revs[n]["rev"], "n": round })).collect();
             revs = writers.bulk(&docs).await;
         }
     });
@@ -470,21 +399,12 @@ async fn a_normal_feed_shows_each_document_once_while_writes_go_on() {
         let rows = answer["results"].as_array().expect("rows");
         let seqs: Vec<u64> = rows.iter().map(|row| row["seq"].as_u64().expect("a number")).collect();
         let mut ids: Vec<&str> = rows.iter().map(|row| row["id"].as_str().expect("an id")).collect();
-        assert!(
-            seqs.is_sorted_by(|earlier, later| earlier < later),
-            "sequences rise: {seqs:?}"
-        );
+        assert!(seqs.is_sorted_by(|earlier, later| earlier < later), "sequences rise: {seqs:?}");
         ids.sort_unstable();
         assert!(ids.is_sorted_by(|one, next| one != next), "each document once: {ids:?}");
         let last_seq = answer["last_seq"].as_u64().expect("a number");
-        assert!(
-            (before..=after).contains(&last_seq),
-            "last_seq {last_seq} is the update sequence at its start"
-        );
-        assert!(
-            seqs.last().is_none_or(|last| *last <= last_seq),
-            "no row comes after last_seq"
-        );
+        assert!((before..=after).contains(&last_seq), "last_seq {last_seq} is the update sequence at its start");
+        assert!(seqs.last().is_none_or(|last| *last <= last_seq), "no row comes after last_seq");
     }
     writing.abort();
 }

@@ -35,11 +35,7 @@ async fn body(database: &Database, query: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn empty_database_has_the_empty_body() {
     let (_server, database) = with_history("H13").await;
-    assert_eq!(
-        body(&database, "").await,
-        "{\"results\":[\n\n],\n\"last_seq\":0,\"pending\":0}\n\n",
-        "R01"
-    );
+    assert_eq!(body(&database, "").await, "{\"results\":[\n\n],\n\"last_seq\":0,\"pending\":0}\n\n", "R01");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,18 +50,11 @@ async fn continuous_ends_by_timeout_or_limit() {
     let (_server, database) = with_history("H1").await;
     let all = continuous(&[H1_B, H1_A], false, 3, 0);
     assert_eq!(body(&database, "feed=continuous&timeout=0").await, all, "R03");
-    assert_eq!(
-        body(&database, "feed=continuous&limit=0").await,
-        "{\"last_seq\":0,\"pending\":2}\n\n",
-        "R04"
-    );
+    assert_eq!(body(&database, "feed=continuous&limit=0").await, "{\"last_seq\":0,\"pending\":2}\n\n", "R04");
     let descending = continuous(&[H1_A, H1_B], false, 2, 0);
     let (text, took) = timed(&database, "feed=continuous&descending=true&timeout=60000").await;
     assert_eq!(text, descending, "R10");
-    assert!(
-        took < Duration::from_secs(20),
-        "R10: a descending feed ends at once, not after its timeout"
-    );
+    assert!(took < Duration::from_secs(20), "R10: a descending feed ends at once, not after its timeout");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,11 +71,7 @@ async fn waiting_feeds_wait_for_their_timeout() {
 #[tokio::test(flavor = "multi_thread")]
 async fn eventsource_ends_after_its_limit() {
     let (_server, database) = with_history("H1").await;
-    assert_eq!(
-        body(&database, "feed=eventsource&limit=1").await,
-        eventsource(&[(H1_B, "2")], false),
-        "R06"
-    );
+    assert_eq!(body(&database, "feed=eventsource&limit=1").await, eventsource(&[(H1_B, "2")], false), "R06");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,10 +79,7 @@ async fn longpoll_with_rows_is_the_normal_answer_and_limit_0_waits() {
     let (_server, database) = with_history("H1").await;
     let (text, took) = timed(&database, "feed=longpoll").await;
     assert_eq!(text, normal(&[H1_B, H1_A], 3, 0), "R08");
-    assert!(
-        took < Duration::from_secs(20),
-        "R08: rows come at once, not after the timeout"
-    );
+    assert!(took < Duration::from_secs(20), "R08: rows come at once, not after the timeout");
     let (text, took) = timed(&database, "feed=longpoll&limit=0&timeout=500").await;
     assert_eq!(text, longpoll_that_waited(&[], 0, 2), "R09");
     assert!(took >= Duration::from_millis(500), "R09 took {took:?}");
@@ -117,11 +99,7 @@ async fn old_tokens_stay_good_in_a_recreated_database() {
     let (_server, database) = with_history("H2").await;
     database.request("DELETE", "").expect(200).await;
     database.request("PUT", "").expect(201).await;
-    assert_eq!(
-        database.changes("since=0").await["results"],
-        json!([]),
-        "R12: the new database is empty"
-    );
+    assert_eq!(database.changes("since=0").await["results"], json!([]), "R12: the new database is empty");
     let written = database.put("new", &json!({})).await;
     let row = json!({ "seq": written.seq(), "id": "new", "changes": [{ "rev": written.rev() }] });
     for query in ["since=4", "since=0"] {
@@ -134,31 +112,13 @@ async fn old_tokens_stay_good_in_a_recreated_database() {
 #[tokio::test(flavor = "multi_thread")]
 async fn etag_answers_304_until_something_changes() {
     let (_server, database) = with_history("H2").await;
-    let etag = database
-        .get("/_changes")
-        .expect(200)
-        .await
-        .header("etag")
-        .expect("R13: an ETag")
-        .to_owned();
-    let again = database
-        .get("/_changes")
-        .header("if-none-match", &etag)
-        .expect(304)
-        .await;
+    let etag = database.get("/_changes").expect(200).await.header("etag").expect("R13: an ETag").to_owned();
+    let again = database.get("/_changes").header("if-none-match", &etag).expect(304).await;
     assert_eq!(again.text(), "", "R13");
-    let other_query = database
-        .get("/_changes?limit=1")
-        .header("if-none-match", &etag)
-        .send()
-        .await;
+    let other_query = database.get("/_changes?limit=1").header("if-none-match", &etag).send().await;
     assert_eq!(other_query.status, 200, "another query is another answer");
     database.put("c", &json!({})).await;
-    database
-        .get("/_changes")
-        .header("if-none-match", &etag)
-        .expect(200)
-        .await;
+    database.get("/_changes").header("if-none-match", &etag).expect(200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,11 +137,7 @@ async fn since_is_a_position_or_a_token_in_either_form() {
     let after_3 = normal(&[H2_A], 4, 0);
     let stamp = format!("{:02x}{:016x}{:04x}{:04x}", 0, 3, 0, 0);
     for since in ["3", "%223%22", stamp.as_str(), format!("%22{stamp}%22").as_str()] {
-        assert_eq!(
-            body(&database, &format!("since={since}")).await,
-            after_3,
-            "since={since}"
-        );
+        assert_eq!(body(&database, &format!("since={since}")).await, after_3, "since={since}");
     }
     assert_eq!(body(&database, "since=4").await, normal(&[], 4, 0), "R15");
 }
@@ -190,43 +146,21 @@ async fn since_is_a_position_or_a_token_in_either_form() {
 async fn option_names_ignore_case_and_the_last_of_a_name_wins() {
     let (_server, database) = with_history("H2").await;
     assert_eq!(body(&database, "LIMIT=1").await, normal(&[H2_B], 3, 1), "R16");
-    assert_eq!(
-        body(&database, "since=3&since=0").await,
-        normal(&[H2_B, H2_A], 4, 0),
-        "R17"
-    );
-    assert_eq!(
-        body(&database, "since=0&last-event-id=3").await,
-        normal(&[H2_A], 4, 0),
-        "R18"
-    );
+    assert_eq!(body(&database, "since=3&since=0").await, normal(&[H2_B, H2_A], 4, 0), "R17");
+    assert_eq!(body(&database, "since=0&last-event-id=3").await, normal(&[H2_A], 4, 0), "R18");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn last_event_id_header_counts_for_eventsource_only() {
     let (_server, database) = with_history("H2").await;
     for id in ["3", "\"3\""] {
-        let request = database
-            .get("/_changes?feed=eventsource&since=0&timeout=1")
-            .header("last-event-id", id);
-        assert_eq!(
-            request.expect(200).await.text(),
-            eventsource(&[(H2_A, "4")], false),
-            "R19 with {id}"
-        );
-        let request = database
-            .get("/_changes?feed=normal&since=0")
-            .header("last-event-id", id);
-        assert_eq!(
-            request.expect(200).await.text(),
-            normal(&[H2_B, H2_A], 4, 0),
-            "R20 with {id}"
-        );
+        let request = database.get("/_changes?feed=eventsource&since=0&timeout=1").header("last-event-id", id);
+        assert_eq!(request.expect(200).await.text(), eventsource(&[(H2_A, "4")], false), "R19 with {id}");
+        let request = database.get("/_changes?feed=normal&since=0").header("last-event-id", id);
+        assert_eq!(request.expect(200).await.text(), normal(&[H2_B, H2_A], 4, 0), "R20 with {id}");
     }
     for id in ["0", "\"0\""] {
-        let request = database
-            .get("/_changes?feed=eventsource&since=now&timeout=1")
-            .header("last-event-id", id);
+        let request = database.get("/_changes?feed=eventsource&since=now&timeout=1").header("last-event-id", id);
         let expected = eventsource(&[(H2_B, "3"), (H2_A, "4")], false);
         assert_eq!(request.expect(200).await.text(), expected, "{id} is the start");
     }
@@ -250,12 +184,8 @@ async fn versionstamp_sequences_are_text_of_26_digits() {
     database.put("a", &json!({})).await;
     database.put("b", &json!({})).await;
     let all = database.changes("").await;
-    let seqs: Vec<&str> = all["results"]
-        .as_array()
-        .expect("rows")
-        .iter()
-        .filter_map(|row| row["seq"].as_str())
-        .collect();
+    let seqs: Vec<&str> =
+        all["results"].as_array().expect("rows").iter().filter_map(|row| row["seq"].as_str()).collect();
     assert_eq!(seqs, [format!("{:018x}00000000", 1), format!("{:018x}00000000", 2)]);
     assert_eq!(all["last_seq"], json!(seqs[1]));
     assert_eq!(database.info().await["update_seq"], json!(seqs[1]));
@@ -264,11 +194,7 @@ async fn versionstamp_sequences_are_text_of_26_digits() {
         assert_eq!(rest["results"][0]["id"], json!("b"), "since={since}");
     }
     let feed = database.get("/_changes?feed=eventsource&limit=1").expect(200).await;
-    assert!(
-        feed.text().ends_with(&format!("\nid: {}\n\n\n", seqs[0])),
-        "an id: has no quotes: {:?}",
-        feed.text()
-    );
+    assert!(feed.text().ends_with(&format!("\nid: {}\n\n\n", seqs[0])), "an id: has no quotes: {:?}", feed.text());
     let bogus: Value = database.get("/_changes?since=5-foo").expect(400).await.json();
     assert_eq!(bogus["error"], json!("bad_request"));
 }

@@ -77,13 +77,7 @@ impl Script {
         let (sender, lines) = channel();
         send_lines(child.stdout.take().expect("piped"), sender.clone());
         send_lines(child.stderr.take().expect("piped"), sender);
-        Script {
-            name: name.to_owned(),
-            child,
-            lines,
-            output: String::new(),
-            deadline: Instant::now() + DEADLINE,
-        }
+        Script { name: name.to_owned(), child, lines, output: String::new(), deadline: Instant::now() + DEADLINE }
     }
 
     /// The next line of either output; none when both have ended.

@@ -16,10 +16,7 @@ fn run(args: &[&str]) -> (Option<i32>, String, String) {
 #[test]
 fn version_and_help_are_answers() {
     let (code, stdout, _) = run(&["--version"]);
-    assert_eq!(
-        (code, stdout.as_str()),
-        (Some(0), concat!("seqtide ", env!("CARGO_PKG_VERSION"), "\n"))
-    );
+    assert_eq!((code, stdout.as_str()), (Some(0), concat!("seqtide ", env!("CARGO_PKG_VERSION"), "\n")));
     let (code, stdout, _) = run(&["--help"]);
     assert_eq!(code, Some(0));
     assert!(stdout.contains("serve"), "{stdout}");
@@ -73,10 +70,7 @@ async fn flag_variable_and_file_set_the_same_option_in_this_order() {
     for launch in [
         Server::launch().arg("--config").arg(&file),
         Server::launch().arg("--config").arg(&long_file).env(variable, "200"),
-        Server::launch()
-            .env(variable, "60000")
-            .arg("--feeds-changes-timeout-ms")
-            .arg("200"),
+        Server::launch().env(variable, "60000").arg("--feeds-changes-timeout-ms").arg("200"),
     ] {
         let took = longpoll_takes(launch).await;
         assert!(took >= short && took < Duration::from_secs(20), "{took:?}");

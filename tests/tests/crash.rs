@@ -42,27 +42,13 @@ impl Chain {
             body["_rev"] = json!(last.rev);
         }
         self.in_doubt = true;
-        let Ok(answer) = database
-            .request("PUT", &format!("/{}", self.id))
-            .json(&body)
-            .try_send()
-            .await
-        else {
+        let Ok(answer) = database.request("PUT", &format!("/{}", self.id)).json(&body).try_send().await else {
             return false;
         };
         answer.assert_status(if deleted { 200 } else { 201 });
         let seq = answer.seq();
-        assert!(
-            self.acknowledged.as_ref().is_none_or(|last| last.seq < seq),
-            "{}: sequences rise",
-            self.id
-        );
-        self.acknowledged = Some(Acknowledged {
-            rev: answer.rev(),
-            seq,
-            n,
-            deleted,
-        });
+        assert!(self.acknowledged.as_ref().is_none_or(|last| last.seq < seq), "{}: sequences rise", self.id);
+        self.acknowledged = Some(Acknowledged { rev: answer.rev(), seq, n, deleted });
         self.in_doubt = false;
         true
     }
@@ -75,10 +61,7 @@ impl Chain {
             self.in_doubt = false;
             return;
         };
-        let (rev, seq) = (
-            row["changes"][0]["rev"].as_str().expect("a rev"),
-            row["seq"].as_u64().expect("a number"),
-        );
+        let (rev, seq) = (row["changes"][0]["rev"].as_str().expect("a rev"), row["seq"].as_u64().expect("a number"));
         let n = row["doc"]["n"].as_u64().expect("a number");
         match &self.acknowledged {
             Some(last) if last.rev == rev => {
@@ -86,10 +69,7 @@ impl Chain {
             }
             last => {
                 let known = last.as_ref().map(|last| &last.rev);
-                assert!(
-                    self.in_doubt,
-                    "{id} is at {rev}, but {known:?} was acknowledged last and nothing is in doubt"
-                );
+                assert!(self.in_doubt, "{id} is at {rev}, but {known:?} was acknowledged last and nothing is in doubt");
                 let expected = last.as_ref().map_or(0, |last| last.n + 1);
                 assert_eq!(n, expected, "{id}: only the write in doubt may follow");
                 if let Some(last) = last {
@@ -98,22 +78,13 @@ impl Chain {
                 }
             }
         }
-        self.acknowledged = Some(Acknowledged {
-            rev: rev.to_owned(),
-            seq,
-            n,
-            deleted: row["deleted"] == json!(true),
-        });
+        self.acknowledged = Some(Acknowledged { rev: rev.to_owned(), seq, n, deleted: row["deleted"] == json!(true) });
         self.in_doubt = false;
     }
 }
 
 async fn parent_of(database: &Database, id: &str, rev: &str) -> String {
-    let document = database
-        .get(&format!("/{id}?rev={rev}&revs=true"))
-        .expect(200)
-        .await
-        .json();
+    let document = database.get(&format!("/{id}?rev={rev}&revs=true")).expect(200).await.json();
     let revisions = &document["_revisions"];
     format!(
         "{}-{}",
@@ -125,11 +96,7 @@ async fn parent_of(database: &Database, id: &str, rev: &str) -> String {
 /// Writes a writer's chains in turn until the server is gone.
 async fn write_chains(database: Database, mut chains: Vec<Chain>, mut rng: StdRng) -> Vec<Chain> {
     for turn in 0.. {
-        let pad = if rng.random_bool(0.05) {
-            100_000
-        } else {
-            rng.random_range(0..500)
-        };
+        let pad = if rng.random_bool(0.05) { 100_000 } else { rng.random_range(0..500) };
         if !chains[turn % CHAINS_A_WRITER].write_next(&database, pad).await {
             break;
         }
@@ -141,21 +108,15 @@ async fn write_chains(database: Database, mut chains: Vec<Chain>, mut rng: StdRn
 async fn write_bulk(database: Database, round: usize) -> BTreeMap<String, (String, u64)> {
     let mut acknowledged = BTreeMap::new();
     for number in 0.. {
-        let docs: Vec<Value> = (0..BULK_SIZE)
-            .map(|n| json!({ "_id": format!("bulk-{round}-{number}-{n}"), "n": n }))
-            .collect();
+        let docs: Vec<Value> =
+            (0..BULK_SIZE).map(|n| json!({ "_id": format!("bulk-{round}-{number}-{n}"), "n": n })).collect();
         let request = database.post("/_bulk_docs").json(&json!({ "docs": docs }));
         let Ok(answer) = request.try_send().await else {
             break;
         };
         answer.assert_status(201);
         for result in answer.json().as_array().expect("a list") {
-            let text = |name: &str| {
-                result[name]
-                    .as_str()
-                    .unwrap_or_else(|| panic!("{name} in {result}"))
-                    .to_owned()
-            };
+            let text = |name: &str| result[name].as_str().unwrap_or_else(|| panic!("{name} in {result}")).to_owned();
             acknowledged.insert(text("id"), (text("rev"), answer.seq()));
         }
     }
@@ -168,23 +129,15 @@ async fn rows_that_agree(database: &Database) -> BTreeMap<String, Value> {
     let rows = answer["results"].as_array().expect("rows");
     let info = database.info().await;
     let counted = info["doc_count"].as_u64().expect("a number") + info["doc_del_count"].as_u64().expect("a number");
-    assert_eq!(
-        counted,
-        rows.len() as u64,
-        "a row for each document and each deleted one"
-    );
+    assert_eq!(counted, rows.len() as u64, "a row for each document and each deleted one");
     let all_docs = database.get("/_all_docs").expect(200).await.json();
     let listed = all_docs["rows"].as_array().expect("rows").iter();
-    let mut live: BTreeMap<&str, &Value> = listed
-        .map(|row| (row["id"].as_str().expect("an id"), &row["value"]["rev"]))
-        .collect();
+    let mut live: BTreeMap<&str, &Value> =
+        listed.map(|row| (row["id"].as_str().expect("an id"), &row["value"]["rev"])).collect();
     let mut last = 0;
     let mut by_id = BTreeMap::new();
     for row in rows {
-        let (id, seq) = (
-            row["id"].as_str().expect("an id"),
-            row["seq"].as_u64().expect("a number"),
-        );
+        let (id, seq) = (row["id"].as_str().expect("an id"), row["seq"].as_u64().expect("a number"));
         assert!(seq > last, "{seq} after {last}");
         last = seq;
         let rev = &row["changes"][0]["rev"];
@@ -205,11 +158,7 @@ async fn acknowledged_writes_survive_sigkill() {
     let database = Database::create(&server, "db").await;
     let mut writers: Vec<Vec<Chain>> = (0..CHAIN_WRITERS)
         .map(|writer| {
-            let chain = |number| Chain {
-                id: format!("chain-{writer}-{number}"),
-                acknowledged: None,
-                in_doubt: false,
-            };
+            let chain = |number| Chain { id: format!("chain-{writer}-{number}"), acknowledged: None, in_doubt: false };
             (0..CHAINS_A_WRITER).map(chain).collect()
         })
         .collect();
@@ -226,12 +175,8 @@ async fn acknowledged_writes_survive_sigkill() {
             writers.push(writer.await.expect("a writer"));
         }
         bulk.extend(bulk_writer.await.expect("the bulk writer"));
-        let before = writers
-            .iter()
-            .flatten()
-            .filter_map(|chain| chain.acknowledged.as_ref())
-            .map(|last| last.seq)
-            .max();
+        let before =
+            writers.iter().flatten().filter_map(|chain| chain.acknowledged.as_ref()).map(|last| last.seq).max();
 
         server.restart_on_same_port_and_data();
         let rows = rows_that_agree(&database).await;
@@ -240,30 +185,14 @@ async fn acknowledged_writes_survive_sigkill() {
             chain.verify(&database, row.as_ref()).await;
         }
         for (id, (rev, seq)) in &bulk {
-            let row = rows
-                .get(id)
-                .unwrap_or_else(|| panic!("{id}: an acknowledged write is gone"));
+            let row = rows.get(id).unwrap_or_else(|| panic!("{id}: an acknowledged write is gone"));
             assert_eq!(row["changes"][0]["rev"].as_str(), Some(rev.as_str()), "{id}");
-            assert!(
-                row["seq"].as_u64().is_some_and(|found| found <= *seq),
-                "{id}: {} after {seq}",
-                row["seq"]
-            );
+            assert!(row["seq"].as_u64().is_some_and(|found| found <= *seq), "{id}: {} after {seq}", row["seq"]);
         }
         let next = database.put(&format!("after-{round}"), &json!({})).await.seq();
-        assert!(
-            before.is_none_or(|before| next > before),
-            "{next} after {before:?}: sequences go on after a crash"
-        );
+        assert!(before.is_none_or(|before| next > before), "{next} after {before:?}: sequences go on after a crash");
     }
-    let written: u64 = writers
-        .iter()
-        .flatten()
-        .filter_map(|chain| chain.acknowledged.as_ref())
-        .map(|last| last.n + 1)
-        .sum();
-    assert!(
-        written > 5 * KILLS as u64 && !bulk.is_empty(),
-        "too few writes to prove anything: {written}"
-    );
+    let written: u64 =
+        writers.iter().flatten().filter_map(|chain| chain.acknowledged.as_ref()).map(|last| last.n + 1).sum();
+    assert!(written > 5 * KILLS as u64 && !bulk.is_empty(), "too few writes to prove anything: {written}");
 }

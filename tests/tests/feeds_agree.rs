@@ -31,10 +31,7 @@ struct Seen {
 /// Follows a door to the last document, cut at random and resumed with its last token each time.
 async fn follow(door: Arc<dyn Door>, seed: u64) -> Seen {
     let mut rng = StdRng::seed_from_u64(seed);
-    let mut seen = Seen {
-        rows: BTreeMap::new(),
-        opened: 0,
-    };
+    let mut seen = Seen { rows: BTreeMap::new(), opened: 0 };
     let mut token: Option<String> = None;
     loop {
         let cut = rng.random_range(1..=door.largest_cut());
@@ -52,11 +49,7 @@ async fn follow(door: Arc<dyn Door>, seed: u64) -> Seen {
                     return seen;
                 }
             } else if let Some(later) = item.token() {
-                assert!(
-                    !follows(earlier, later),
-                    "{}: an event at {later} after {earlier}",
-                    door.name()
-                );
+                assert!(!follows(earlier, later), "{}: an event at {later} after {earlier}", door.name());
             }
             token = item.token().map(str::to_owned).or(token);
         }
@@ -68,10 +61,7 @@ async fn agree(store: Arc<dyn Store>, doors: Vec<Arc<dyn Door>>) {
     let seed = seed();
     let readers: Vec<_> = (0..READERS_A_DOOR)
         .flat_map(|number| {
-            doors
-                .iter()
-                .enumerate()
-                .map(move |(index, door)| (door, seed + number * 100 + index as u64))
+            doors.iter().enumerate().map(move |(index, door)| (door, seed + number * 100 + index as u64))
         })
         .map(|(door, seed)| (door.name(), tokio::spawn(follow(Arc::clone(door), seed))))
         .collect();
@@ -81,30 +71,18 @@ async fn agree(store: Arc<dyn Store>, doors: Vec<Arc<dyn Door>>) {
     let rows = store.rows().await;
     let seqs: Vec<String> = rows.iter().map(|row| row["seq"].to_string()).collect();
     assert!(seqs.is_sorted_by(|earlier, later| follows(later, earlier)), "{seqs:?}");
-    let by_id: BTreeMap<String, Value> = rows
-        .iter()
-        .map(|row| (row["id"].as_str().expect("an id").to_owned(), row.clone()))
-        .collect();
+    let by_id: BTreeMap<String, Value> =
+        rows.iter().map(|row| (row["id"].as_str().expect("an id").to_owned(), row.clone())).collect();
     assert_eq!(by_id.len(), rows.len(), "one row a document");
     for (name, reader) in readers {
-        let seen = tokio::time::timeout(DEADLINE, reader)
-            .await
-            .unwrap_or_else(|_| panic!("{name} never came to the end"));
+        let seen =
+            tokio::time::timeout(DEADLINE, reader).await.unwrap_or_else(|_| panic!("{name} never came to the end"));
         let seen = seen.unwrap_or_else(|error| panic!("{name}: {error}"));
         for (id, row) in &by_id {
-            assert_eq!(
-                seen.rows.get(id),
-                Some(row),
-                "{name}, opened {} times: {id}",
-                seen.opened
-            );
+            assert_eq!(seen.rows.get(id), Some(row), "{name}, opened {} times: {id}", seen.opened);
         }
         assert_eq!(seen.rows.len(), by_id.len(), "{name} saw documents that are not there");
-        assert!(
-            seen.opened > 3,
-            "{name} was cut too seldom to prove anything: {}",
-            seen.opened
-        );
+        assert!(seen.opened > 3, "{name} was cut too seldom to prove anything: {}", seen.opened);
     }
 }
 

@@ -18,18 +18,12 @@ const GONE_WITHIN: Duration = Duration::from_secs(10);
 fn the_banner_tells_where_it_listens_where_its_data_is_and_a_line_to_try() {
     let server = Server::start();
     let first = server.stdout_line("listening on");
-    assert_eq!(
-        first,
-        format!("seqtide {} listening on {}", env!("CARGO_PKG_VERSION"), server.url())
-    );
+    assert_eq!(first, format!("seqtide {} listening on {}", env!("CARGO_PKG_VERSION"), server.url()));
     assert_eq!(server.stdout().first(), Some(&first));
     server.stdout_line(&server.data_dir().display().to_string());
     let line = server.stdout_line("curl ");
     let command = &line[line.find("curl ").expect("it contains it")..];
-    let output = Command::new("timeout")
-        .args(["20", "sh", "-c", command])
-        .output()
-        .expect("a shell");
+    let output = Command::new("timeout").args(["20", "sh", "-c", command]).output().expect("a shell");
     assert!(output.status.success(), "{command}: {output:?}");
     let answer: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{command}: {error} in {output:?}"));
@@ -49,10 +43,7 @@ fn an_address_in_use_is_a_one_line_error() {
     let server = Server::start();
     let exit = Server::launch().listen(server.address()).run_to_exit();
     let line = one_line_error(&exit);
-    assert!(
-        line.contains(&server.address().to_string()),
-        "{line:?} should name the address"
-    );
+    assert!(line.contains(&server.address().to_string()), "{line:?} should name the address");
 }
 
 #[test]
@@ -60,10 +51,7 @@ fn a_data_folder_in_use_is_a_one_line_error() {
     let server = Server::start();
     let exit = Server::launch().data_dir(server.data_dir()).run_to_exit();
     let line = one_line_error(&exit);
-    assert!(
-        line.contains(&server.data_dir().display().to_string()),
-        "{line:?} should name the folder"
-    );
+    assert!(line.contains(&server.data_dir().display().to_string()), "{line:?} should name the folder");
 }
 
 #[test]
@@ -115,11 +103,7 @@ async fn sigterm_ends_with_feeds_open_and_keeps_what_was_acknowledged() {
     }
     server.restart_on_same_port_and_data();
     for (id, rev) in written {
-        assert_eq!(
-            database.get(&format!("/{id}")).expect(200).await.json()["_rev"],
-            json!(rev),
-            "{id}"
-        );
+        assert_eq!(database.get(&format!("/{id}")).expect(200).await.json()["_rev"], json!(rev), "{id}");
     }
 }
 
@@ -127,38 +111,20 @@ async fn sigterm_ends_with_feeds_open_and_keeps_what_was_acknowledged() {
 async fn a_reopened_database_gives_the_same_bytes() {
     let mut server = Server::start();
     let database = Database::create(&server, "db").await;
-    let docs: Vec<Value> = (0..300)
-        .map(|number| json!({ "_id": format!("d{number}"), "n": number }))
-        .collect();
+    let docs: Vec<Value> = (0..300).map(|number| json!({ "_id": format!("d{number}"), "n": number })).collect();
     let results = database.bulk(&docs).await;
     for number in (0..300).step_by(3) {
         let rev = &results[number]["rev"];
-        database
-            .put(&format!("d{number}"), &json!({ "_rev": rev, "_id": "x", "n": -1 }))
-            .await;
+        database.put(&format!("d{number}"), &json!({ "_rev": rev, "_id": "x", "n": -1 })).await;
     }
     database
-        .push(&[
-            json!({ "_id": "d7", "_rev": "1-zz" }),
-            json!({ "_id": "d8", "_rev": "2-y", "_deleted": true }),
-        ])
+        .push(&[json!({ "_id": "d7", "_rev": "1-zz" }), json!({ "_id": "d8", "_rev": "2-y", "_deleted": true })])
         .await;
-    let queries = [
-        "",
-        "include_docs=true&conflicts=true&style=all_docs",
-        "descending=true&limit=50",
-        "since=200&limit=7",
-    ];
+    let queries =
+        ["", "include_docs=true&conflicts=true&style=all_docs", "descending=true&limit=50", "since=200&limit=7"];
     let mut before = Vec::new();
     for query in queries {
-        before.push(
-            database
-                .get(&format!("/_changes?{query}"))
-                .expect(200)
-                .await
-                .text()
-                .to_owned(),
-        );
+        before.push(database.get(&format!("/_changes?{query}")).expect(200).await.text().to_owned());
     }
     let info = database.info().await;
     for ending in [Server::stop, Server::kill] {
@@ -190,10 +156,7 @@ async fn wait_for_open_feeds(api: &Api, kind: &str, count: u64) {
         if found == count {
             return;
         }
-        assert!(
-            Instant::now() < deadline,
-            "{found} feeds of kind {kind} are open, not {count}"
-        );
+        assert!(Instant::now() < deadline, "{found} feeds of kind {kind} are open, not {count}");
         sleep(Duration::from_millis(20)).await;
     }
 }
@@ -216,9 +179,7 @@ async fn a_vanished_client_s_feed_is_gone() {
         drop(socket);
         wait_for_open_feeds(&api, kind, 0).await;
     }
-    let socket = FeedSocket::open(&feed_url(&server, &database, "since=now"))
-        .await
-        .expect("a WebSocket");
+    let socket = FeedSocket::open(&feed_url(&server, &database, "since=now")).await.expect("a WebSocket");
     wait_for_open_feeds(&api, "websocket", 1).await;
     drop(socket);
     wait_for_open_feeds(&api, "websocket", 0).await;

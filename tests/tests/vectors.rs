@@ -27,19 +27,10 @@ async fn every_vector_gives(options: &str, expected: impl Fn(&Vector) -> String)
         let expected = expected(vector);
         if answer.status != 200 || answer.text() != expected {
             let Vector { id, .. } = vector;
-            failures.push(format!(
-                "{id}: {} {:?}\n     not {expected:?}",
-                answer.status,
-                answer.text()
-            ));
+            failures.push(format!("{id}: {} {:?}\n     not {expected:?}", answer.status, answer.text()));
         }
     }
-    assert!(
-        failures.is_empty(),
-        "{} vectors with {options:?}:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{} vectors with {options:?}:\n{}", failures.len(), failures.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,11 +42,7 @@ async fn normal_feed_answers_each_vector() {
 #[tokio::test(flavor = "multi_thread")]
 async fn longpoll_answers_rows_at_once_and_waits_without_any() {
     every_vector_gives("feed=longpoll&timeout=1", |vector| {
-        let form = if vector.expect.rows().is_empty() {
-            longpoll_that_waited
-        } else {
-            normal
-        };
+        let form = if vector.expect.rows().is_empty() { longpoll_that_waited } else { normal };
         form(&vector.expect.rows(), vector.expect.last_seq, vector.expect.pending)
     })
     .await;
@@ -65,12 +52,7 @@ async fn longpoll_answers_rows_at_once_and_waits_without_any() {
 async fn continuous_feed_shows_the_rows_of_each_vector() {
     every_vector_gives("feed=continuous&timeout=1", |vector| {
         let waited_first = vector.expect.rows().is_empty() && !vector.asks_for_no_rows();
-        continuous(
-            &vector.expect.rows(),
-            waited_first,
-            vector.expect.last_seq,
-            vector.expect.pending,
-        )
+        continuous(&vector.expect.rows(), waited_first, vector.expect.last_seq, vector.expect.pending)
     })
     .await;
 }

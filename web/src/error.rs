@@ -16,7 +16,10 @@ use seqtide::storage::model::rev::RevError;
 
 /// An answer that is an error: `{"error":…,"reason":…}`.
 #[derive(Debug, Clone)]
-pub struct ApiError {
+pub struct ApiError(Box<Parts>);
+
+#[derive(Debug, Clone)]
+struct Parts {
     status: StatusCode,
     error: &'static str,
     reason: Cow<'static, str>,
@@ -28,7 +31,7 @@ pub struct ApiError {
 impl ApiError {
     /// An answer with this status, word and reason.
     pub fn new(status: StatusCode, error: &'static str, reason: impl Into<Cow<'static, str>>) -> ApiError {
-        ApiError { status, error, reason: reason.into(), header: None, more: String::new() }
+        ApiError(Box::new(Parts { status, error, reason: reason.into(), header: None, more: String::new() }))
     }
 
     /// 400 `bad_request`.
@@ -70,55 +73,50 @@ impl ApiError {
 
     /// The same with a header.
     pub fn with_header(mut self, name: header::HeaderName, value: String) -> ApiError {
-        self.header = Some((name, value));
+        self.0.header = Some((name, value));
         self
     }
 
     /// The same with further members: JSON with a comma in front.
     pub fn with_members(mut self, more: String) -> ApiError {
-        self.more = more;
+        self.0.more = more;
         self
-    }
-
-    /// CouchDB's word for it.
-    pub fn error(&self) -> &'static str {
-        self.error
     }
 
     /// The reason, for people.
     pub fn reason(&self) -> &str {
-        &self.reason
+        &self.0.reason
     }
 
     /// Appends `"error":…,"reason":…` without braces.
     pub fn write_members(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\"error\":");
-        write_json_string(out, self.error);
+        write_json_string(out, self.0.error);
         out.extend_from_slice(b",\"reason\":");
-        write_json_string(out, &self.reason);
+        write_json_string(out, &self.0.reason);
     }
 }
 
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.error, self.reason)
+        write!(f, "{}: {}", self.0.error, self.0.reason)
     }
 }
 
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
-        self.status
+        self.0.status
     }
 
     fn error_response(&self) -> HttpResponse {
         let mut body = vec![b'{'];
         self.write_members(&mut body);
-        body.extend_from_slice(self.more.as_bytes());
+        body.extend_from_slice(self.0.more.as_bytes());
         body.extend_from_slice(b"}\n");
-        let mut answer = HttpResponse::build(self.status);
+        let mut answer = HttpResponse::build(self.0.status);
         answer.insert_header((header::CONTENT_TYPE, "application/json"));
         answer.insert_header((header::CACHE_CONTROL, "must-revalidate"));
-        if let Some((name, value)) = &self.header {
+        if let Some((name, value)) = &self.0.header {
             answer.insert_header((name.clone(), value.as_str()));
         }
         answer.body(body)

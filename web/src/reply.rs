@@ -1,7 +1,9 @@
 //! Answers.
 
-use actix_web::http::{StatusCode, header};
+use actix_web::http::{StatusCode, Version, header};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use bytes::Bytes;
+use futures_util::Stream;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
 
@@ -23,6 +25,23 @@ pub fn json(status: StatusCode) -> HttpResponseBuilder {
 pub fn json_body(status: StatusCode, mut body: Vec<u8>) -> HttpResponse {
     body.push(b'\n');
     json(status).body(body)
+}
+
+/// A streaming answer. To a client of HTTP/1.0 it goes without chunks, and ends with the connection.
+pub fn stream<E>(
+    req: &HttpRequest,
+    mut answer: HttpResponseBuilder,
+    body: impl Stream<Item = Result<Bytes, E>> + 'static,
+) -> HttpResponse
+where
+    E: Into<Box<dyn std::error::Error>> + 'static,
+{
+    if req.version() > Version::HTTP_10 {
+        return answer.streaming(body);
+    }
+    let mut answer = answer.force_close().streaming(body);
+    answer.head_mut().no_chunking(true);
+    answer
 }
 
 /// `{"ok":true}`

@@ -99,10 +99,7 @@ pub async fn serve(
     let state = Data::new(State { engine: engine.clone(), config: config.clone(), metrics });
     let origins = config.cors_origins.clone();
     let app = move || {
-        App::new()
-            .app_data(state.clone())
-            .wrap(cors(origins.clone()))
-            .default_service(web::to(routes::dispatch))
+        App::new().app_data(state.clone()).wrap(cors(origins.clone())).default_service(web::to(routes::dispatch))
     };
     let mut server = HttpServer::new(app)
         .disable_signals()

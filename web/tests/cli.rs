@@ -30,10 +30,7 @@ fn refused(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let line = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{line}");
-    assert!(
-        line.starts_with("seqtide: ") && line.trim_end().lines().count() == 1,
-        "{line}"
-    );
+    assert!(line.starts_with("seqtide: ") && line.trim_end().lines().count() == 1, "{line}");
     assert!(output.stdout.is_empty());
     line
 }
@@ -52,46 +49,28 @@ fn file(text: &str) -> (TempDir, PathBuf) {
 
 #[track_caller]
 fn assert_sets(printed: &str, line: &str) {
-    assert!(
-        printed.lines().any(|printed| printed == line),
-        "no line {line:?} in\n{printed}"
-    );
+    assert!(printed.lines().any(|printed| printed == line), "no line {line:?} in\n{printed}");
 }
 
 #[test]
 fn version_names_the_program_and_its_version() {
-    assert_eq!(
-        printed(&mut seqtide(&["--version"])),
-        format!("seqtide {}\n", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(printed(&mut seqtide(&["--version"])), format!("seqtide {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn help_names_the_command() {
     let help = printed(&mut seqtide(&["--help"]));
     assert!(help.contains("serve") && help.contains("--version"), "{help}");
-    assert!(
-        !help.contains("--limits-"),
-        "the options belong to the command's help:\n{help}"
-    );
+    assert!(!help.contains("--limits-"), "the options belong to the command's help:\n{help}");
 }
 
 #[test]
 fn help_of_serve_names_flags_variables_and_defaults() {
     let help = printed(&mut seqtide(&["serve", "--help"]));
-    for line in [
-        "--listen <ADDRESS>",
-        "--data <FOLDER>",
-        "--config <FILE>",
-        "--print-config",
-    ] {
+    for line in ["--listen <ADDRESS>", "--data <FOLDER>", "--config <FILE>", "--print-config"] {
         assert!(help.contains(line), "no {line} in\n{help}");
     }
-    for line in [
-        "--limits-document-bytes-max <BYTES>",
-        "[env: SEQTIDE_LIMITS_DOCUMENT_BYTES_MAX]",
-        "127.0.0.1:5984",
-    ] {
+    for line in ["--limits-document-bytes-max <BYTES>", "[env: SEQTIDE_LIMITS_DOCUMENT_BYTES_MAX]", "127.0.0.1:5984"] {
         assert!(help.contains(line), "no {line} in\n{help}");
     }
 }
@@ -104,11 +83,7 @@ fn help_of_serve_does_not_show_values_of_the_environment() {
 
 #[test]
 fn wrong_usage_exits_with_2() {
-    for args in [
-        &["serve", "--lisen", "127.0.0.1:0"][..],
-        &["sevre"],
-        &["serve", "--listen", "here"],
-    ] {
+    for args in [&["serve", "--lisen", "127.0.0.1:0"][..], &["sevre"], &["serve", "--listen", "here"]] {
         let output = seqtide(args).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
         assert!(stderr(&output).starts_with("error: "), "{}", stderr(&output));
@@ -134,10 +109,7 @@ fn without_anything_it_serves() {
 #[test]
 fn an_address_others_can_reach_is_refused_with_the_reason() {
     let line = refused(&mut seqtide(&["serve", "--listen", "0.0.0.0:5984"]));
-    assert!(
-        line.contains("listen: 0.0.0.0:5984 is not a loopback address"),
-        "{line}"
-    );
+    assert!(line.contains("listen: 0.0.0.0:5984 is not a loopback address"), "{line}");
     assert!(line.contains("no authentication yet"), "{line}");
 }
 
@@ -153,11 +125,7 @@ fn the_defaults_are_loopback_5984_and_a_folder_here() {
 fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
     let (_folder, path) = file("workers = 1\n[limits]\nnesting_max = 1\nuuids_max = 1\n");
     let mut command = seqtide(&["serve", "--print-config", "--workers", "3"]);
-    command
-        .arg("--config")
-        .arg(&path)
-        .env("SEQTIDE_WORKERS", "2")
-        .env("SEQTIDE_LIMITS_NESTING_MAX", "2");
+    command.arg("--config").arg(&path).env("SEQTIDE_WORKERS", "2").env("SEQTIDE_LIMITS_NESTING_MAX", "2");
     let config = printed(&mut command);
     assert_sets(&config, "workers = 3");
     assert_sets(&config, "nesting_max = 2");
@@ -168,48 +136,20 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
 #[test]
 fn the_file_can_be_named_by_a_variable() {
     let (_folder, path) = file("workers = 7");
-    assert_sets(
-        &printed(seqtide(&["--print-config"]).env("SEQTIDE_CONFIG", &path)),
-        "workers = 7",
-    );
+    assert_sets(&printed(seqtide(&["--print-config"]).env("SEQTIDE_CONFIG", &path)), "workers = 7");
 }
 
 #[test]
 fn the_printed_configuration_reads_back_as_itself() {
-    let mut command = seqtide(&[
-        "serve",
-        "--print-config",
-        "--data",
-        "a \"quoted\" \\ folder",
-        "--log-format",
-        "json",
-    ]);
-    command.args([
-        "--cors-origins",
-        "https://a.example,http://b.example:81",
-        "--feeds-heartbeat-ms",
-        "1234",
-    ]);
-    command.args([
-        "--listen",
-        "[::1]:0",
-        "--durability",
-        "relaxed",
-        "--storage-readers-max",
-        "9",
-    ]);
+    let mut command = seqtide(&["serve", "--print-config", "--data", "a \"quoted\" \\ folder", "--log-format", "json"]);
+    command.args(["--cors-origins", "https://a.example,http://b.example:81", "--feeds-heartbeat-ms", "1234"]);
+    command.args(["--listen", "[::1]:0", "--durability", "relaxed", "--storage-readers-max", "9"]);
     let first = printed(&mut command);
-    for line in [
-        r#"cors_origins = ["https://a.example", "http://b.example:81"]"#,
-        "heartbeat_ms = 1234",
-    ] {
+    for line in [r#"cors_origins = ["https://a.example", "http://b.example:81"]"#, "heartbeat_ms = 1234"] {
         assert_sets(&first, line);
     }
     let (_folder, path) = file(&first);
-    assert_eq!(
-        printed(seqtide(&["serve", "--print-config", "--config"]).arg(path)),
-        first
-    );
+    assert_eq!(printed(seqtide(&["serve", "--print-config", "--config"]).arg(path)), first);
 }
 
 #[test]
@@ -223,11 +163,7 @@ fn an_empty_flag_clears_a_list_of_the_file() {
 fn an_unknown_key_is_refused_with_its_file() {
     let (_folder, path) = file("[limits]\ndocument_byte_max = 1\n");
     let line = refused(seqtide(&["serve", "--config"]).arg(&path));
-    for part in [
-        path.to_str().unwrap(),
-        "\"limits.document_byte_max\"",
-        "\"limits.document_bytes_max\"",
-    ] {
+    for part in [path.to_str().unwrap(), "\"limits.document_byte_max\"", "\"limits.document_bytes_max\""] {
         assert!(line.contains(part), "no {part} in {line}");
     }
 }
@@ -235,10 +171,7 @@ fn an_unknown_key_is_refused_with_its_file() {
 #[test]
 fn an_unknown_variable_is_refused_with_the_nearest_known_one() {
     let line = refused(seqtide(&["serve"]).env("SEQTIDE_LISEN", "127.0.0.1:0"));
-    assert!(
-        line.contains("unknown variable SEQTIDE_LISEN, the nearest known one is SEQTIDE_LISTEN"),
-        "{line}"
-    );
+    assert!(line.contains("unknown variable SEQTIDE_LISEN, the nearest known one is SEQTIDE_LISTEN"), "{line}");
 }
 
 #[test]
@@ -254,10 +187,7 @@ fn a_file_that_is_missing_or_not_toml_is_named() {
 fn a_wrong_type_in_the_file_names_file_and_key() {
     let (_folder, path) = file("[feeds]\nheartbeat_ms = 'often'\n");
     let line = refused(seqtide(&["serve", "--config"]).arg(&path));
-    assert!(
-        line.contains("seqtide.toml: ") && line.contains("`feeds.heartbeat_ms`"),
-        "{line}"
-    );
+    assert!(line.contains("seqtide.toml: ") && line.contains("`feeds.heartbeat_ms`"), "{line}");
 }
 
 #[test]

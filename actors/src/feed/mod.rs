@@ -7,14 +7,14 @@ pub(crate) mod subscriber;
 
 use std::sync::Arc;
 
-use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::Direction;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use self::options::{Ahead, FeedOptions, Since};
-use self::subscriber::{Notice, PageRead, Step, Subscriber};
 pub use self::subscriber::EndReason;
+use self::subscriber::{Notice, PageRead, Step, Subscriber};
 use crate::error::Error;
 use crate::matcher::Wake;
 use crate::metrics::FeedMetrics;
@@ -81,18 +81,20 @@ impl Feed {
         // Joined first: what is committed from here on wakes.
         let wake = database.live.join(&options.filter);
         let ended = database.live.ended();
-        let start = pages::start(&database).await?;
+        let newest = database.live.newest();
+        // The disk may be a commit ahead of what feeds can see.
+        let end = pages::last_row(&database).await?.min(newest);
         let since = match options.since {
-            Since::Now => start.update_seq,
+            Since::Now => newest,
             Since::Seq(seq) => seq,
         };
-        let ahead = (since > start.update_seq).then_some(since);
+        let ahead = (since > newest).then_some(since);
         let position = match options.ahead {
             Ahead::Rewind if ahead.is_some() => Sequence::ZERO,
-            Ahead::Echo if since.incarnation > start.update_seq.incarnation => Sequence::ZERO,
+            Ahead::Echo if since.incarnation > newest.incarnation => Sequence::ZERO,
             Ahead::Rewind | Ahead::Echo => since,
         };
-        let subscriber = Subscriber::new(&options, position, start.last_row, Instant::now());
+        let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let metrics = FeedMetrics::new(options.kind);
         let (said_rewind, finished) = (false, false);
         Ok(Feed { database, options, subscriber, wake, ended, ahead, said_rewind, finished, metrics, _permit: permit })

@@ -34,17 +34,9 @@ pub(super) struct Page {
     pub complete: bool,
 }
 
-/// Where a database stands when a feed is opened.
-pub(super) struct Start {
-    pub update_seq: Sequence,
-    pub last_row: Sequence,
-}
-
-pub(super) async fn start(database: &Arc<OpenDatabase>) -> Result<Start, Error> {
-    let read = |snapshot: &Snapshot<'_>| {
-        Ok(Start { update_seq: snapshot.counters()?.update_seq, last_row: snapshot.last_row_seq()? })
-    };
-    database.read(read).await
+/// The last row on disk.
+pub(super) async fn last_row(database: &Arc<OpenDatabase>) -> Result<Sequence, Error> {
+    database.read(|snapshot| snapshot.last_row_seq()).await
 }
 
 pub(super) async fn pending(database: &Arc<OpenDatabase>, seq: Sequence, direction: Direction) -> Result<u64, Error> {

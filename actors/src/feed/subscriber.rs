@@ -213,7 +213,10 @@ impl Subscriber {
 
     /// Takes note that everything up to `examined` has been looked at and concerns nobody here.
     pub fn nothing_up_to(&mut self, examined: Sequence) {
-        self.position = self.position.max(examined);
+        // Who may read no rows has left them unread, and a descending position is no token.
+        if self.rows_left > 0 && matches!(self.walk, Walk::Forward { .. }) {
+            self.position = self.position.max(examined);
+        }
     }
 }
 
@@ -307,7 +310,11 @@ mod tests {
         assert_eq!(step(&mut sub, now, seq(0)), Step::Say(Notice::Waiting));
         assert_eq!(step(&mut sub, now, seq(1)), read_to(0, 1));
         sub.read(page(1, true, 0), seq(1), now);
-        assert_eq!(step(&mut sub, now, seq(1)), Step::Wait { until: None }, "a wake whose rows are filtered out waits on");
+        assert_eq!(
+            step(&mut sub, now, seq(1)),
+            Step::Wait { until: None },
+            "a wake whose rows are filtered out waits on"
+        );
         assert_eq!(step(&mut sub, now, seq(2)), read_to(1, 2));
         sub.read(page(2, true, 1), seq(2), now);
         assert_eq!(step(&mut sub, now, seq(2)), Step::End(EndReason::CaughtUp));

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, ResponseFuture};
 use seqtide_storage::model::sequence::Sequence;
-use seqtide_storage::{Commit, Outcome, Reclaimed, ReclaimPolicy, RequestOutcome, StorageError, Store, Write};
+use seqtide_storage::{Commit, Outcome, ReclaimPolicy, Reclaimed, RequestOutcome, StorageError, Store, Write};
 use tokio::sync::oneshot;
 
 use self::committer::{Committer, Work};
@@ -131,7 +131,9 @@ impl Writer {
     fn ship_commit(&mut self, ctx: &mut Context<Writer>) {
         let mut requests = Vec::with_capacity(self.queue.len());
         let mut edits = 0;
-        while let Some(mut job) = self.queue.pop_front_if(|job| edits == 0 || edits + job.writes.len() <= COMMIT_EDITS_MAX) {
+        while let Some(mut job) =
+            self.queue.pop_front_if(|job| edits == 0 || edits + job.writes.len() <= COMMIT_EDITS_MAX)
+        {
             edits += job.writes.len();
             requests.push(std::mem::take(&mut job.writes));
             self.shipped.push(job);

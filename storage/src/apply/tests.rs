@@ -76,9 +76,8 @@ impl Disk {
         let mut tree = self.tree();
         for _ in 0..edits {
             let rev = RevId::new(parent.as_ref().map_or(0, |rev| rev.generation) + 1, self.new_hash());
-            let extended = |tree: &RevTree| {
-                tree.extended(parent.as_ref(), rev.clone(), false, BodyPlace::Empty, limit).unwrap()
-            };
+            let extended =
+                |tree: &RevTree| tree.extended(parent.as_ref(), rev.clone(), false, BodyPlace::Empty, limit).unwrap();
             (tree, self.whole) = (extended(&tree), extended(&self.whole));
             parent = Some(rev);
         }
@@ -170,9 +169,7 @@ fn an_edit_touches_history_only_when_a_chunk_fills() {
 #[test]
 fn rows_are_written_in_an_order_that_lets_new_ones_be_appended() {
     let place = |seq, ordinal| BodyKey { seq, ordinal };
-    let tree = |body| {
-        RevTree::default().extended(None, RevId::parse("1-a").unwrap(), false, body, 1000).unwrap()
-    };
+    let tree = |body| RevTree::default().extended(None, RevId::parse("1-a").unwrap(), false, body, 1000).unwrap();
     let doc = |id: &str, version, ordinals: &[u32]| {
         let seq = Sequence::new(0, version);
         let bodies = ordinals.iter().map(|n| (place(seq, *n), Body::empty())).collect();

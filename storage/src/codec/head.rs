@@ -126,9 +126,14 @@ mod tests {
         let ancestor = (any_hash(), any_place()).prop_map(|(hash, body)| Ancestor { hash, body });
         let ancestors = (prop::collection::vec(ancestor, 0..6), prop::collection::vec(any::<u32>(), 0..4), 0u32..100)
             .prop_map(|(recent, chunks, deeper)| Ancestors { recent, chunks, deeper });
-        (200u64.., any_hash(), any::<bool>(), any_place(), ancestors).prop_map(|(generation, hash, deleted, body, ancestors)| {
-            Leaf { rev: RevId::new(generation, hash), deleted, body, ancestors }
-        })
+        (200u64.., any_hash(), any::<bool>(), any_place(), ancestors).prop_map(
+            |(generation, hash, deleted, body, ancestors)| Leaf {
+                rev: RevId::new(generation, hash),
+                deleted,
+                body,
+                ancestors,
+            },
+        )
     }
 
     proptest! {

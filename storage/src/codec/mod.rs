@@ -117,7 +117,10 @@ pub(crate) mod tests {
     use crate::model::sequence::Sequence;
 
     pub(crate) fn any_hash() -> impl Strategy<Value = RevHash> {
-        prop_oneof![any::<[u8; 16]>().prop_map(RevHash::Md5), "[a-zA-Z0-9é]{0,31}".prop_map(|t| RevHash::Text(t.into()))]
+        prop_oneof![
+            any::<[u8; 16]>().prop_map(RevHash::Md5),
+            "[a-zA-Z0-9é]{0,31}".prop_map(|t| RevHash::Text(t.into()))
+        ]
     }
 
     pub(crate) fn any_seq() -> impl Strategy<Value = Sequence> {

@@ -120,7 +120,9 @@ impl Catalogue {
 
     pub fn mark_deleted(&mut self, name: &DbName, last: Sequence) {
         let floor = Floor::at(last).raised_to(Floor::at(self.floor_of(name)));
-        let Some(entry) = self.databases.get_mut(name.as_str()) else { return };
+        let Some(entry) = self.databases.get_mut(name.as_str()) else {
+            return;
+        };
         entry.unfinished = true;
         let floor = floor.raised_to(Floor { version: 0, incarnation: entry.incarnation });
         self.floors.retain(|floor| floor.name != name.as_str());
@@ -146,7 +148,9 @@ impl Catalogue {
         for folder in fs::read_dir(databases).map_err(StorageError::io(databases))? {
             let folder = folder.map_err(StorageError::io(databases))?;
             let name = folder.file_name().to_str().and_then(DbName::from_folder);
-            let Some(name) = name.filter(|_| folder.path().is_dir()) else { continue };
+            let Some(name) = name.filter(|_| folder.path().is_dir()) else {
+                continue;
+            };
             let incarnation = self.floor_of(&name).incarnation;
             let stranger = || Entry { uuid: String::new(), incarnation, unfinished: false };
             self.databases.entry(name.to_string()).or_insert_with(stranger);

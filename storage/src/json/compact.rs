@@ -33,15 +33,9 @@ impl<'a> Compact<'a> {
         let text = std::str::from_utf8(text).map_err(|_| DocumentError::NotJson)?;
         let mut scanner = Scanner::new(text, limits);
         scanner.run()?;
-        let Scanner {
-            out, mut cuts, members, ..
-        } = scanner;
+        let Scanner { out, mut cuts, members, .. } = scanner;
         cuts.sort_unstable_by_key(|cut| cut.start);
-        Ok(Compact {
-            text: out,
-            cuts,
-            members: members.into_list(),
-        })
+        Ok(Compact { text: out, cuts, members: members.into_list() })
     }
 
     pub fn is_object(&self) -> bool {
@@ -65,8 +59,7 @@ impl<'a> Compact<'a> {
     pub fn into_text_without(mut self, places: &[usize]) -> String {
         let last = self.text.len() - 1;
         let end = |place: usize| self.members.get(place + 1).map_or(last, |next| next.start);
-        self.cuts
-            .extend(places.iter().map(|&place| self.members[place].start..end(place)));
+        self.cuts.extend(places.iter().map(|&place| self.members[place].start..end(place)));
         self.cuts.sort_unstable_by_key(|cut| cut.start);
         let mut text = self.into_text();
         // The comma before a cut last member; no string can end in `,}`.
@@ -156,11 +149,7 @@ impl<'a> Scanner<'a> {
     fn end(&mut self) -> Result<(), DocumentError> {
         self.skip_space();
         self.copy();
-        if self.pos == self.source.len() {
-            Ok(())
-        } else {
-            Err(DocumentError::NotJson)
-        }
+        if self.pos == self.source.len() { Ok(()) } else { Err(DocumentError::NotJson) }
     }
 
     /// Reads a value, or a container's opening and what comes before its first value.
@@ -179,9 +168,7 @@ impl<'a> Scanner<'a> {
 
     fn literal(&self) -> Option<usize> {
         let rest = &self.source.as_bytes()[self.pos..];
-        let literal = ["null", "true", "false"]
-            .iter()
-            .find(|literal| rest.starts_with(literal.as_bytes()))?;
+        let literal = ["null", "true", "false"].iter().find(|literal| rest.starts_with(literal.as_bytes()))?;
         Some(self.pos + literal.len())
     }
 
@@ -234,23 +221,14 @@ impl<'a> Scanner<'a> {
         }
         let scanned = string::scan(self.source.as_bytes(), self.pos).ok_or(DocumentError::NotJson)?;
         let inner = &self.source[self.pos + 1..scanned.end - 1];
-        let name = if scanned.escaped {
-            string::unescape(inner)
-        } else {
-            Cow::Borrowed(inner)
-        };
+        let name = if scanned.escaped { string::unescape(inner) } else { Cow::Borrowed(inner) };
         self.pos = scanned.end;
         self.skip_space();
         if self.peek() != Some(b':') {
             return Err(DocumentError::NotJson);
         }
         self.pos += 1;
-        let member = Member {
-            name,
-            start,
-            value: self.copied_pos(),
-            repeated: false,
-        };
+        let member = Member { name, start, value: self.copied_pos(), repeated: false };
         if let Some(cut) = self.members.add(member) {
             self.cut(cut);
         }
@@ -274,10 +252,7 @@ impl<'a> Scanner<'a> {
             return;
         }
         self.copy();
-        self.pos += self.source.as_bytes()[self.pos..]
-            .iter()
-            .take_while(|byte| space(byte))
-            .count();
+        self.pos += self.source.as_bytes()[self.pos..].iter().take_while(|byte| space(byte)).count();
         self.copied = self.pos;
     }
 

@@ -49,14 +49,8 @@ pub fn scan_document(text: &[u8], limits: &ScanLimits) -> Result<Document, Docum
     if !compact.is_object() {
         return Err(DocumentError::NotAnObject);
     }
-    let mut document = Document {
-        id: None,
-        rev: None,
-        deleted: false,
-        revisions: None,
-        attachments: None,
-        body: Body::empty(),
-    };
+    let mut document =
+        Document { id: None, rev: None, deleted: false, revisions: None, attachments: None, body: Body::empty() };
     let mut taken = Vec::new();
     for (place, member) in compact.members().filter(|(_, member)| member.name.starts_with('_')) {
         if stays_in_body(&member.name) {
@@ -88,13 +82,7 @@ impl Document {
         let bad = || DocumentError::BadSpecialMember { name: name.into() };
         let is_object = value.starts_with('{');
         match name {
-            "_id" => {
-                self.id = Some(
-                    string::value_as_string(&value)
-                        .ok_or(DocumentError::IdNotString)?
-                        .into_owned(),
-                )
-            }
+            "_id" => self.id = Some(string::value_as_string(&value).ok_or(DocumentError::IdNotString)?.into_owned()),
             "_rev" => self.rev = Some(RevId::parse(&string::value_as_string(&value).ok_or(RevError::Format)?)?),
             "_deleted" => self.deleted = value.parse().map_err(|_| bad())?,
             "_revisions" if is_object => self.revisions = Some(revisions::parse(&value)?),

@@ -143,8 +143,6 @@ impl JsonTerm {
 }
 
 fn token_end(text: &str, at: usize) -> usize {
-    let token = text.as_bytes()[at..]
-        .iter()
-        .take_while(|byte| !matches!(byte, b',' | b']' | b'}'));
+    let token = text.as_bytes()[at..].iter().take_while(|byte| !matches!(byte, b',' | b']' | b'}'));
     at + token.count()
 }

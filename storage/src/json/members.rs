@@ -35,18 +35,12 @@ pub(super) struct Members<'a> {
 impl<'a> Members<'a> {
     /// With room for what an ordinary document has.
     pub fn new() -> Members<'a> {
-        Members {
-            list: Vec::with_capacity(INDEX_ABOVE),
-            objects: Vec::with_capacity(4),
-        }
+        Members { list: Vec::with_capacity(INDEX_ABOVE), objects: Vec::with_capacity(4) }
     }
 
     /// An object starts.
     pub fn open(&mut self) {
-        self.objects.push(Object {
-            first: self.list.len(),
-            index: HashMap::new(),
-        });
+        self.objects.push(Object { first: self.list.len(), index: HashMap::new() });
     }
 
     /// The innermost object ends: its members are forgotten.
@@ -73,16 +67,11 @@ impl<'a> Members<'a> {
         let object = self.objects.last_mut()?;
         let members = &self.list[object.first..];
         if members.len() < INDEX_ABOVE {
-            return members
-                .iter()
-                .rposition(|member| member.name == new.name)
-                .map(|place| object.first + place);
+            return members.iter().rposition(|member| member.name == new.name).map(|place| object.first + place);
         }
         if object.index.is_empty() {
             let places = members.iter().zip(object.first..);
-            object
-                .index
-                .extend(places.map(|(member, place)| (member.name.clone(), place)));
+            object.index.extend(places.map(|(member, place)| (member.name.clone(), place)));
         }
         object.index.insert(new.name.clone(), self.list.len())
     }

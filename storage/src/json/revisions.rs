@@ -19,26 +19,17 @@ struct Revisions<'a> {
 
 /// Reads the compacted text of a `_revisions` object. Other members than `start` and `ids` are ignored.
 pub(super) fn parse(object: &str) -> Result<RevPath, DocumentError> {
-    let bad = |_| DocumentError::BadSpecialMember {
-        name: "_revisions".into(),
-    };
+    let bad = |_| DocumentError::BadSpecialMember { name: "_revisions".into() };
     let Revisions { start, ids } = serde_json::from_str(object).map_err(bad)?;
     let start = start.map(RawValue::get).filter(|text| is_integer(text));
     let start = start.ok_or(DocumentError::RevisionsStartNotInteger)?;
     let ids = ids.map(RawValue::get).filter(|text| text.starts_with('['));
     let ids: Vec<&RawValue> = serde_json::from_str(ids.ok_or(DocumentError::RevisionsIdsNotArray)?).map_err(bad)?;
-    let hashes = ids
-        .into_iter()
-        .map(|id| hash(id.get()))
-        .collect::<Result<Vec<_>, _>>()?;
+    let hashes = ids.into_iter().map(|id| hash(id.get())).collect::<Result<Vec<_>, _>>()?;
     if hashes.is_empty() {
         return Err(DocumentError::RevisionsIdsEmpty);
     }
-    start
-        .parse()
-        .ok()
-        .and_then(|start| RevPath::new(start, hashes))
-        .ok_or(DocumentError::RevisionsStartOutOfRange)
+    start.parse().ok().and_then(|start| RevPath::new(start, hashes)).ok_or(DocumentError::RevisionsStartOutOfRange)
 }
 
 /// The text is a JSON value, so only its characters are to be looked at.

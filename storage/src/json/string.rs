@@ -66,9 +66,7 @@ fn read_unicode_escape(bytes: &[u8], at: usize) -> Option<(char, usize)> {
 
 fn read_hex4(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + 4)?;
-    digits
-        .iter()
-        .try_fold(0, |value, byte| Some(value * 16 + char::from(*byte).to_digit(16)?))
+    digits.iter().try_fold(0, |value, byte| Some(value * 16 + char::from(*byte).to_digit(16)?))
 }
 
 /// The characters that a checked text between quotes stands for.

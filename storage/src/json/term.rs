@@ -80,11 +80,7 @@ impl Term {
     pub fn open_list(&mut self) -> OpenList {
         let start = self.0.len();
         self.0.extend([LIST, 0, 0, 0, 0]);
-        OpenList {
-            start,
-            len: 0,
-            bytes_only: true,
-        }
+        OpenList { start, len: 0, bytes_only: true }
     }
 
     pub fn close_list(&mut self, list: OpenList) {

@@ -161,7 +161,9 @@ mod tests {
 
     #[test]
     fn bad_revisions_are_refused() {
-        for text in ["", "abc", "-a", "x-a", "+1-a", "1.5-a", "1-zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", "99999999999999999999-a"] {
+        for text in
+            ["", "abc", "-a", "x-a", "+1-a", "1.5-a", "1-zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", "99999999999999999999-a"]
+        {
             assert_eq!(RevId::parse(text), Err(RevError::Format), "{text}");
         }
         assert_eq!(RevId::parse(&format!("1-{}", "a".repeat(129))), Err(RevError::TooLong));

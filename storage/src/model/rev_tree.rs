@@ -68,9 +68,6 @@ impl Ancestors {
         self.recent.truncate(keep);
         let deeper_kept = keep.saturating_sub(self.recent.len());
         self.deeper = self.deeper.min(u32::try_from(deeper_kept).unwrap_or(u32::MAX));
-        if self.deeper == 0 {
-            self.chunks.clear();
-        }
     }
 }
 
@@ -246,7 +243,9 @@ impl RevTree {
     /// Whether the path's revision is at hand and no ancestor in the path could be new.
     fn knows_whole_path(&self, path: &RevPath, revs_limit: u32) -> bool {
         self.leaves.iter().any(|leaf| {
-            let Some(steps) = leaf.steps_to(path.start()) else { return false };
+            let Some(steps) = leaf.steps_to(path.start()) else {
+                return false;
+            };
             let known = match steps.checked_sub(1) {
                 None => leaf.rev.hash == path.hashes()[0],
                 Some(at) => leaf.ancestors.recent.get(at).is_some_and(|found| found.hash == path.hashes()[0]),
@@ -353,7 +352,8 @@ impl Nodes {
                 if known.parent.is_none() {
                     known.parent = node.parent;
                 }
-                if known.body == BodyPlace::Unknown && matches!(node.body, BodyPlace::Stored { .. } | BodyPlace::Empty) {
+                if known.body == BodyPlace::Unknown && matches!(node.body, BodyPlace::Stored { .. } | BodyPlace::Empty)
+                {
                     known.body = node.body;
                 }
             }

@@ -30,8 +30,7 @@ impl Sequence {
     /// Before every change.
     pub const ZERO: Sequence = Sequence::new(0, 0);
     /// After every change.
-    pub const MAX: Sequence =
-        Sequence { incarnation: u8::MAX, version: u64::MAX, batch: u16::MAX, user: u16::MAX };
+    pub const MAX: Sequence = Sequence { incarnation: u8::MAX, version: u64::MAX, batch: u16::MAX, user: u16::MAX };
 
     /// The sequence of a version in an incarnation.
     pub const fn new(incarnation: u8, version: u64) -> Sequence {
@@ -190,7 +189,16 @@ mod tests {
 
     #[test]
     fn only_the_two_text_forms_are_read() {
-        for text in ["", "-1", "1.0", "abc", "5-foo", "1234567890123456789", "0000000000000000010000000", "g0000000000000000100000000"] {
+        for text in [
+            "",
+            "-1",
+            "1.0",
+            "abc",
+            "5-foo",
+            "1234567890123456789",
+            "0000000000000000010000000",
+            "g0000000000000000100000000",
+        ] {
             assert_eq!(Sequence::parse(text), None, "{text}");
         }
         assert_eq!(Sequence::parse("1337"), Some(Sequence::new(0, 1337)));

@@ -97,13 +97,16 @@ fn a_sound_store_has_no_complaints() {
     assert_eq!(complaints(&filled(folder.path())), Vec::<String>::new());
 }
 
+/// A row, what is put there, and what is said of it.
+type Case<'a> = (Table, &'a [u8], Option<&'a [u8]>, &'a str);
+
 #[test]
 fn damaged_rows_are_errors_that_name_table_and_key() {
     let here = Sequence::new(0, 50);
     let body_key = keys::body(BodyKey { seq: here, ordinal: 0 });
     let chunk_key = keys::history(&doc(), 0);
     let short_chunk = history::encode(&[]);
-    let cases: [(Table, &[u8], Option<&[u8]>, &str); 14] = [
+    let cases: [Case<'_>; 14] = [
         (Table::Docs, b"a", Some(b""), r#"table docs, key "a""#),
         (Table::Docs, b"a", Some(b"\xff123"), r#"docs, key "a": unknown format tag"#),
         (Table::Docs, b"\xff", Some(b"\x01"), "docs, key ff: text is not UTF-8"),
@@ -134,10 +137,15 @@ fn a_damaged_count_of_rows_neither_hangs_nor_panics() {
     let store = new_store(folder.path());
     edit(&store).unwrap();
     damage(&store, Table::Blocks, &keys::block(0), None);
-    damage(&store, Table::Meta, META_COUNTERS, Some(&meta::encode_counters(&Counters {
-        update_seq: Sequence::new(0, 5000),
-        ..store.snapshot().unwrap().counters().unwrap()
-    })));
+    damage(
+        &store,
+        Table::Meta,
+        META_COUNTERS,
+        Some(&meta::encode_counters(&Counters {
+            update_seq: Sequence::new(0, 5000),
+            ..store.snapshot().unwrap().counters().unwrap()
+        })),
+    );
     store.close();
     let store = new_store(folder.path());
     let other = Edit::interactive(DocId::stored("b"), None, false, Body::empty());
@@ -165,19 +173,26 @@ fn a_newer_format_is_refused_and_the_folder_can_be_opened_again() {
 }
 
 #[test]
-fn sums_stand_at_the_newest_state_whoever_wrote_last() {
+fn a_commit_is_told_before_the_next_one_is_planned() {
     let folder = tempfile::tempdir().unwrap();
     let store = new_store(folder.path());
-    for round in 0..60 {
-        std::thread::scope(|scope| {
-            for writer in 0..4 {
-                let id = DocId::stored(&format!("{round}-{writer}"));
-                let edit = Write::Edit(Edit::interactive(id, None, false, Body::empty()));
-                let store = &store;
-                scope.spawn(move || store.write(&[vec![edit]]).unwrap());
-            }
-        });
-        let at = store.snapshot().unwrap().counters().unwrap().update_seq;
-        assert_eq!(store.sums.lock().unwrap().rows_after_block(at, 0), Some(0), "in round {round}");
-    }
+    let log = Mutex::new(Vec::new());
+    let tell = |event: &'static str| log.lock().unwrap().push(event);
+    let write = || {
+        let plan = |_: View<'_>| {
+            tell("planned");
+            let mut rows = Rows::default();
+            rows.put(Table::Meta, *b"any", meta::encode_number(1));
+            Ok((rows, ()))
+        };
+        let committed = |_: &()| {
+            // A write that does not wait has the time to be planned in between.
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            tell("told");
+        };
+        store.env().write(plan, committed).unwrap();
+    };
+    std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| (0..10).for_each(|_| write())))));
+    let log = log.into_inner().unwrap();
+    assert!(log.len() == 80 && log.chunks(2).all(|pair| pair == ["planned", "told"]), "{log:?}");
 }

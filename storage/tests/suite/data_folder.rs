@@ -5,7 +5,7 @@ use std::path::Path;
 
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{CreateError, DataFolder, Durability, Store, StorageError, StoreOptions, Write};
+use seqtide_storage::{CreateError, DataFolder, Durability, StorageError, Store, StoreOptions, Write};
 
 use crate::db::{create, small};
 

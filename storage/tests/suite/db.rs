@@ -98,8 +98,7 @@ impl Db {
     }
 }
 
-pub const NO_LIMITS: PageLimits =
-    PageLimits { rows_max: usize::MAX, bytes_max: usize::MAX, time_max: Duration::from_secs(3600) };
+pub const NO_LIMITS: PageLimits = PageLimits { rows_max: usize::MAX, bytes_max: usize::MAX, time_max: Duration::MAX };
 
 pub fn everything() -> ReadChanges {
     ReadChanges {

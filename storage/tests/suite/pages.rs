@@ -149,8 +149,7 @@ fn docs_paged(snapshot: &Snapshot<'_>, mut read: ReadDocs) -> Vec<String> {
 #[test]
 fn pages_of_documents_put_together_are_the_live_documents_in_order() {
     let db = varied();
-    let mut live: Vec<_> =
-        db.feed().into_iter().filter(|doc| !doc.deleted()).map(|doc| doc.id.to_string()).collect();
+    let mut live: Vec<_> = db.feed().into_iter().filter(|doc| !doc.deleted()).map(|doc| doc.id.to_string()).collect();
     live.sort();
     let snapshot = db.snapshot();
     let text = |text: &str| text.to_owned();
@@ -236,7 +235,10 @@ fn counting_is_exact_while_several_threads_write() {
 #[derive(Debug, Clone)]
 enum Step {
     /// A commit that touches this many documents of the pool, from this one on.
-    Touch { from: usize, count: usize },
+    Touch {
+        from: usize,
+        count: usize,
+    },
     Reopen,
     RaiseIncarnation,
 }

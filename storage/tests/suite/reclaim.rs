@@ -45,7 +45,10 @@ fn wasteful() -> Db {
     let gone = db.rev(create("gone", &json(45)));
     db.rev(delete("gone", &gone));
     db.request(vec![push("in one request", 1, &["a"], &json(1)), push("in one request", 2, &["b", "a"], &json(2))]);
-    db.commit(&[vec![push("in one commit", 1, &["a"], &json(3))], vec![push("in one commit", 2, &["b", "a"], &json(4))]]);
+    db.commit(&[
+        vec![push("in one commit", 1, &["a"], &json(3))],
+        vec![push("in one commit", 2, &["b", "a"], &json(4))],
+    ]);
     db.request(vec![push("conflict", 2, &["b", "a"], &json(5)), push("conflict", 2, &["c", "a"], &json(6))]);
     db.rev(delete("conflict", &rev("2-b")));
     db.request(vec![push("joined", 1, &["a"], &json(7)), push("joined", 3, &["c"], &json(8))]);

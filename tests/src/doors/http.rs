@@ -31,24 +31,12 @@ enum Framing {
 impl HttpDoor {
     /// `_changes?feed=continuous`; `options` as a query, without `since`.
     pub fn continuous(database: &Database, options: &str) -> HttpDoor {
-        HttpDoor::new(
-            "continuous",
-            database,
-            "/_changes",
-            &format!("feed=continuous&{options}"),
-            Framing::Lines,
-        )
+        HttpDoor::new("continuous", database, "/_changes", &format!("feed=continuous&{options}"), Framing::Lines)
     }
 
     /// `_changes?feed=eventsource`, resumed by `Last-Event-ID` as a browser does.
     pub fn eventsource(database: &Database, options: &str) -> HttpDoor {
-        HttpDoor::new(
-            "eventsource",
-            database,
-            "/_changes",
-            &format!("feed=eventsource&{options}"),
-            Framing::Events,
-        )
+        HttpDoor::new("eventsource", database, "/_changes", &format!("feed=eventsource&{options}"), Framing::Events)
     }
 
     /// `_feed` as server-sent events, resumed by `Last-Event-ID` as a browser does.
@@ -62,13 +50,7 @@ impl HttpDoor {
     }
 
     fn new(name: &'static str, database: &Database, path: &'static str, options: &str, framing: Framing) -> HttpDoor {
-        HttpDoor {
-            name,
-            database: database.clone(),
-            path,
-            options: options.to_owned(),
-            framing,
-        }
+        HttpDoor { name, database: database.clone(), path, options: options.to_owned(), framing }
     }
 
     fn request(&self, since: Option<&str>) -> Request {
@@ -85,9 +67,7 @@ impl HttpDoor {
 
     fn events_from_the_start(&self) -> Request {
         let HttpDoor { path, options, .. } = self;
-        self.database
-            .get(&format!("{path}?{options}&since=0"))
-            .header("accept", "text/event-stream")
+        self.database.get(&format!("{path}?{options}&since=0")).header("accept", "text/event-stream")
     }
 }
 
@@ -104,16 +84,8 @@ impl Door for HttpDoor {
                 Framing::Lines => Decoder::Lines(Vec::new()),
                 Framing::Events => Decoder::Events(SseParser::default()),
             };
-            let reader = Reader {
-                body: opened.into_stream().boxed(),
-                left: cut,
-                decoder,
-                ready: VecDeque::new(),
-            };
-            stream::unfold(reader, |mut reader| async {
-                reader.next().await.map(|item| (item, reader))
-            })
-            .boxed()
+            let reader = Reader { body: opened.into_stream().boxed(), left: cut, decoder, ready: VecDeque::new() };
+            stream::unfold(reader, |mut reader| async { reader.next().await.map(|item| (item, reader)) }).boxed()
         }
         .boxed()
     }
@@ -168,22 +140,11 @@ fn complete_lines(unread: &mut Vec<u8>) -> Vec<Item> {
 
 fn item_of_event(event: SseEvent) -> Item {
     if event.name != "message" {
-        let body = if event.data.is_empty() {
-            Value::Null
-        } else {
-            json(event.data.as_bytes())
-        };
-        return Item::Event {
-            name: event.name,
-            token: event.id,
-            body,
-        };
+        let body = if event.data.is_empty() { Value::Null } else { json(event.data.as_bytes()) };
+        return Item::Event { name: event.name, token: event.id, body };
     }
     let token = event.id.unwrap_or_else(|| panic!("a row without id: {}", event.data));
-    Item::Row {
-        token,
-        row: json(event.data.as_bytes()),
-    }
+    Item::Row { token, row: json(event.data.as_bytes()) }
 }
 
 fn json(text: &[u8]) -> Value {

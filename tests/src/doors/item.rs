@@ -27,23 +27,12 @@ impl Item {
     /// An item as lines and WebSocket carry it.
     pub fn from_json(body: Value) -> Item {
         if let Some(name) = body["event"].as_str() {
-            return Item::Event {
-                name: name.to_owned(),
-                token: Some(token_of(&body["seq"])),
-                body,
-            };
+            return Item::Event { name: name.to_owned(), token: Some(token_of(&body["seq"])), body };
         }
         if body.get("last_seq").is_some() {
-            return Item::Event {
-                name: "last_seq".to_owned(),
-                token: None,
-                body,
-            };
+            return Item::Event { name: "last_seq".to_owned(), token: None, body };
         }
-        Item::Row {
-            token: token_of(&body["seq"]),
-            row: body,
-        }
+        Item::Row { token: token_of(&body["seq"]), row: body }
     }
 
     /// Where to continue after it.

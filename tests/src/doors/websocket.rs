@@ -32,15 +32,9 @@ impl FeedSocket {
     /// # Panics
     /// When nothing is answered [`SOON`].
     pub async fn open(url: &str) -> Result<FeedSocket, Box<Error>> {
-        let authority = url
-            .strip_prefix("ws://")
-            .and_then(|rest| rest.split('/').next())
-            .expect("a ws:// address");
+        let authority = url.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).expect("a ws:// address");
         let socket = TcpStream::connect(authority).await.expect("a connection");
-        let socket = CutSocket {
-            socket,
-            left: usize::MAX,
-        };
+        let socket = CutSocket { socket, left: usize::MAX };
         let handshake = timeout(SOON, tokio_tungstenite::client_async(url, socket)).await;
         let (socket, _) = handshake.expect("a handshake in time").map_err(Box::new)?;
         Ok(FeedSocket { socket })
@@ -77,10 +71,7 @@ impl FeedSocket {
     /// # Panics
     /// When the connection is gone.
     pub async fn send(&mut self, text: &str) {
-        self.socket
-            .send(Message::text(text))
-            .await
-            .expect("the message should be sent");
+        self.socket.send(Message::text(text)).await.expect("the message should be sent");
     }
 
     fn cut_after(&mut self, bytes: usize) {
@@ -102,9 +93,7 @@ pub struct WebSocketDoor {
 impl WebSocketDoor {
     /// The door of this database; `options` as a query, without `since`.
     pub fn new(server: &Server, database: &Database, options: &str) -> WebSocketDoor {
-        WebSocketDoor {
-            url: feed_url(server, database, options),
-        }
+        WebSocketDoor { url: feed_url(server, database, options) }
     }
 }
 

@@ -13,10 +13,7 @@ async fn filled() -> (Server, Database) {
         database.put(id, &json!({ "n": id })).await;
     }
     let rev = database.put("gone", &json!({})).await.rev();
-    database
-        .request("DELETE", &format!("/gone?rev={rev}"))
-        .expect(200)
-        .await;
+    database.request("DELETE", &format!("/gone?rev={rev}")).expect(200).await;
     database.request("PUT", "/_local/l").json(&json!({})).expect(201).await;
     (server, database)
 }
@@ -26,12 +23,7 @@ async fn ask(database: &Database, query: &str) -> Value {
 }
 
 fn ids(answer: &Value) -> Vec<&str> {
-    answer["rows"]
-        .as_array()
-        .expect("rows")
-        .iter()
-        .map(|row| row["id"].as_str().expect("an id"))
-        .collect()
+    answer["rows"].as_array().expect("rows").iter().map(|row| row["id"].as_str().expect("an id")).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,25 +80,13 @@ async fn keys_give_a_row_each_in_their_order() {
     let keys = json!(["gone", "b", "nope", "b"]);
     let query = format!("include_docs=true&keys={}", escaped(&keys.to_string()));
     let by_get = ask(&database, &query).await;
-    let by_post = database
-        .post("/_all_docs?include_docs=true")
-        .json(&json!({ "keys": keys }))
-        .expect(200)
-        .await
-        .json();
-    let in_body = database
-        .post("/_all_docs")
-        .json(&json!({ "keys": keys, "include_docs": true }))
-        .expect(200)
-        .await
-        .json();
+    let by_post = database.post("/_all_docs?include_docs=true").json(&json!({ "keys": keys })).expect(200).await.json();
+    let in_body =
+        database.post("/_all_docs").json(&json!({ "keys": keys, "include_docs": true })).expect(200).await.json();
     assert_eq!(by_get, by_post);
     assert_eq!(by_post, in_body, "options may stand in the body");
     let rows = &by_post["rows"];
-    assert_eq!(
-        (&rows[0]["value"]["deleted"], &rows[0]["doc"]),
-        (&json!(true), &json!(null))
-    );
+    assert_eq!((&rows[0]["value"]["deleted"], &rows[0]["doc"]), (&json!(true), &json!(null)));
     assert_eq!(rows[1]["doc"]["_id"], json!("b"));
     assert_eq!(rows[2], json!({ "key": "nope", "error": "not_found" }));
     assert_eq!(rows[3], rows[1]);
@@ -117,21 +97,9 @@ async fn keys_give_a_row_each_in_their_order() {
 async fn mistakes_are_named() {
     let (_server, database) = fresh().await;
     let integer = "Invalid value for integer: \"x\"";
-    database
-        .get("/_all_docs?limit=x")
-        .send()
-        .await
-        .assert_error(400, "query_parse_error", integer);
-    database
-        .get("/_all_docs?skip=x")
-        .send()
-        .await
-        .assert_error(400, "query_parse_error", integer);
-    database
-        .get("/_all_docs?startkey=abc")
-        .send()
-        .await
-        .assert_error(400, "bad_request", "invalid UTF-8 JSON");
+    database.get("/_all_docs?limit=x").send().await.assert_error(400, "query_parse_error", integer);
+    database.get("/_all_docs?skip=x").send().await.assert_error(400, "query_parse_error", integer);
+    database.get("/_all_docs?startkey=abc").send().await.assert_error(400, "bad_request", "invalid UTF-8 JSON");
     let answer = database.post("/_all_docs").json(&json!({ "keys": 1 })).send().await;
     answer.assert_error(400, "bad_request", "`keys` parameter must be an array.");
 }
@@ -139,9 +107,7 @@ async fn mistakes_are_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_the_reader_do_not_show() {
     let (_server, database) = fresh().await;
-    let docs: Vec<_> = (0..3000)
-        .map(|n| json!({ "_id": format!("d{n:04}"), "pad": "x".repeat(400) }))
-        .collect();
+    let docs: Vec<_> = (0..3000).map(|n| json!({ "_id": format!("d{n:04}"), "pad": "x".repeat(400) })).collect();
     database.bulk(&docs).await;
     let answer = ask(&database, "include_docs=true").await;
     let expected: Vec<String> = (0..3000).map(|n| format!("d{n:04}")).collect();

@@ -6,9 +6,7 @@ use super::fresh;
 use seqtide_tests::Database;
 
 async fn ask(database: &Database, query: &str, docs: Value) -> Value {
-    let request = database
-        .post(&format!("/_bulk_get{query}"))
-        .header("accept", "application/json");
+    let request = database.post(&format!("/_bulk_get{query}")).header("accept", "application/json");
     request.json(&json!({ "docs": docs })).expect(200).await.json()["results"].clone()
 }
 
@@ -27,39 +25,16 @@ async fn a_rev_gives_that_revision_and_none_gives_every_leaf() {
             json!({ "_id": "a", "_rev": "2-d", "_revisions": path(["d", "a"]), "_deleted": true }),
         ])
         .await;
-    let results = ask(
-        &database,
-        "",
-        json!([{ "id": "a", "rev": "2-b" }, { "id": "a" }, { "id": "a", "rev": "1-a" }]),
-    )
-    .await;
-    let (b, c) = (
-        json!({ "_id": "a", "_rev": "2-b", "w": "b" }),
-        json!({ "_id": "a", "_rev": "2-c", "w": "c" }),
-    );
+    let results =
+        ask(&database, "", json!([{ "id": "a", "rev": "2-b" }, { "id": "a" }, { "id": "a", "rev": "1-a" }])).await;
+    let (b, c) = (json!({ "_id": "a", "_rev": "2-b", "w": "b" }), json!({ "_id": "a", "_rev": "2-c", "w": "c" }));
     let d = json!({ "_id": "a", "_rev": "2-d", "_deleted": true });
     assert_eq!(results[0], json!({ "id": "a", "docs": [{ "ok": b }] }));
-    assert_eq!(
-        results[1],
-        json!({ "id": "a", "docs": [{ "ok": b }, { "ok": c }, { "ok": d }] })
-    );
-    assert_eq!(
-        results[2]["docs"],
-        error(json!("a"), json!("1-a"), "not_found", "missing"),
-        "its body never came"
-    );
-    let latest = ask(
-        &database,
-        "?latest=true&revs=true",
-        json!([{ "id": "a", "rev": "1-a" }]),
-    )
-    .await;
-    let revs: Vec<_> = latest[0]["docs"]
-        .as_array()
-        .expect("leaves")
-        .iter()
-        .map(|leaf| leaf["ok"]["_rev"].clone())
-        .collect();
+    assert_eq!(results[1], json!({ "id": "a", "docs": [{ "ok": b }, { "ok": c }, { "ok": d }] }));
+    assert_eq!(results[2]["docs"], error(json!("a"), json!("1-a"), "not_found", "missing"), "its body never came");
+    let latest = ask(&database, "?latest=true&revs=true", json!([{ "id": "a", "rev": "1-a" }])).await;
+    let revs: Vec<_> =
+        latest[0]["docs"].as_array().expect("leaves").iter().map(|leaf| leaf["ok"]["_rev"].clone()).collect();
     assert_eq!(revs, [json!("2-b"), json!("2-c"), json!("2-d")]);
     assert_eq!(latest[0]["docs"][0]["ok"]["_revisions"], path(["b", "a"]));
 }
@@ -77,20 +52,11 @@ async fn each_failing_item_says_why_in_its_place() {
     let docs = |index: usize| results[index]["docs"].clone();
     assert_eq!(results.as_array().map(Vec::len), Some(8));
     assert_eq!(docs(0), error(json!("nope"), json!("1-x"), "not_found", "missing"));
-    assert_eq!(
-        docs(1),
-        error(json!("nope"), json!("undefined"), "not_found", "missing")
-    );
+    assert_eq!(docs(1), error(json!("nope"), json!("undefined"), "not_found", "missing"));
     assert_eq!(results[2]["id"], json!(null));
-    assert_eq!(
-        docs(2),
-        error(json!(null), json!(null), "bad_request", "document id missed")
-    );
+    assert_eq!(docs(2), error(json!(null), json!(null), "bad_request", "document id missed"));
     assert_eq!(docs(3)[0]["error"]["reason"], json!("document must be a JSON object"));
-    assert_eq!(
-        docs(4),
-        error(json!("a"), json!("bad"), "bad_request", "Invalid rev format")
-    );
+    assert_eq!(docs(4), error(json!("a"), json!("bad"), "bad_request", "Invalid rev format"));
     assert_eq!(docs(5)[0]["error"]["error"], json!("illegal_docid"));
     assert_eq!(docs(6)[0]["error"]["error"], json!("not_found"));
     assert_eq!(docs(7)[0]["ok"]["_id"], json!("a"));
@@ -102,15 +68,7 @@ async fn mistakes_in_the_request_are_named() {
     let none = database.post("/_bulk_get").json(&json!({})).send().await;
     none.assert_error(400, "bad_request", "Missing JSON list of 'docs'.");
     for name in ["open_revs", "new_edits", "w", "rev", "atts_since"] {
-        let answer = database
-            .post(&format!("/_bulk_get?{name}=1"))
-            .json(&json!({ "docs": [] }))
-            .send()
-            .await;
-        answer.assert_error(
-            400,
-            "bad_request",
-            &format!("\"{name}\" query parameter is not acceptable"),
-        );
+        let answer = database.post(&format!("/_bulk_get?{name}=1")).json(&json!({ "docs": [] })).send().await;
+        answer.assert_error(400, "bad_request", &format!("\"{name}\" query parameter is not acceptable"));
     }
 }

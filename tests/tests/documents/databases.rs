@@ -23,10 +23,7 @@ async fn made_once_and_removed_once() {
     api.delete("/db?rev=1-x").send().await.assert_status(400);
     assert_eq!(api.delete("/db").expect(200).await.text(), "{\"ok\":true}\n");
     for method in ["GET", "DELETE"] {
-        api.request(method, "/db")
-            .send()
-            .await
-            .assert_error(404, "not_found", NO_DATABASE);
+        api.request(method, "/db").send().await.assert_error(404, "not_found", NO_DATABASE);
     }
     assert_eq!(api.request("HEAD", "/db").expect(404).await.text(), "");
 }
@@ -35,13 +32,9 @@ async fn made_once_and_removed_once() {
 async fn a_missing_database_is_said_before_anything_else() {
     let server = Server::start();
     let database = Database::at(&server, "nope");
-    for (method, rest) in [
-        ("GET", "/a"),
-        ("PUT", "/a"),
-        ("DELETE", "/a?rev=1-x"),
-        ("GET", "/_all_docs"),
-        ("GET", "/_local/a"),
-    ] {
+    for (method, rest) in
+        [("GET", "/a"), ("PUT", "/a"), ("DELETE", "/a?rev=1-x"), ("GET", "/_all_docs"), ("GET", "/_local/a")]
+    {
         let answer = database.request(method, rest).json(&json!({})).send().await;
         answer.assert_error(404, "not_found", NO_DATABASE);
     }
@@ -59,10 +52,7 @@ async fn info_has_what_clients_read() {
     database.request("DELETE", &format!("/a?rev={rev}")).expect(200).await;
     let info = database.info().await;
     assert_eq!(info["db_name"], json!("db"));
-    assert_eq!(
-        (&info["doc_count"], &info["doc_del_count"], &info["update_seq"]),
-        (&json!(1), &json!(1), &json!(3))
-    );
+    assert_eq!((&info["doc_count"], &info["doc_del_count"], &info["update_seq"]), (&json!(1), &json!(1), &json!(3)));
     assert!(info["instance_start_time"].is_string(), "{info}");
     for size in ["file", "external", "active"] {
         assert!(info["sizes"][size].is_u64(), "sizes.{size} in {info}");
@@ -101,18 +91,11 @@ async fn names_follow_couchdb_s_rule() {
             "Name: '{name}'. Only lowercase characters (a-z), digits (0-9), and any of the characters \
              _, $, (, ), +, -, and / are allowed. Must begin with a letter."
         );
-        api.put(&format!("/{}", escaped(name)))
-            .send()
-            .await
-            .assert_error(400, "illegal_database_name", &reason);
+        api.put(&format!("/{}", escaped(name))).send().await.assert_error(400, "illegal_database_name", &reason);
     }
     let long = "a".repeat(300);
     let answer = api.put(&format!("/{long}")).send().await;
-    answer.assert_error(
-        400,
-        "database_name_too_long",
-        &format!("At least one path segment of `{long}` is too long."),
-    );
+    answer.assert_error(400, "database_name_too_long", &format!("At least one path segment of `{long}` is too long."));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -156,27 +139,13 @@ async fn a_recreated_database_is_empty_and_counts_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_endpoints_and_methods_are_refused() {
     let (_server, database) = fresh().await;
-    database
-        .get("/_nothing")
-        .send()
-        .await
-        .assert_error(404, "not_found", "missing");
-    for (method, rest) in [
-        ("PATCH", ""),
-        ("PATCH", "/a"),
-        ("PUT", "/_bulk_docs"),
-        ("DELETE", "/_all_docs"),
-        ("PUT", "/_revs_diff"),
-    ] {
+    database.get("/_nothing").send().await.assert_error(404, "not_found", "missing");
+    for (method, rest) in
+        [("PATCH", ""), ("PATCH", "/a"), ("PUT", "/_bulk_docs"), ("DELETE", "/_all_docs"), ("PUT", "/_revs_diff")]
+    {
         let answer = database.request(method, rest).send().await;
         answer.assert_status(405);
-        let allow = answer
-            .header("allow")
-            .unwrap_or_else(|| panic!("{method} {rest} without Allow"))
-            .to_owned();
-        assert_eq!(
-            answer.json(),
-            json!({ "error": "method_not_allowed", "reason": format!("Only {allow} allowed") })
-        );
+        let allow = answer.header("allow").unwrap_or_else(|| panic!("{method} {rest} without Allow")).to_owned();
+        assert_eq!(answer.json(), json!({ "error": "method_not_allowed", "reason": format!("Only {allow} allowed") }));
     }
 }

@@ -9,36 +9,15 @@ use seqtide_tests::http::escaped;
 async fn any_text_is_an_id_when_it_is_escaped() {
     let (_server, database) = fresh().await;
     let long = "x".repeat(500);
-    let ids = [
-        "a/b",
-        "a b",
-        "a+b",
-        "a%2Fb",
-        "é😀",
-        "?&#",
-        "\u{1}\n",
-        "..",
-        "a/_b/c",
-        "\u{0}",
-        "\"\\",
-        long.as_str(),
-    ];
+    let ids = ["a/b", "a b", "a+b", "a%2Fb", "é😀", "?&#", "\u{1}\n", "..", "a/_b/c", "\u{0}", "\"\\", long.as_str()];
     for id in ids.iter().filter(|id| **id != "..") {
         let written = database.put(id, &json!({})).await;
         assert_eq!(written.json()["id"], json!(id));
-        assert_eq!(
-            database.get(&format!("/{}", escaped(id))).expect(200).await.json()["_id"],
-            json!(id)
-        );
+        assert_eq!(database.get(&format!("/{}", escaped(id))).expect(200).await.json()["_id"], json!(id));
     }
     assert_eq!(database.info().await["doc_count"], json!(ids.len() - 1));
     let rows = database.changes("").await;
-    let shown: Vec<_> = rows["results"]
-        .as_array()
-        .expect("rows")
-        .iter()
-        .map(|row| row["id"].as_str())
-        .collect();
+    let shown: Vec<_> = rows["results"].as_array().expect("rows").iter().map(|row| row["id"].as_str()).collect();
     let expected: Vec<_> = ids.iter().filter(|id| **id != "..").map(|id| Some(*id)).collect();
     assert_eq!(shown, expected);
 }
@@ -57,20 +36,11 @@ async fn design_documents_have_a_path_of_their_own() {
     let (server, database) = fresh().await;
     let written = database.request("PUT", "/_design/f").json(&json!({})).expect(201).await;
     assert_eq!(written.json()["id"], json!("_design/f"));
-    assert_eq!(
-        written.header("location"),
-        Some(format!("{}/db/_design%2Ff", server.url()).as_str())
-    );
+    assert_eq!(written.header("location"), Some(format!("{}/db/_design%2Ff", server.url()).as_str()));
     database.get("/_design/f").expect(200).await;
     let redirect = database.get("/_design%2Ff").expect(301).await;
-    assert_eq!(
-        redirect.header("location"),
-        Some(format!("{}/db/_design/f", server.url()).as_str())
-    );
-    assert_eq!(
-        database.changes("filter=_design").await["results"][0]["id"],
-        json!("_design/f")
-    );
+    assert_eq!(redirect.header("location"), Some(format!("{}/db/_design/f", server.url()).as_str()));
+    assert_eq!(database.changes("filter=_design").await["results"][0]["id"], json!("_design/f"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,11 +57,7 @@ async fn illegal_ids_are_named() {
         answer.assert_error(400, "illegal_docid", reason);
     }
     let answer = database.request("PUT", "/_bad").json(&json!({})).send().await;
-    answer.assert_error(
-        400,
-        "illegal_docid",
-        "Only reserved document ids may start with underscore.",
-    );
+    answer.assert_error(400, "illegal_docid", "Only reserved document ids may start with underscore.");
     let answer = database.request("PUT", "/%ff").json(&json!({})).send().await;
     answer.assert_error(400, "illegal_docid", "Document id must be valid UTF-8");
 }
@@ -100,17 +66,10 @@ async fn illegal_ids_are_named() {
 async fn an_id_too_long_for_the_store_names_the_limit() {
     let (_server, database) = fresh().await;
     for id in ["x".repeat(501), "é".repeat(251)] {
-        let answer = database
-            .request("PUT", &format!("/{}", escaped(&id)))
-            .json(&json!({}))
-            .send()
-            .await;
+        let answer = database.request("PUT", &format!("/{}", escaped(&id))).json(&json!({})).send().await;
         answer.assert_status(400);
         let error = answer.json();
         assert_eq!(error["error"], json!("illegal_docid"));
-        assert!(
-            error["reason"].as_str().is_some_and(|reason| reason.contains("500")),
-            "{error} should name the limit"
-        );
+        assert!(error["reason"].as_str().is_some_and(|reason| reason.contains("500")), "{error} should name the limit");
     }
 }

@@ -49,21 +49,10 @@ async fn conflicts_lists_live_losing_leaves_and_drops_the_etag() {
     let (_server, database) = fresh().await;
     conflicted(&database).await;
     let answer = database.get("/conf?conflicts=true").expect(200).await;
-    assert_eq!(
-        answer.json(),
-        json!({ "_id": "conf", "_rev": C, "w": "c", "_conflicts": [B] })
-    );
+    assert_eq!(answer.json(), json!({ "_id": "conf", "_rev": C, "w": "c", "_conflicts": [B] }));
     assert_eq!(answer.header("etag"), None);
     database.put("plain", &json!({})).await;
-    assert!(
-        database
-            .get("/plain?conflicts=true")
-            .expect(200)
-            .await
-            .json()
-            .get("_conflicts")
-            .is_none()
-    );
+    assert!(database.get("/plain?conflicts=true").expect(200).await.json().get("_conflicts").is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -71,24 +60,10 @@ async fn rev_reads_any_leaf_deleted_or_not() {
     let (_server, database) = fresh().await;
     conflicted(&database).await;
     let read = async |query: &str| database.get(&format!("/conf?{query}")).expect(200).await.json();
-    assert_eq!(
-        read(&format!("rev={B}")).await,
-        json!({ "_id": "conf", "_rev": B, "w": "b" })
-    );
-    assert_eq!(
-        read(&format!("rev={D}")).await,
-        json!({ "_id": "conf", "_rev": D, "_deleted": true })
-    );
-    assert_eq!(
-        read(&format!("rev={ROOT}&latest=true")).await["_rev"],
-        json!(C),
-        "latest is the winner"
-    );
-    assert_eq!(
-        read(&format!("rev={B}&latest=true")).await["_rev"],
-        json!(C),
-        "from another branch too"
-    );
+    assert_eq!(read(&format!("rev={B}")).await, json!({ "_id": "conf", "_rev": B, "w": "b" }));
+    assert_eq!(read(&format!("rev={D}")).await, json!({ "_id": "conf", "_rev": D, "_deleted": true }));
+    assert_eq!(read(&format!("rev={ROOT}&latest=true")).await["_rev"], json!(C), "latest is the winner");
+    assert_eq!(read(&format!("rev={B}&latest=true")).await["_rev"], json!(C), "from another branch too");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,11 +75,7 @@ async fn unknown_and_malformed_revisions() {
         database.get(rest).send().await.assert_error(status, error, reason);
     }
     let (status, error, reason) = BAD_REV;
-    database
-        .get("/a?rev=abc")
-        .send()
-        .await
-        .assert_error(status, error, reason);
+    database.get("/a?rev=abc").send().await.assert_error(status, error, reason);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,15 +89,8 @@ async fn revs_lists_the_ancestry_newest_first() {
     let ids: Vec<&str> = revs.iter().rev().map(|rev| hash(rev)).collect();
     let document = database.get("/a?revs=true").expect(200).await.json();
     assert_eq!(document["_revisions"], json!({ "start": 30, "ids": ids }));
-    let by_open_revs = database.get(&format!(
-        "/a?revs=true&open_revs={}",
-        escaped(&json!([revs[29]]).to_string())
-    ));
-    let leaves = by_open_revs
-        .header("accept", "application/json")
-        .expect(200)
-        .await
-        .json();
+    let by_open_revs = database.get(&format!("/a?revs=true&open_revs={}", escaped(&json!([revs[29]]).to_string())));
+    let leaves = by_open_revs.header("accept", "application/json").expect(200).await.json();
     assert_eq!(leaves[0]["ok"]["_revisions"]["ids"], json!(ids));
 }
 
@@ -153,25 +117,12 @@ async fn members_come_in_couchdb_s_order_and_the_body_in_its_own() {
 async fn open_revs_all_is_every_leaf_ascending() {
     let (_server, database) = fresh().await;
     conflicted(&database).await;
-    let answer = database
-        .get("/conf?open_revs=all")
-        .header("accept", "application/json")
-        .expect(200)
-        .await;
-    let revs: Vec<_> = answer
-        .json()
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|leaf| leaf["ok"]["_rev"].clone())
-        .collect();
+    let answer = database.get("/conf?open_revs=all").header("accept", "application/json").expect(200).await;
+    let revs: Vec<_> =
+        answer.json().as_array().expect("a list").iter().map(|leaf| leaf["ok"]["_rev"].clone()).collect();
     assert_eq!(revs, [json!(B), json!(C), json!(D)]);
     let (status, error, reason) = MISSING;
-    let nothing = database
-        .get("/nope?open_revs=all")
-        .header("accept", "application/json")
-        .send()
-        .await;
+    let nothing = database.get("/nope?open_revs=all").header("accept", "application/json").send().await;
     nothing.assert_error(status, error, reason);
 }
 
@@ -180,29 +131,16 @@ async fn open_revs_of_a_list_tells_what_is_missing() {
     let (_server, database) = fresh().await;
     conflicted(&database).await;
     let ask = async |id: &str, query: &str| {
-        let request = database
-            .get(&format!("/{id}?{query}"))
-            .header("accept", "application/json");
+        let request = database.get(&format!("/{id}?{query}")).header("accept", "application/json");
         request.expect(200).await.json()
     };
     let list = escaped(&json!([C, "9-z"]).to_string());
     let answer = ask("conf", &format!("open_revs={list}")).await;
-    assert_eq!(
-        answer,
-        json!([{ "ok": { "_id": "conf", "_rev": C, "w": "c" } }, { "missing": "9-z" }])
-    );
-    assert_eq!(
-        ask("nope", &format!("open_revs={list}")).await,
-        json!([{ "missing": C }, { "missing": "9-z" }])
-    );
+    assert_eq!(answer, json!([{ "ok": { "_id": "conf", "_rev": C, "w": "c" } }, { "missing": "9-z" }]));
+    assert_eq!(ask("nope", &format!("open_revs={list}")).await, json!([{ "missing": C }, { "missing": "9-z" }]));
     let root = escaped(&json!([ROOT]).to_string());
     let latest = ask("conf", &format!("open_revs={root}&latest=true")).await;
-    let revs: Vec<_> = latest
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|leaf| leaf["ok"]["_rev"].clone())
-        .collect();
+    let revs: Vec<_> = latest.as_array().expect("a list").iter().map(|leaf| leaf["ok"]["_rev"].clone()).collect();
     assert_eq!(revs, [json!(B), json!(C), json!(D)], "all leaves below it");
 }
 
@@ -210,20 +148,11 @@ async fn open_revs_of_a_list_tells_what_is_missing() {
 async fn each_leaf_is_deleted_by_its_own_revision() {
     let (_server, database) = fresh().await;
     conflicted(&database).await;
-    let delete = async |rev: &str| {
-        database
-            .request("DELETE", &format!("/conf?rev={rev}"))
-            .expect(200)
-            .await
-            .rev()
-    };
+    let delete = async |rev: &str| database.request("DELETE", &format!("/conf?rev={rev}")).expect(200).await.rev();
     delete(C).await;
     assert_eq!(database.get("/conf").expect(200).await.json()["_rev"], json!(B));
     let onto_deleted_leaf = delete(D).await;
-    assert!(
-        onto_deleted_leaf.starts_with("4-"),
-        "a tombstone on a tombstone while another leaf lives"
-    );
+    assert!(onto_deleted_leaf.starts_with("4-"), "a tombstone on a tombstone while another leaf lives");
     delete(B).await;
     let (status, error, reason) = DELETED;
     database.get("/conf").send().await.assert_error(status, error, reason);

@@ -9,11 +9,7 @@ async fn a_put_keeps_the_given_revision_and_never_conflicts() {
     let (_server, database) = fresh().await;
     database.put("a", &json!({ "x": 1 })).await;
     let body = json!({ "_rev": "1-other", "x": 9 });
-    let answer = database
-        .request("PUT", "/a?new_edits=false")
-        .json(&body)
-        .expect(201)
-        .await;
+    let answer = database.request("PUT", "/a?new_edits=false").json(&body).expect(201).await;
     assert_eq!(answer.json(), json!({ "ok": true, "id": "a", "rev": "1-other" }));
     let known = database.get("/a?conflicts=true").expect(200).await.json();
     assert_eq!(
@@ -30,20 +26,10 @@ async fn revisions_win_over_rev_and_missing_ones_are_refused() {
     assert_eq!(database.get("/a").expect(200).await.json()["_rev"], json!("2-b"));
     let docs = json!({ "docs": [{ "_id": "b" }], "new_edits": false });
     let reason = "When `new_edits: false`, the document needs `_rev` or `_revisions` specified";
-    database
-        .post("/_bulk_docs")
-        .json(&docs)
-        .send()
-        .await
-        .assert_error(400, "bad_request", reason);
+    database.post("/_bulk_docs").json(&docs).send().await.assert_error(400, "bad_request", reason);
     let docs = json!({ "docs": [{ "_id": "b", "_rev": "bogus" }], "new_edits": false });
     let (status, error, reason) = BAD_REV;
-    database
-        .post("/_bulk_docs")
-        .json(&docs)
-        .send()
-        .await
-        .assert_error(status, error, reason);
+    database.post("/_bulk_docs").json(&docs).send().await.assert_error(status, error, reason);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,15 +45,10 @@ async fn a_known_revision_changes_nothing_and_keeps_its_first_body() {
 async fn an_ancestor_that_comes_late_changes_nothing() {
     let (_server, database) = fresh().await;
     let path = json!({ "start": 3, "ids": ["c", "b", "a"] });
-    database
-        .push(&[json!({ "_id": "a", "_rev": "3-c", "_revisions": path })])
-        .await;
+    database.push(&[json!({ "_id": "a", "_rev": "3-c", "_revisions": path })]).await;
     database.push(&[json!({ "_id": "a", "_rev": "2-b", "n": 1 })]).await;
     assert_eq!(database.info().await["update_seq"], json!(1));
-    assert_eq!(
-        database.changes("style=all_docs").await["results"][0]["changes"],
-        json!([{ "rev": "3-c" }])
-    );
+    assert_eq!(database.changes("style=all_docs").await["results"][0]["changes"], json!([{ "rev": "3-c" }]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,16 +65,8 @@ async fn the_winner_does_not_depend_on_the_order_of_arrival() {
             database.push(&[leaf(id, hash, deleted)]).await;
         }
         let row = database.changes("style=all_docs&descending=true&limit=1").await["results"][0].clone();
-        assert_eq!(
-            row["changes"],
-            json!([{ "rev": "2-c" }, { "rev": "2-b" }, { "rev": "2-d" }]),
-            "{id}"
-        );
-        assert_eq!(
-            database.get(&format!("/{id}")).expect(200).await.json()["_rev"],
-            json!("2-c"),
-            "{id}"
-        );
+        assert_eq!(row["changes"], json!([{ "rev": "2-c" }, { "rev": "2-b" }, { "rev": "2-d" }]), "{id}");
+        assert_eq!(database.get(&format!("/{id}")).expect(200).await.json()["_rev"], json!("2-c"), "{id}");
     }
 }
 
@@ -102,17 +75,10 @@ async fn hashes_are_printed_in_lower_case_and_of_any_length() {
     let (_server, database) = fresh().await;
     let upper = format!("1-{}", "ABCD".repeat(8));
     database.push(&[json!({ "_id": "a", "_rev": upper })]).await;
-    assert_eq!(
-        database.get("/a").expect(200).await.json()["_rev"],
-        json!(upper.to_lowercase())
-    );
+    assert_eq!(database.get("/a").expect(200).await.json()["_rev"], json!(upper.to_lowercase()));
     for (id, rev) in [("b", "1-abcdefghijklmnop"), ("c", "2-"), ("d", "0-x"), ("e", "1-Upper")] {
         database.push(&[json!({ "_id": id, "_rev": rev })]).await;
-        assert_eq!(
-            database.get(&format!("/{id}")).expect(200).await.json()["_rev"],
-            json!(rev),
-            "kept as it is"
-        );
+        assert_eq!(database.get(&format!("/{id}")).expect(200).await.json()["_rev"], json!(rev), "kept as it is");
     }
 }
 
@@ -120,24 +86,13 @@ async fn hashes_are_printed_in_lower_case_and_of_any_length() {
 async fn malformed_revisions_members_are_named() {
     let (_server, database) = fresh().await;
     for (revisions, reason) in [
-        (
-            json!({ "start": "x", "ids": ["a"] }),
-            "_revisions.start isn't an integer.",
-        ),
+        (json!({ "start": "x", "ids": ["a"] }), "_revisions.start isn't an integer."),
         (json!({ "start": 1, "ids": "a" }), "_revisions.ids isn't a array."),
         (json!({ "start": 1, "ids": [1] }), "RevId isn't a string"),
-        (
-            json!({ "start": 1, "ids": ["z".repeat(32)] }),
-            "RevId isn't a valid hexadecimal",
-        ),
+        (json!({ "start": 1, "ids": ["z".repeat(32)] }), "RevId isn't a valid hexadecimal"),
         (json!([]), "Bad special document member: _revisions"),
     ] {
         let docs = json!({ "docs": [{ "_id": "a", "_revisions": revisions }], "new_edits": false });
-        database
-            .post("/_bulk_docs")
-            .json(&docs)
-            .send()
-            .await
-            .assert_error(400, "doc_validation", reason);
+        database.post("/_bulk_docs").json(&docs).send().await.assert_error(400, "doc_validation", reason);
     }
 }

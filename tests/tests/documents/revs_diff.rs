@@ -16,11 +16,7 @@ async fn any_known_node_is_not_missing_and_lower_leaves_may_be_ancestors() {
         .await;
     let ask = async |body: serde_json::Value| database.post("/_revs_diff").json(&body).expect(200).await.json();
     let known = json!({ "a": ["1-a", "2-b", "3-c", "2-x"] });
-    assert_eq!(
-        ask(known).await,
-        json!({}),
-        "leaves, ancestors and tombstones are known"
-    );
+    assert_eq!(ask(known).await, json!({}), "leaves, ancestors and tombstones are known");
     let answer = ask(json!({ "a": ["3-c", "9-z"], "new": ["1-x"] })).await;
     let missing =
         json!({ "a": { "missing": ["9-z"], "possible_ancestors": ["3-c", "2-x"] }, "new": { "missing": ["1-x"] } });
@@ -30,29 +26,16 @@ async fn any_known_node_is_not_missing_and_lower_leaves_may_be_ancestors() {
         json!(["2-x"]),
         "below its generation only"
     );
-    assert_eq!(
-        ask(json!({ "a": ["1-q"] })).await["a"],
-        json!({ "missing": ["1-q"] }),
-        "none is no member"
-    );
+    assert_eq!(ask(json!({ "a": ["1-q"] })).await["a"], json!({ "missing": ["1-q"] }), "none is no member");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mistakes_are_named() {
     let (_server, database) = fresh().await;
     let (status, error, reason) = BAD_REV;
-    let answer = database
-        .post("/_revs_diff")
-        .json(&json!({ "a": ["bogus"] }))
-        .send()
-        .await;
+    let answer = database.post("/_revs_diff").json(&json!({ "a": ["bogus"] })).send().await;
     answer.assert_error(status, error, reason);
     let answer = database.post("/_revs_diff").json(&json!([1])).send().await;
     answer.assert_error(400, "bad_request", "Request body must be a JSON object");
-    database
-        .post("/_revs_diff")
-        .json(&json!({ "a": "1-x" }))
-        .send()
-        .await
-        .assert_status(400);
+    database.post("/_revs_diff").json(&json!({ "a": "1-x" })).send().await.assert_status(400);
 }

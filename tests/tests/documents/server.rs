@@ -10,23 +10,14 @@ async fn the_welcome_names_the_api_level_and_the_vendor() {
     let api = Api::new(&server);
     let welcome = api.get("/").expect(200).await.json();
     assert_eq!(welcome["couchdb"], json!("Welcome"));
-    assert!(
-        welcome["version"]
-            .as_str()
-            .is_some_and(|version| version.starts_with("3.")),
-        "{welcome}"
-    );
+    assert!(welcome["version"].as_str().is_some_and(|version| version.starts_with("3.")), "{welcome}");
     assert_eq!(welcome["vendor"]["name"], json!("Seqtide"));
     assert_eq!(welcome["vendor"]["version"], json!(env!("CARGO_PKG_VERSION")));
     assert_eq!(welcome["uuid"].as_str().map(str::len), Some(32), "{welcome}");
     assert_eq!(api.request("HEAD", "/").expect(200).await.text(), "");
     server.stop();
     server.restart_on_same_port_and_data();
-    assert_eq!(
-        api.get("/").expect(200).await.json()["uuid"],
-        welcome["uuid"],
-        "replication ids rest on it"
-    );
+    assert_eq!(api.get("/").expect(200).await.json()["uuid"], welcome["uuid"], "replication ids rest on it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,17 +31,9 @@ async fn up_and_uuids() {
     uuids.sort();
     uuids.dedup();
     assert_eq!(uuids.len(), 3);
-    assert_eq!(
-        api.get("/_uuids").expect(200).await.json()["uuids"]
-            .as_array()
-            .map(Vec::len),
-        Some(1)
-    );
+    assert_eq!(api.get("/_uuids").expect(200).await.json()["uuids"].as_array().map(Vec::len), Some(1));
     for count in ["x", "-1", "100000000"] {
-        api.get(&format!("/_uuids?count={count}"))
-            .send()
-            .await
-            .assert_status(400);
+        api.get(&format!("/_uuids?count={count}")).send().await.assert_status(400);
     }
 }
 
@@ -61,22 +44,11 @@ async fn metrics_have_a_first_set() {
     database.put("a", &json!({})).await;
     database.changes("").await;
     let metrics = database.api.get("/metrics").expect(200).await;
-    assert!(
-        metrics
-            .header("content-type")
-            .is_some_and(|kind| kind.starts_with("text/plain"))
-    );
-    let samples: Vec<&str> = metrics
-        .text()
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.is_empty())
-        .collect();
+    assert!(metrics.header("content-type").is_some_and(|kind| kind.starts_with("text/plain")));
+    let samples: Vec<&str> = metrics.text().lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
     assert!(samples.iter().all(|line| line.starts_with("seqtide_")), "{samples:?}");
     for word in ["commit", "batch", "rows", "feeds_open", "bytes"] {
-        assert!(
-            samples.iter().any(|line| line.contains(word)),
-            "no sample about {word} in {samples:?}"
-        );
+        assert!(samples.iter().any(|line| line.contains(word)), "no sample about {word} in {samples:?}");
     }
 }
 
@@ -89,22 +61,13 @@ async fn pages_of_loopback_origins_may_read_and_write() {
         assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
         let preflight = database.request("OPTIONS", "/a").header("origin", origin);
         let preflight = preflight.header("access-control-request-method", "PUT");
-        let preflight = preflight
-            .header("access-control-request-headers", "content-type,if-match")
-            .send()
-            .await;
+        let preflight = preflight.header("access-control-request-headers", "content-type,if-match").send().await;
         assert!((200..300).contains(&preflight.status), "{origin}: {}", preflight.status);
         assert_eq!(preflight.header("access-control-allow-origin"), Some(origin));
         let methods = preflight.header("access-control-allow-methods").unwrap_or_default();
         assert!(methods.contains("PUT"), "{methods:?}");
-        let headers = preflight
-            .header("access-control-allow-headers")
-            .unwrap_or_default()
-            .to_ascii_lowercase();
-        assert!(
-            headers.contains("content-type") && headers.contains("if-match"),
-            "{headers:?}"
-        );
+        let headers = preflight.header("access-control-allow-headers").unwrap_or_default().to_ascii_lowercase();
+        assert!(headers.contains("content-type") && headers.contains("if-match"), "{headers:?}");
     }
 }
 
@@ -112,12 +75,7 @@ async fn pages_of_loopback_origins_may_read_and_write() {
 async fn pages_of_other_origins_may_not() {
     let server = Server::start();
     let database = Database::create(&server, "db").await;
-    for origin in [
-        "http://example.test",
-        "http://localhost.example.test",
-        "http://127.0.0.1.example.test",
-        "null",
-    ] {
+    for origin in ["http://example.test", "http://localhost.example.test", "http://127.0.0.1.example.test", "null"] {
         let answer = database.get("").header("origin", origin).send().await;
         assert_eq!(answer.header("access-control-allow-origin"), None, "{origin}");
         let preflight = database.request("OPTIONS", "/a").header("origin", origin);
@@ -130,11 +88,7 @@ async fn pages_of_other_origins_may_not() {
 async fn an_error_can_be_read_by_a_page_too() {
     let server = Server::start();
     let origin = "http://localhost:3000";
-    let answer = Api::new(&server)
-        .get("/nope/a")
-        .header("origin", origin)
-        .expect(404)
-        .await;
+    let answer = Api::new(&server).get("/nope/a").header("origin", origin).expect(404).await;
     assert_eq!(answer.header("access-control-allow-origin"), Some(origin));
 }
 

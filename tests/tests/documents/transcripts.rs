@@ -41,17 +41,9 @@ struct Expected {
 
 impl Exchange {
     async fn replay(&self, api: &Api) -> Answer {
-        let Recorded {
-            method,
-            path,
-            headers,
-            text,
-        } = &self.request;
-        let request = headers
-            .iter()
-            .fold(api.request(method, path), |request, (name, value)| {
-                request.header(name, value)
-            });
+        let Recorded { method, path, headers, text } = &self.request;
+        let request =
+            headers.iter().fold(api.request(method, path), |request, (name, value)| request.header(name, value));
         match text {
             Some(text) => request.body(text.clone()).send().await,
             None => request.send().await,
@@ -91,10 +83,7 @@ fn matches(found: &Value, expected: &Value) -> bool {
         (_, Value::String(any)) if any == "*" => !found.is_null(),
         (Value::Array(found), Value::Array(expected)) => {
             found.len() == expected.len()
-                && found
-                    .iter()
-                    .zip(expected)
-                    .all(|(found, expected)| matches(found, expected))
+                && found.iter().zip(expected).all(|(found, expected)| matches(found, expected))
         }
         (Value::Object(found), Value::Object(expected)) => {
             let same = |name: &String| found.get(name).is_some_and(|value| matches(value, &expected[name]));
@@ -117,17 +106,8 @@ async fn recorded_couchdb_answers_are_given_again() {
         for exchange in exchanges {
             let faults = exchange.faults(&exchange.replay(&api).await, &host);
             let Recorded { method, path, .. } = &exchange.request;
-            failures.extend(
-                faults
-                    .iter()
-                    .map(|fault| format!("{area}/{}: {method} {path}: {fault}", exchange.name)),
-            );
+            failures.extend(faults.iter().map(|fault| format!("{area}/{}: {method} {path}: {fault}", exchange.name)));
         }
     }
-    assert!(
-        failures.is_empty(),
-        "{} faults:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{} faults:\n{}", failures.len(), failures.join("\n"));
 }

@@ -18,15 +18,9 @@ fn assert_error(answer: &Answer, (status, error, reason): (u16, &str, &str)) {
 async fn a_new_document_answers_its_rev_etag_and_place() {
     let (server, database) = fresh().await;
     let answer = database.put("a", &json!({ "x": 1 })).await;
-    assert_eq!(
-        answer.text(),
-        "{\"ok\":true,\"id\":\"a\",\"rev\":\"1-0785e9eb543380151003dc452c3a001a\"}\n"
-    );
+    assert_eq!(answer.text(), "{\"ok\":true,\"id\":\"a\",\"rev\":\"1-0785e9eb543380151003dc452c3a001a\"}\n");
     assert_eq!(answer.header("etag"), Some("\"1-0785e9eb543380151003dc452c3a001a\""));
-    assert_eq!(
-        answer.header("location"),
-        Some(format!("{}/db/a", server.url()).as_str())
-    );
+    assert_eq!(answer.header("location"), Some(format!("{}/db/a", server.url()).as_str()));
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert_eq!(answer.header("cache-control"), Some("must-revalidate"));
 }
@@ -34,24 +28,12 @@ async fn a_new_document_answers_its_rev_etag_and_place() {
 #[tokio::test(flavor = "multi_thread")]
 async fn revisions_are_couchdb_s_through_update_delete_and_recreation() {
     let (_server, database) = fresh().await;
-    assert_eq!(
-        database.put("a", &json!({ "x": 1 })).await.rev(),
-        "1-0785e9eb543380151003dc452c3a001a"
-    );
+    assert_eq!(database.put("a", &json!({ "x": 1 })).await.rev(), "1-0785e9eb543380151003dc452c3a001a");
     let update = json!({ "x": 2, "_rev": "1-0785e9eb543380151003dc452c3a001a" });
-    assert_eq!(
-        database.put("a", &update).await.rev(),
-        "2-8c49edca19d786e747fb5bea32c4cb91"
-    );
-    let delete = database
-        .request("DELETE", "/a?rev=2-8c49edca19d786e747fb5bea32c4cb91")
-        .expect(200)
-        .await;
+    assert_eq!(database.put("a", &update).await.rev(), "2-8c49edca19d786e747fb5bea32c4cb91");
+    let delete = database.request("DELETE", "/a?rev=2-8c49edca19d786e747fb5bea32c4cb91").expect(200).await;
     assert_eq!(delete.rev(), "3-fb567087695adb203ba116e130794a84");
-    assert_eq!(
-        database.put("a", &json!({ "x": 4 })).await.rev(),
-        "4-4e39a5e7059c750e2313a90b3a5efa37"
-    );
+    assert_eq!(database.put("a", &json!({ "x": 4 })).await.rev(), "4-4e39a5e7059c750e2313a90b3a5efa37");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,25 +43,14 @@ async fn revisions_hash_the_body_as_couchdb_does() {
         ("empty", "{}", "1-967a00dff5e02add41819138abb3284d"),
         ("list", r#"{"a":[1,2,3]}"#, "1-308048961a84beb0c9e99e07facf0f5f"),
         ("float", r#"{"a":[1,2.0]}"#, "1-3b562cec9ddf9f74ee2f9b8a9de3f536"),
-        (
-            "big",
-            r#"{"a":123456789012345678901234567890}"#,
-            "1-da1bd830ce681811ea5692e0ec6bd683",
-        ),
-        (
-            "spaced",
-            "{ \"a\" : [ 1 ,\n 2, 3 ] }",
-            "1-308048961a84beb0c9e99e07facf0f5f",
-        ),
+        ("big", r#"{"a":123456789012345678901234567890}"#, "1-da1bd830ce681811ea5692e0ec6bd683"),
+        ("spaced", "{ \"a\" : [ 1 ,\n 2, 3 ] }", "1-308048961a84beb0c9e99e07facf0f5f"),
     ] {
         let answer = database.request("PUT", &format!("/{id}")).body(body).expect(201).await;
         assert_eq!(answer.rev(), rev, "{body}");
     }
     database.push(&[json!({ "_id": "child", "_rev": "1-abc" })]).await;
-    assert_eq!(
-        database.put("child", &json!({ "_rev": "1-abc" })).await.rev(),
-        "2-4a197020586a4dd9ea6eb97053f996e4"
-    );
+    assert_eq!(database.put("child", &json!({ "_rev": "1-abc" })).await.rev(), "2-4a197020586a4dd9ea6eb97053f996e4");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,9 +63,7 @@ async fn an_update_must_name_the_live_leaf() {
     assert_error(&put(&database, "/a", &json!({ "x": 3, "_rev": first })).await, CONFLICT);
     let unknown = json!({ "x": 3, "_rev": "2-00000000000000000000000000000000" });
     assert_error(&put(&database, "/a", &unknown).await, CONFLICT);
-    put(&database, &format!("/a?rev={second}"), &json!({ "x": 3 }))
-        .await
-        .assert_status(201);
+    put(&database, &format!("/a?rev={second}"), &json!({ "x": 3 })).await.assert_status(201);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,9 +87,7 @@ async fn a_refused_write_takes_no_sequence() {
 async fn the_rev_comes_from_body_query_or_if_match_and_they_must_agree() {
     let (_server, database) = fresh().await;
     let first = database.put("a", &json!({})).await.rev();
-    let request = database
-        .request("PUT", "/a")
-        .header("if-match", &format!("\"{first}\""));
+    let request = database.request("PUT", "/a").header("if-match", &format!("\"{first}\""));
     let second = request.json(&json!({ "n": 2 })).expect(201).await.rev();
     let request = database.request("PUT", "/a").header("if-match", &second);
     let third = request.json(&json!({ "n": 3 })).expect(201).await.rev();
@@ -128,17 +95,9 @@ async fn the_rev_comes_from_body_query_or_if_match_and_they_must_agree() {
     let differing = put(&database, &format!("/a?rev={second}"), &json!({ "_rev": third })).await;
     let reason = "Document rev from request body and query string have different values";
     assert_error(&differing, (400, "bad_request", reason));
-    let request = database
-        .request("PUT", "/a")
-        .header("if-match", &second)
-        .json(&json!({ "_rev": third }));
-    assert_error(
-        &request.send().await,
-        (400, "bad_request", "Document rev and etag have different values"),
-    );
-    let request = database
-        .request("PUT", &format!("/a?rev={third}"))
-        .header("if-match", &third);
+    let request = database.request("PUT", "/a").header("if-match", &second).json(&json!({ "_rev": third }));
+    assert_error(&request.send().await, (400, "bad_request", "Document rev and etag have different values"));
+    let request = database.request("PUT", &format!("/a?rev={third}")).header("if-match", &third);
     request.json(&json!({ "_rev": third, "n": 4 })).expect(201).await;
 }
 
@@ -153,9 +112,7 @@ async fn malformed_revisions_are_refused() {
         assert_error(&put(&database, "/a", &json!({ "_rev": rev })).await, BAD_REV);
     }
     let long = format!("1-{}", "z".repeat(129));
-    put(&database, "/a?new_edits=false", &json!({ "_rev": long }))
-        .await
-        .assert_status(400);
+    put(&database, "/a?new_edits=false", &json!({ "_rev": long })).await.assert_status(400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,11 +125,7 @@ async fn delete_needs_the_live_revision() {
     assert_error(&database.request("DELETE", "/nope").send().await, MISSING);
     assert_error(&database.request("DELETE", "/a?rev=zzz").send().await, BAD_REV);
 
-    let deleted = database
-        .request("DELETE", "/a")
-        .header("if-match", &rev)
-        .expect(200)
-        .await;
+    let deleted = database.request("DELETE", "/a").header("if-match", &rev).expect(200).await;
     let tombstone = deleted.rev();
     assert_eq!(deleted.header("etag"), Some(format!("\"{tombstone}\"").as_str()));
     assert_error(&database.get("/a").send().await, DELETED);
@@ -185,11 +138,7 @@ async fn delete_needs_the_live_revision() {
 async fn a_deleted_document_is_made_again_without_a_rev_only() {
     let (_server, database) = fresh().await;
     let rev = database.put("a", &json!({})).await.rev();
-    let tombstone = database
-        .request("DELETE", &format!("/a?rev={rev}"))
-        .expect(200)
-        .await
-        .rev();
+    let tombstone = database.request("DELETE", &format!("/a?rev={rev}")).expect(200).await.rev();
     assert_error(&put(&database, "/a", &json!({ "_rev": tombstone })).await, CONFLICT);
     assert_error(&put(&database, "/a", &json!({ "_rev": rev })).await, CONFLICT);
     let again = database.put("a", &json!({})).await.rev();
@@ -202,15 +151,8 @@ async fn a_tombstone_may_come_first_and_keep_a_body() {
     let answer = put(&database, "/a", &json!({ "_deleted": true, "why": "moved" })).await;
     answer.assert_status(200);
     assert_error(&database.get("/a").send().await, DELETED);
-    let tombstone = database
-        .get(&format!("/a?rev={}", answer.rev()))
-        .expect(200)
-        .await
-        .json();
-    assert_eq!(
-        tombstone,
-        json!({ "_id": "a", "_rev": answer.rev(), "_deleted": true, "why": "moved" })
-    );
+    let tombstone = database.get(&format!("/a?rev={}", answer.rev())).expect(200).await.json();
+    assert_eq!(tombstone, json!({ "_id": "a", "_rev": answer.rev(), "_deleted": true, "why": "moved" }));
     let info = database.info().await;
     assert_eq!((&info["doc_count"], &info["doc_del_count"]), (&json!(0), &json!(1)));
 }
@@ -220,29 +162,15 @@ async fn post_makes_an_id_where_none_is_given() {
     let (server, database) = fresh().await;
     let answer = database.post("").json(&json!({ "n": 1 })).expect(201).await;
     let id = answer.json()["id"].as_str().expect("an id").to_owned();
-    assert!(
-        id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()),
-        "{id}"
-    );
-    assert_eq!(
-        answer.header("location"),
-        Some(format!("{}/db/{id}", server.url()).as_str())
-    );
+    assert!(id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
+    assert_eq!(answer.header("location"), Some(format!("{}/db/{id}", server.url()).as_str()));
     assert_eq!(answer.header("etag"), None);
     let named = database.post("").json(&json!({ "_id": "named" })).expect(201).await;
     assert_eq!(named.json()["id"], json!("named"));
     let empty = database.post("").json(&json!({ "_id": "" })).send().await;
     assert_error(&empty, (400, "illegal_docid", "Document id must not be empty"));
-    let plain = database
-        .post("")
-        .header("content-type", "text/plain")
-        .body("{}")
-        .send()
-        .await;
-    assert_error(
-        &plain,
-        (415, "bad_content_type", "Content-Type must be application/json"),
-    );
+    let plain = database.post("").header("content-type", "text/plain").body("{}").send().await;
+    assert_error(&plain, (415, "bad_content_type", "Content-Type must be application/json"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -252,14 +180,7 @@ async fn put_ignores_the_content_type_and_the_id_in_the_body() {
     request.body("{\"_id\":\"other\"}").expect(201).await;
     assert_eq!(database.get("/a").expect(200).await.json()["_id"], json!("a"));
     let answer = put(&database, "/b", &json!({ "_id": "_other" })).await;
-    assert_error(
-        &answer,
-        (
-            400,
-            "illegal_docid",
-            "Only reserved document ids may start with underscore.",
-        ),
-    );
+    assert_error(&answer, (400, "illegal_docid", "Only reserved document ids may start with underscore."));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -267,23 +188,12 @@ async fn seqtide_seq_tells_the_sequence_of_a_write() {
     let (_server, database) = fresh().await;
     let first = database.put("a", &json!({})).await;
     assert_eq!(first.seq(), 1);
-    let deleted = database
-        .request("DELETE", &format!("/a?rev={}", first.rev()))
-        .expect(200)
-        .await;
+    let deleted = database.request("DELETE", &format!("/a?rev={}", first.rev())).expect(200).await;
     assert_eq!(deleted.seq(), 2);
     let docs = json!({ "docs": [{ "_id": "b" }, { "_id": "c" }, { "_id": "b" }] });
-    assert_eq!(
-        database.post("/_bulk_docs").json(&docs).expect(201).await.seq(),
-        4,
-        "the highest of the request"
-    );
+    assert_eq!(database.post("/_bulk_docs").json(&docs).expect(201).await.seq(), 4, "the highest of the request");
     let known = json!({ "docs": [{ "_id": "a", "_rev": first.rev() }], "new_edits": false });
-    assert_eq!(
-        database.post("/_bulk_docs").json(&known).expect(201).await.seq(),
-        4,
-        "the current one for no change"
-    );
+    assert_eq!(database.post("/_bulk_docs").json(&known).expect(201).await.seq(), 4, "the current one for no change");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,16 +19,9 @@ impl Feeds {
     async fn open(server: &Server, database: &Database) -> Feeds {
         write(database, &["a"]).await;
         let lines = live(database, "since=now").await;
-        let mut sse = database
-            .get("/_feed")
-            .header("accept", "text/event-stream")
-            .open()
-            .await;
-        sse.until(|text| text.contains("caught-up") && text.ends_with("\n\n"))
-            .await;
-        let mut socket = FeedSocket::open(&feed_url(server, database, "since=now"))
-            .await
-            .expect("a WebSocket");
+        let mut sse = database.get("/_feed").header("accept", "text/event-stream").open().await;
+        sse.until(|text| text.contains("caught-up") && text.ends_with("\n\n")).await;
+        let mut socket = FeedSocket::open(&feed_url(server, database, "since=now")).await.expect("a WebSocket");
         assert_eq!(socket.items().await, [event(&caught_up(1))]);
         Feeds { lines, sse, socket }
     }
@@ -37,11 +30,7 @@ impl Feeds {
         let end = end(1, reason);
         assert_eq!(self.lines.to_end().await.text(), format!("{}\n{end}\n", caught_up(1)));
         let sse = self.sse.to_end().await;
-        assert!(
-            sse.text().ends_with(&format!("event: end\ndata: {end}\nid: 1\n\n")),
-            "{:?}",
-            sse.text()
-        );
+        assert!(sse.text().ends_with(&format!("event: end\ndata: {end}\nid: 1\n\n")), "{:?}", sse.text());
         assert_eq!(self.socket.items().await, [event(&end)]);
         match self.socket.next().await {
             Some(Message::Close(Some(frame))) => assert_eq!(frame.code, code),

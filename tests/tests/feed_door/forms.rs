@@ -6,13 +6,8 @@ use super::{caught_up, end, fresh, lines, live, write};
 use seqtide_tests::http::Answer;
 use seqtide_tests::{Database, Server};
 
-const ROWS_BY_OPTION: [&str; 5] = [
-    "",
-    "style=all_docs",
-    "include_docs=true",
-    "include_docs=true&conflicts=true",
-    "style=all_docs&include_docs=true",
-];
+const ROWS_BY_OPTION: [&str; 5] =
+    ["", "style=all_docs", "include_docs=true", "include_docs=true&conflicts=true", "style=all_docs&include_docs=true"];
 
 fn assert_waiting_headers(answer: &Answer, content_type: &str) {
     assert_eq!(answer.header("content-type"), Some(content_type));
@@ -34,9 +29,7 @@ async fn lines_are_one_json_each() {
 async fn sse_rows_are_unnamed_and_everything_has_an_id() {
     let (_server, database) = fresh().await;
     let rows = write(&database, &["a", "b"]).await;
-    let request = database
-        .get("/_feed?since=0&live=false")
-        .header("accept", "text/event-stream");
+    let request = database.get("/_feed?since=0&live=false").header("accept", "text/event-stream");
     let answer = request.expect(200).await;
     assert_waiting_headers(&answer, "text/event-stream");
     let expected = format!(
@@ -59,11 +52,7 @@ async fn only_an_event_stream_accept_gives_sse() {
         ("application/json", "application/x-ndjson"),
         ("application/x-ndjson", "application/x-ndjson"),
     ] {
-        let answer = database
-            .get("/_feed?live=false")
-            .header("accept", accept)
-            .expect(200)
-            .await;
+        let answer = database.get("/_feed?live=false").header("accept", accept).expect(200).await;
         assert_eq!(answer.header("content-type"), Some(content_type), "Accept: {accept}");
     }
     let without = database.get("/_feed?live=false").expect(200).await;
@@ -79,19 +68,10 @@ async fn rows_are_the_rows_of_changes() {
             json!({ "_id": "gone", "_rev": "1-a", "_deleted": true }),
         ])
         .await;
-    database
-        .push(&[json!({ "_id": "a", "_rev": "1-b", "v": [1.0, { "é": null }] })])
-        .await;
+    database.push(&[json!({ "_id": "a", "_rev": "1-b", "v": [1.0, { "é": null }] })]).await;
     for options in ROWS_BY_OPTION {
-        let changes = database
-            .get(&format!("/_changes?feed=continuous&timeout=0&{options}"))
-            .expect(200)
-            .await;
-        let expected: Vec<&str> = changes
-            .text()
-            .lines()
-            .filter(|line| line.starts_with("{\"seq\""))
-            .collect();
+        let changes = database.get(&format!("/_changes?feed=continuous&timeout=0&{options}")).expect(200).await;
+        let expected: Vec<&str> = changes.text().lines().filter(|line| line.starts_with("{\"seq\"")).collect();
         assert_eq!(expected.len(), 2);
         let found = lines(&database, &format!("since=0&live=false&{options}")).await;
         assert_eq!(found[..2], expected, "{options}");
@@ -125,15 +105,8 @@ async fn heartbeats_tell_seq_and_pending_on_each_form() {
     let beat = "{\"event\":\"heartbeat\",\"seq\":1,\"pending\":0}";
     let mut feed = live(&database, "heartbeat=50").await;
     let text = feed.until(|text| text.matches('\n').count() >= 3).await;
-    assert!(
-        text.starts_with(&format!("{}\n{beat}\n{beat}\n", caught_up(1))),
-        "{text:?}"
-    );
-    let mut feed = database
-        .get("/_feed?heartbeat=50")
-        .header("accept", "text/event-stream")
-        .open()
-        .await;
+    assert!(text.starts_with(&format!("{}\n{beat}\n{beat}\n", caught_up(1))), "{text:?}");
+    let mut feed = database.get("/_feed?heartbeat=50").header("accept", "text/event-stream").open().await;
     let event = format!("event: heartbeat\ndata: {beat}\nid: 1\n\n");
     let text = feed.until(|text| text.matches("event: heartbeat").count() >= 3).await;
     assert!(text.contains(&event.repeat(2)), "{text:?}");
@@ -155,12 +128,7 @@ async fn one_feed_too_many_is_a_clear_error() {
     for path in ["/_feed", "/_changes?feed=continuous"] {
         let refused = database.get(path).send().await;
         assert_eq!(refused.status, 503, "{path}");
-        assert!(
-            refused.json()["reason"]
-                .as_str()
-                .is_some_and(|reason| !reason.is_empty()),
-            "{path}"
-        );
+        assert!(refused.json()["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{path}");
     }
     drop(open);
 }
@@ -169,13 +137,9 @@ async fn one_feed_too_many_is_a_clear_error() {
 async fn a_filtered_feed_s_heartbeats_move_on_with_what_it_rejects() {
     let (_server, database) = fresh().await;
     let mut feed = live(&database, "since=0&heartbeat=50&prefix=wanted").await;
-    let docs: Vec<Value> = (0..50)
-        .map(|number| json!({ "_id": format!("other-{number}") }))
-        .collect();
+    let docs: Vec<Value> = (0..50).map(|number| json!({ "_id": format!("other-{number}") })).collect();
     database.bulk(&docs).await;
-    let text = feed
-        .until(|text| text.ends_with("{\"event\":\"heartbeat\",\"seq\":50,\"pending\":0}\n"))
-        .await;
+    let text = feed.until(|text| text.ends_with("{\"event\":\"heartbeat\",\"seq\":50,\"pending\":0}\n")).await;
     assert!(!text.contains("\"id\""), "no row passes: {text:?}");
 }
 
@@ -189,14 +153,9 @@ async fn a_filtered_feed_beats_under_steady_writes() {
             write(&writers, &[&format!("other-{number}")]).await;
         }
     });
-    let text = feed
-        .until(|text| text.matches("\"heartbeat\"").count() >= 4 && text.ends_with('\n'))
-        .await;
+    let text = feed.until(|text| text.matches("\"heartbeat\"").count() >= 4 && text.ends_with('\n')).await;
     writing.abort();
-    let seqs = text.lines().map(|line| {
-        serde_json::from_str::<Value>(line).expect("JSON")["seq"]
-            .as_u64()
-            .expect("a number")
-    });
+    let seqs =
+        text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["seq"].as_u64().expect("a number"));
     assert!(seqs.is_sorted(), "{text}");
 }

@@ -29,11 +29,7 @@ async fn write(database: &Database, ids: &[&str]) -> Vec<String> {
 }
 
 fn row(id: &Value, written: &Answer) -> String {
-    format!(
-        "{{\"seq\":{},\"id\":{id},\"changes\":[{{\"rev\":\"{}\"}}]}}",
-        written.seq(),
-        written.rev()
-    )
+    format!("{{\"seq\":{},\"id\":{id},\"changes\":[{{\"rev\":\"{}\"}}]}}", written.seq(), written.rev())
 }
 
 fn caught_up(seq: u64) -> String {
@@ -47,11 +43,7 @@ fn end(seq: u64, reason: &str) -> String {
 /// The body of a feed over lines that ends by itself.
 async fn lines(database: &Database, query: &str) -> Vec<String> {
     let answer = database.get(&format!("/_feed?{query}")).expect(200).await;
-    assert!(
-        answer.text().is_empty() || answer.text().ends_with('\n'),
-        "{:?}",
-        answer.text()
-    );
+    assert!(answer.text().is_empty() || answer.text().ends_with('\n'), "{:?}", answer.text());
     answer.text().lines().map(str::to_owned).collect()
 }
 
@@ -59,7 +51,6 @@ async fn lines(database: &Database, query: &str) -> Vec<String> {
 async fn live(database: &Database, query: &str) -> Opened {
     let mut feed = database.get(&format!("/_feed?{query}")).open().await;
     assert_eq!(feed.status(), 200, "{query}");
-    feed.until(|text| text.contains("\"caught-up\"") && text.ends_with('\n'))
-        .await;
+    feed.until(|text| text.contains("\"caught-up\"") && text.ends_with('\n')).await;
     feed
 }

@@ -12,16 +12,9 @@ async fn since_is_exclusive_and_takes_either_form() {
     let stamp = format!("{:018x}00000000", 2);
     for since in ["2", stamp.as_str()] {
         let found = lines(&database, &format!("live=false&since={since}")).await;
-        assert_eq!(
-            found,
-            [rows[2].clone(), caught_up(3), end(3, "caught-up")],
-            "since={since}"
-        );
+        assert_eq!(found, [rows[2].clone(), caught_up(3), end(3, "caught-up")], "since={since}");
     }
-    assert_eq!(
-        lines(&database, "live=false&since=now").await,
-        [caught_up(3), end(3, "caught-up")]
-    );
+    assert_eq!(lines(&database, "live=false&since=now").await, [caught_up(3), end(3, "caught-up")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -29,14 +22,10 @@ async fn last_event_id_continues_where_a_browser_was() {
     let (_server, database) = fresh().await;
     let rows = write(&database, &["a", "b", "c"]).await;
     for query in ["live=false", "live=false&since=0"] {
-        let request = database
-            .get(&format!("/_feed?{query}"))
-            .header("accept", "text/event-stream");
+        let request = database.get(&format!("/_feed?{query}")).header("accept", "text/event-stream");
         let answer = request.header("last-event-id", "2").expect(200).await;
         assert!(
-            answer
-                .text()
-                .starts_with(&format!("data: {}\nid: 3\n\nevent: caught-up\n", rows[2])),
+            answer.text().starts_with(&format!("data: {}\nid: 3\n\nevent: caught-up\n", rows[2])),
             "{query}: {:?}",
             answer.text()
         );
@@ -61,15 +50,9 @@ async fn doc_ids_and_prefix_choose_documents() {
     let rows = write(&database, &["user/1", "user/2", "order/1", "users"]).await;
     let ids = escaped(&json!(["order/1", "nope", "user/2"]).to_string());
     let found = lines(&database, &format!("since=0&live=false&doc_ids={ids}")).await;
-    assert_eq!(
-        found,
-        [rows[1].clone(), rows[2].clone(), caught_up(4), end(4, "caught-up")]
-    );
+    assert_eq!(found, [rows[1].clone(), rows[2].clone(), caught_up(4), end(4, "caught-up")]);
     let found = lines(&database, &format!("since=0&live=false&prefix={}", escaped("user/"))).await;
-    assert_eq!(
-        found,
-        [rows[0].clone(), rows[1].clone(), caught_up(4), end(4, "caught-up")]
-    );
+    assert_eq!(found, [rows[0].clone(), rows[1].clone(), caught_up(4), end(4, "caught-up")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,11 +76,7 @@ async fn a_post_body_carries_the_same_options() {
         json!({ "since": "1", "live": false, "doc_ids": ["c"], "heartbeat": 1000, "style": "main_only" }),
     ] {
         let answer = database.post("/_feed").json(&body).expect(200).await;
-        assert_eq!(
-            answer.text(),
-            format!("{}\n{}\n{}\n", rows[2], caught_up(3), end(3, "caught-up")),
-            "{body}"
-        );
+        assert_eq!(answer.text(), format!("{}\n{}\n{}\n", rows[2], caught_up(3), end(3, "caught-up")), "{body}");
     }
     let limited = json!({ "since": 0, "limit": 1, "include_docs": true });
     let answer = database.post("/_feed").json(&limited).expect(200).await;
@@ -109,26 +88,12 @@ async fn an_unknown_option_is_named_with_the_known_ones() {
     let (_server, database) = fresh().await;
     for option in ["bogus", "feed", "timeout", "descending", "filter", "seq_interval"] {
         let by_query = database.get(&format!("/_feed?live=false&{option}=true")).send().await;
-        let by_body = database
-            .post("/_feed")
-            .json(&json!({ "live": false, option: true }))
-            .send()
-            .await;
+        let by_body = database.post("/_feed").json(&json!({ "live": false, option: true })).send().await;
         for answer in [by_query, by_body] {
             answer.assert_status(400);
             assert_eq!(answer.json()["error"], json!("bad_request"));
             let reason = answer.json()["reason"].as_str().expect("a reason").to_owned();
-            for name in [
-                option,
-                "since",
-                "limit",
-                "live",
-                "style",
-                "include_docs",
-                "heartbeat",
-                "doc_ids",
-                "prefix",
-            ] {
+            for name in [option, "since", "limit", "live", "style", "include_docs", "heartbeat", "doc_ids", "prefix"] {
                 assert!(reason.contains(name), "{reason:?} should name {name}");
             }
         }
@@ -158,10 +123,7 @@ async fn a_bad_value_names_its_option() {
         let answer = database.get(&format!("/_feed?{option}={value}")).send().await;
         answer.assert_status(400);
         let error = answer.json();
-        assert!(
-            error["reason"].as_str().is_some_and(|reason| reason.contains(option)),
-            "{option}={value}: {error}"
-        );
+        assert!(error["reason"].as_str().is_some_and(|reason| reason.contains(option)), "{option}={value}: {error}");
     }
 }
 
@@ -169,10 +131,7 @@ async fn a_bad_value_names_its_option() {
 async fn bad_bodies_methods_and_databases_are_refused() {
     let (server, database) = fresh().await;
     for body in ["{", "[1]", "5"] {
-        let request = database
-            .post("/_feed")
-            .header("content-type", "application/json")
-            .body(body);
+        let request = database.post("/_feed").header("content-type", "application/json").body(body);
         request.send().await.assert_status(400);
     }
     let answer = database.request("PUT", "/_feed").send().await;

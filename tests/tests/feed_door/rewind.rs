@@ -13,26 +13,14 @@ async fn since_ahead_rewinds_to_the_start_and_says_so_first() {
     let rewind: Value = serde_json::from_str(&found[0]).expect("an event");
     assert_eq!((&rewind["event"], &rewind["seq"]), (&json!("rewind"), &json!(0)));
     assert_eq!(rewind["since"].to_string().trim_matches('"'), "1337", "{rewind}");
-    assert!(
-        rewind["reason"].as_str().is_some_and(|reason| !reason.is_empty()),
-        "{rewind}"
-    );
-    assert_eq!(
-        found[1..],
-        [rows[0].clone(), rows[1].clone(), caught_up(2), end(2, "caught-up")]
-    );
+    assert!(rewind["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{rewind}");
+    assert_eq!(found[1..], [rows[0].clone(), rows[1].clone(), caught_up(2), end(2, "caught-up")]);
 
     let request = database.get("/_feed?live=false").header("accept", "text/event-stream");
     let answer = request.header("last-event-id", "1337").expect(200).await;
     let first = "event: rewind\ndata: {\"event\":\"rewind\",\"seq\":0,";
     assert!(answer.text().starts_with(first), "{:?}", answer.text());
-    assert!(
-        answer
-            .text()
-            .contains(&format!("}}\nid: 0\n\ndata: {}\nid: 1\n\n", rows[0])),
-        "{:?}",
-        answer.text()
-    );
+    assert!(answer.text().contains(&format!("}}\nid: 0\n\ndata: {}\nid: 1\n\n", rows[0])), "{:?}", answer.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,10 +32,7 @@ async fn on_rewind_error_is_410_with_what_there_is() {
     let gone = answer.json();
     assert_eq!((&gone["error"], &gone["update_seq"]), (&json!("gone"), &json!(2)));
     assert!(gone["reason"].is_string() && gone["oldest_seq"].is_u64(), "{gone}");
-    database
-        .get("/_feed?since=2&on_rewind=error&live=false")
-        .expect(200)
-        .await;
+    database.get("/_feed?since=2&on_rewind=error&live=false").expect(200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,8 +55,5 @@ async fn tokens_outlive_a_restart() {
     server.stop();
     server.restart_on_same_port_and_data();
     let rows = write(&database, &["c"]).await;
-    assert_eq!(
-        lines(&database, "live=false&since=2").await,
-        [rows[0].clone(), caught_up(3), end(3, "caught-up")]
-    );
+    assert_eq!(lines(&database, "live=false&since=2").await, [rows[0].clone(), caught_up(3), end(3, "caught-up")]);
 }

@@ -15,9 +15,7 @@ fn item(text: &str) -> Item {
 }
 
 async fn open(server: &Server, database: &Database, query: &str) -> FeedSocket {
-    FeedSocket::open(&feed_url(server, database, query))
-        .await
-        .expect("a WebSocket")
+    FeedSocket::open(&feed_url(server, database, query)).await.expect("a WebSocket")
 }
 
 /// All items up to the close, and its code.
@@ -41,15 +39,7 @@ async fn options_in_the_url_start_the_feed_at_once() {
     let rows = write(&database, &["a", "b"]).await;
     let mut socket = open(&server, &database, "since=0&live=false").await;
     let (items, code) = to_close(&mut socket).await;
-    assert_eq!(
-        items,
-        [
-            item(&rows[0]),
-            item(&rows[1]),
-            item(&caught_up(2)),
-            item(&end(2, "caught-up"))
-        ]
-    );
+    assert_eq!(items, [item(&rows[0]), item(&rows[1]), item(&caught_up(2)), item(&end(2, "caught-up"))]);
     assert_eq!(code, CloseCode::Normal);
 }
 
@@ -58,9 +48,7 @@ async fn the_first_message_carries_the_options_otherwise() {
     let (server, database) = fresh().await;
     let rows = write(&database, &["a", "b", "c"]).await;
     let mut socket = open(&server, &database, "").await;
-    socket
-        .send(&json!({ "since": 0, "doc_ids": ["b"], "limit": 1 }).to_string())
-        .await;
+    socket.send(&json!({ "since": 0, "doc_ids": ["b"], "limit": 1 }).to_string()).await;
     let (items, code) = to_close(&mut socket).await;
     assert_eq!(items, [item(&rows[1]), item(&end(2, "limit"))]);
     assert_eq!(code, CloseCode::Normal);
@@ -74,11 +62,7 @@ async fn without_options_or_message_it_starts_by_itself_after_a_while() {
     let start = Instant::now();
     let mut socket = open(&server, &database, "").await;
     assert_eq!(socket.items().await, [item(&caught_up(1))], "since is now by default");
-    assert!(
-        start.elapsed() >= Duration::from_millis(600),
-        "it waits for a message first: {:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() >= Duration::from_millis(600), "it waits for a message first: {:?}", start.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,10 +76,7 @@ async fn many_rows_share_messages() {
         rows += socket.items().await.iter().filter(|item| item.row().is_some()).count();
         messages += 1;
     }
-    assert!(
-        messages <= 500,
-        "{messages} messages for 2000 rows: as many items as are ready go in one"
-    );
+    assert!(messages <= 500, "{messages} messages for 2000 rows: as many items as are ready go in one");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,15 +96,10 @@ async fn rows_and_heartbeats_arrive_live() {
 async fn mistakes_in_the_url_are_answered_instead_of_an_upgrade() {
     let (server, database) = fresh().await;
     let nope = Database::at(&server, "nope");
-    for (database, query, status) in [
-        (&database, "bogus=1", 400),
-        (&database, "since=abc", 400),
-        (&nope, "since=0", 404),
-    ] {
-        match FeedSocket::open(&feed_url(&server, database, query))
-            .await
-            .map_err(|error| *error)
-        {
+    for (database, query, status) in
+        [(&database, "bogus=1", 400), (&database, "since=abc", 400), (&nope, "since=0", 404)]
+    {
+        match FeedSocket::open(&feed_url(&server, database, query)).await.map_err(|error| *error) {
             Err(Error::Http(response)) => assert_eq!(response.status().as_u16(), status, "{query}"),
             Err(other) => panic!("{query}: {other}"),
             Ok(_) => panic!("{query} should be refused"),

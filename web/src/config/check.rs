@@ -22,9 +22,5 @@ pub fn some_time(key: &'static str, value: Duration) -> Result<(), ConfigError> 
 
 /// Refuses the value of `key` for `reason` when it is `wrong`.
 pub fn refuse_if(wrong: bool, key: &'static str, reason: impl FnOnce() -> String) -> Result<(), ConfigError> {
-    if wrong {
-        Err(ConfigError::Invalid { key, reason: reason() })
-    } else {
-        Ok(())
-    }
+    if wrong { Err(ConfigError::Invalid { key, reason: reason() }) } else { Ok(()) }
 }

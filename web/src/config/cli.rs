@@ -39,15 +39,13 @@ pub fn parse() -> ServeFlags {
 
 /// The whole command line, each option under the names that follow from its key and in the order of declaration.
 fn command() -> Command {
-    Cli::command()
-        .mut_args(|arg| named(arg).hide(true))
-        .mut_subcommand("serve", |serve| {
-            let mut place = 0;
-            serve.mut_args(|arg| {
-                place += 1;
-                named(arg).display_order(place)
-            })
+    Cli::command().mut_args(|arg| named(arg).hide(true)).mut_subcommand("serve", |serve| {
+        let mut place = 0;
+        serve.mut_args(|arg| {
+            place += 1;
+            named(arg).display_order(place)
         })
+    })
 }
 
 /// The options of `serve`, in the order of their declaration.
@@ -62,10 +60,7 @@ fn named(arg: Arg) -> Arg {
         return arg;
     }
     let key = arg.get_id().to_string();
-    let arg = arg
-        .long(keys::flag(&key))
-        .env(keys::variable(&key))
-        .hide_env_values(true);
+    let arg = arg.long(keys::flag(&key)).env(keys::variable(&key)).hide_env_values(true);
     match (arg.get_help().cloned(), layers::value_at(defaults::table(), &key)) {
         (Some(help), Some(default)) => arg.help(format!("{help} [default: {default}]")),
         _ => arg,

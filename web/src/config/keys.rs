@@ -26,18 +26,10 @@ pub fn variable(key: &str) -> String {
 
 /// Refuses a `SEQTIDE_` variable that sets nothing: it is a misspelt setting, which must not pass in silence.
 pub fn refuse_unknown_variables(names: impl IntoIterator<Item = OsString>) -> Result<(), ConfigError> {
-    let known: Vec<String> = settings()
-        .iter()
-        .map(String::as_str)
-        .chain([CONFIG])
-        .map(variable)
-        .collect();
+    let known: Vec<String> = settings().iter().map(String::as_str).chain([CONFIG]).map(variable).collect();
     for name in names.into_iter().map(|name| name.to_string_lossy().into_owned()) {
         if name.starts_with(PREFIX) && !known.contains(&name) {
-            return Err(ConfigError::UnknownVariable {
-                nearest: nearest(&name, known),
-                name,
-            });
+            return Err(ConfigError::UnknownVariable { nearest: nearest(&name, known), name });
         }
     }
     Ok(())
@@ -46,10 +38,7 @@ pub fn refuse_unknown_variables(names: impl IntoIterator<Item = OsString>) -> Re
 /// The first key of a file's table that is none of ours, and the nearest that is.
 pub fn unknown_in(file: &Table) -> Option<(String, String)> {
     let unknown = first_unknown(file, defaults::table(), "")?;
-    let sections = defaults::table()
-        .iter()
-        .filter(|(_, value)| value.is_table())
-        .map(|(name, _)| name.clone());
+    let sections = defaults::table().iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.clone());
     let nearest = nearest(&unknown, settings().into_iter().chain(sections));
     Some((unknown, nearest))
 }
@@ -76,10 +65,7 @@ fn first_unknown(table: &Table, known: &Table, section: &str) -> Option<String> 
 
 fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> String {
     let closeness = |candidate: &String| strsim::normalized_damerau_levenshtein(name, candidate);
-    known
-        .into_iter()
-        .max_by(|a, b| closeness(a).total_cmp(&closeness(b)))
-        .unwrap_or_default()
+    known.into_iter().max_by(|a, b| closeness(a).total_cmp(&closeness(b))).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -99,10 +85,7 @@ mod tests {
     #[test]
     fn an_unknown_key_is_named_with_its_section() {
         let (name, nearest) = unknown("[limits]\nnestin_max = 1").unwrap();
-        assert_eq!(
-            (name.as_str(), nearest.as_str()),
-            ("limits.nestin_max", "limits.nesting_max")
-        );
+        assert_eq!((name.as_str(), nearest.as_str()), ("limits.nestin_max", "limits.nesting_max"));
     }
 
     #[test]

@@ -40,11 +40,7 @@ pub fn read_file(path: &Path) -> Result<Table, ConfigError> {
         reason: one_line(error.message()),
     })?;
     match keys::unknown_in(&table) {
-        Some((key, nearest)) => Err(ConfigError::UnknownKey {
-            file: file(),
-            key,
-            nearest,
-        }),
+        Some((key, nearest)) => Err(ConfigError::UnknownKey { file: file(), key, nearest }),
         None => Ok(table),
     }
 }

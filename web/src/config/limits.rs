@@ -38,20 +38,12 @@ pub struct Limits {
 impl Limits {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         at_least("limits.document_bytes_max", self.document_bytes_max, 1)?;
-        at_most(
-            "limits.document_bytes_max",
-            self.document_bytes_max,
-            DOCUMENT_BYTES_CEILING,
-        )?;
+        at_most("limits.document_bytes_max", self.document_bytes_max, DOCUMENT_BYTES_CEILING)?;
         at_least("limits.request_bytes_max", self.request_bytes_max, 1)?;
-        refuse_if(
-            self.request_bytes_max < self.document_bytes_max,
-            "limits.request_bytes_max",
-            || {
-                let (request, document) = (self.request_bytes_max, self.document_bytes_max);
-                format!("{request} is less than limits.document_bytes_max ({document}), so such a document never fits")
-            },
-        )?;
+        refuse_if(self.request_bytes_max < self.document_bytes_max, "limits.request_bytes_max", || {
+            let (request, document) = (self.request_bytes_max, self.document_bytes_max);
+            format!("{request} is less than limits.document_bytes_max ({document}), so such a document never fits")
+        })?;
         at_least("limits.nesting_max", self.nesting_max, 1)?;
         at_least("limits.feeds_max", self.feeds_max, 1)?;
         at_least("limits.databases_open_max", self.databases_open_max, 1)?;

@@ -105,21 +105,14 @@ impl Config {
     /// # Errors
     /// When `log` is not a filter.
     pub fn log_filter(&self) -> Result<EnvFilter, ConfigError> {
-        EnvFilter::builder()
-            .parse(&self.log)
-            .map_err(|error| ConfigError::Invalid {
-                key: "log",
-                reason: format!(
-                    "{:?} is not a filter such as \"info\" or \"warn,seqtide=debug\": {error}",
-                    self.log
-                ),
-            })
+        EnvFilter::builder().parse(&self.log).map_err(|error| ConfigError::Invalid {
+            key: "log",
+            reason: format!("{:?} is not a filter such as \"info\" or \"warn,seqtide=debug\": {error}", self.log),
+        })
     }
 
     fn from_table(table: Table) -> Result<Config, String> {
-        table
-            .try_into()
-            .map_err(|error: toml::de::Error| layers::one_line(&error.to_string()))
+        table.try_into().map_err(|error: toml::de::Error| layers::one_line(&error.to_string()))
     }
 
     fn to_table(&self) -> Table {
@@ -132,9 +125,7 @@ impl Config {
             let why = "there is no authentication yet, so anyone who could connect could read and delete everything";
             format!("{} is not a loopback address; {why}", self.listen)
         })?;
-        check::refuse_if(self.data.as_os_str().is_empty(), "data", || {
-            "names no folder".to_owned()
-        })?;
+        check::refuse_if(self.data.as_os_str().is_empty(), "data", || "names no folder".to_owned())?;
         self.log_filter()?;
         self.limits.validate()?;
         self.feeds.validate()?;

@@ -39,9 +39,7 @@ impl TryFrom<Vec<String>> for CorsOrigins {
     /// Empty texts are passed over, so that `--cors-origins ''` and an empty variable say "none listed".
     fn try_from(texts: Vec<String>) -> Result<CorsOrigins, OriginError> {
         let given = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
-        Ok(CorsOrigins {
-            listed: given.map(parse).collect::<Result<_, _>>()?,
-        })
+        Ok(CorsOrigins { listed: given.map(parse).collect::<Result<_, _>>()? })
     }
 }
 
@@ -65,11 +63,7 @@ fn parse(text: &str) -> Result<String, OriginError> {
         && matches!(url.path(), "" | "/")
         && url.query().is_none()
         && url.fragment().is_none();
-    if bare {
-        Ok(url.as_str().trim_end_matches('/').to_owned())
-    } else {
-        Err(refused())
-    }
+    if bare { Ok(url.as_str().trim_end_matches('/').to_owned()) } else { Err(refused()) }
 }
 
 fn is_loopback(origin: &str) -> bool {
@@ -95,12 +89,7 @@ mod tests {
     #[test]
     fn none_listed_allows_loopback_on_any_port() {
         let origins = listed(&[]).unwrap();
-        for origin in [
-            "http://localhost",
-            "https://localhost:8443",
-            "http://127.0.0.1:3000",
-            "http://127.8.9.1",
-        ] {
+        for origin in ["http://localhost", "https://localhost:8443", "http://127.0.0.1:3000", "http://127.8.9.1"] {
             assert!(origins.allows(origin), "{origin}");
         }
         assert!(origins.allows("http://[::1]:5173"));
@@ -109,15 +98,8 @@ mod tests {
     #[test]
     fn none_listed_refuses_every_other_host() {
         let origins = listed(&[""]).unwrap();
-        let foreign = [
-            "http://localhost.example.org",
-            "http://127.0.0.1.example.org",
-            "http://user@localhost",
-        ];
-        for origin in foreign
-            .into_iter()
-            .chain(["http://10.0.0.1", "http://[::2]", "null", "", "localhost", "*"])
-        {
+        let foreign = ["http://localhost.example.org", "http://127.0.0.1.example.org", "http://user@localhost"];
+        for origin in foreign.into_iter().chain(["http://10.0.0.1", "http://[::2]", "null", "", "localhost", "*"]) {
             assert!(!origins.allows(origin), "{origin}");
         }
     }
@@ -126,12 +108,7 @@ mod tests {
     fn a_list_allows_what_it_lists_and_no_loopback() {
         let origins = listed(&["https://App.example.org:443/", "http://10.0.0.7:8080"]).unwrap();
         assert!(origins.allows("https://app.example.org") && origins.allows("http://10.0.0.7:8080"));
-        for origin in [
-            "http://app.example.org",
-            "https://app.example.org:444",
-            "http://localhost",
-            "null",
-        ] {
+        for origin in ["http://app.example.org", "https://app.example.org:444", "http://localhost", "null"] {
             assert!(!origins.allows(origin), "{origin}");
         }
     }
@@ -144,13 +121,8 @@ mod tests {
 
     #[test]
     fn what_is_no_origin_is_refused() {
-        for text in [
-            "null",
-            "example.org",
-            "https://example.org/app",
-            "https://*.example.org",
-            "https://a@example.org",
-        ] {
+        for text in ["null", "example.org", "https://example.org/app", "https://*.example.org", "https://a@example.org"]
+        {
             assert_eq!(listed(&[text]), Err(OriginError::NotAnOrigin(text.to_owned())));
         }
     }

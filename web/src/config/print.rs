@@ -44,15 +44,8 @@ mod tests {
     fn every_printed_key_has_a_comment() {
         let text = Config::default().to_commented_toml();
         let lines: Vec<&str> = text.lines().collect();
-        for pair in lines
-            .windows(2)
-            .filter(|pair| pair[1].contains(" = ") && !pair[1].starts_with('#'))
-        {
-            assert!(
-                pair[0].starts_with("# ") && pair[0].contains("[default: "),
-                "{}",
-                pair[1]
-            );
+        for pair in lines.windows(2).filter(|pair| pair[1].contains(" = ") && !pair[1].starts_with('#')) {
+            assert!(pair[0].starts_with("# ") && pair[0].contains("[default: "), "{}", pair[1]);
         }
     }
 }

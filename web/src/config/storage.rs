@@ -51,9 +51,7 @@ impl Storage {
         const KEY: &str = "storage.map_bytes";
         at_least(KEY, self.map_bytes, MAP_BYTES_FLOOR)?;
         let not_whole = !self.map_bytes.is_multiple_of(PAGE_BYTES);
-        refuse_if(not_whole, KEY, || {
-            format!("must be a multiple of {PAGE_BYTES}, is {}", self.map_bytes)
-        })?;
+        refuse_if(not_whole, KEY, || format!("must be a multiple of {PAGE_BYTES}, is {}", self.map_bytes))?;
         let too_much = self.map_bytes.saturating_mul(databases_open_max) > ADDRESS_SPACE_BYTES;
         refuse_if(too_much, KEY, || {
             let each = self.map_bytes;

@@ -24,13 +24,8 @@ fn the_defaults_are_valid() {
 
 #[test]
 fn a_number_that_must_not_be_zero_is_refused_by_its_key() {
-    let zero_makes_sense = [
-        "workers",
-        "shutdown_timeout_ms",
-        "storage.reclaim_floor_bytes",
-        "storage.committers",
-    ]
-    .map(str::to_owned);
+    let zero_makes_sense =
+        ["workers", "shutdown_timeout_ms", "storage.reclaim_floor_bytes", "storage.committers"].map(str::to_owned);
     let mut numbers = 0;
     for option in cli::options() {
         let key = option.get_id().to_string();
@@ -54,22 +49,14 @@ fn only_loopback_addresses_may_be_listened_on() {
     for address in ["127.0.0.1:0", "127.3.2.1:80", "[::1]:5984", "[::ffff:127.0.0.1]:5984"] {
         checked(&format!("listen = '{address}'")).unwrap();
     }
-    for address in [
-        "0.0.0.0:5984",
-        "[::]:5984",
-        "192.168.1.7:5984",
-        "[::ffff:10.0.0.1]:5984",
-    ] {
+    for address in ["0.0.0.0:5984", "[::]:5984", "192.168.1.7:5984", "[::ffff:10.0.0.1]:5984"] {
         assert_refused(&format!("listen = '{address}'"), "there is no authentication yet");
     }
 }
 
 #[test]
 fn a_wrong_type_or_range_names_its_key() {
-    assert_refused(
-        "storage.reclaim_garbage_percent = 300",
-        "`storage.reclaim_garbage_percent`",
-    );
+    assert_refused("storage.reclaim_garbage_percent = 300", "`storage.reclaim_garbage_percent`");
     assert_refused("limits.nesting_max = -1", "`limits.nesting_max`");
     assert_refused("feeds.heartbeat_ms = 'often'", "`feeds.heartbeat_ms`");
     assert_refused("durability = 'none'", "`durability`");
@@ -79,36 +66,24 @@ fn a_wrong_type_or_range_names_its_key() {
 #[test]
 fn a_wildcard_origin_is_refused_with_the_reason() {
     assert_refused("cors_origins = ['*']", "credentials");
-    assert_refused(
-        "cors_origins = ['https://example.org', 'example.org']",
-        "`cors_origins`",
-    );
+    assert_refused("cors_origins = ['https://example.org', 'example.org']", "`cors_origins`");
 }
 
 #[test]
 fn a_log_filter_must_be_one() {
-    assert_refused(
-        "log = 'info,seqtide=loud'",
-        "log: \"info,seqtide=loud\" is not a filter",
-    );
+    assert_refused("log = 'info,seqtide=loud'", "log: \"info,seqtide=loud\" is not a filter");
 }
 
 #[test]
 fn a_map_is_whole_pages_and_all_maps_fit_the_address_space() {
-    assert_refused(
-        "storage.map_bytes = 1048577",
-        "storage.map_bytes: must be a multiple of 4096",
-    );
+    assert_refused("storage.map_bytes = 1048577", "storage.map_bytes: must be a multiple of 4096");
     assert_refused("limits.databases_open_max = 1025", "limits.databases_open_max (1025)");
     checked("limits.databases_open_max = 1024").unwrap();
 }
 
 #[test]
 fn a_request_holds_the_largest_document() {
-    assert_refused(
-        "limits.request_bytes_max = 7999999",
-        "limits.request_bytes_max: 7999999",
-    );
+    assert_refused("limits.request_bytes_max = 7999999", "limits.request_bytes_max: 7999999");
     checked("limits.request_bytes_max = 8000000").unwrap();
 }
 

@@ -80,9 +80,7 @@ impl ChangesBody {
             (FeedEvent::Waiting, _) | (FeedEvent::Heartbeat { .. }, Form::Object | Form::Lines) => {
                 Bytes::from_static(b"\n")
             }
-            (FeedEvent::Heartbeat { .. }, Form::EventSource) => {
-                Bytes::from_static(b"event: heartbeat\ndata: \n\n")
-            }
+            (FeedEvent::Heartbeat { .. }, Form::EventSource) => Bytes::from_static(b"event: heartbeat\ndata: \n\n"),
             (FeedEvent::End { seq, pending, .. }, Form::Object) => {
                 let seq = self.feed.seq_format().json(seq);
                 format!("\n],\n\"last_seq\":{seq},\"pending\":{pending}}}\n\n").into()

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
-use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{EndReason, Error, Feed, FeedEvent, Row, RowShape};
 
@@ -122,16 +121,6 @@ impl Item {
             Item::Rows(..) => None,
         }
     }
-}
-
-/// An error as a WebSocket message: `[{"event":"error",…}]`.
-pub fn error_message(error: &str, reason: &str) -> Vec<u8> {
-    let mut out = b"[{\"event\":\"error\",\"error\":".to_vec();
-    write_json_string(&mut out, error);
-    out.extend_from_slice(b",\"reason\":");
-    write_json_string(&mut out, reason);
-    out.extend_from_slice(b"}]");
-    out
 }
 
 /// A feed's answer as SSE or lines, chunk by chunk; cut short when the disk cannot be read.

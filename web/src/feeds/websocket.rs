@@ -13,6 +13,9 @@ use crate::error::ApiError;
 /// A message that could not be handed to the connection for this long has no reader.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// What is left of a close frame's 125 bytes after the code.
+const CLOSE_REASON_BYTES_MAX: usize = 123;
+
 /// A WebSocket connection.
 pub struct Connection {
     /// The way out.
@@ -70,18 +73,18 @@ where
     };
     let options = match options {
         Ok(options) => options,
-        Err(refused) => return Err(connection.refuse(&refused).await),
+        Err(refused) => return Err(refuse(&refused)),
     };
     let mut feed = match database.feed(options).await {
         Ok(feed) => feed,
-        Err(error) => return Err(connection.refuse(&error.into()).await),
+        Err(error) => return Err(refuse(&error.into())),
     };
     loop {
         tokio::select! {
             item = native::next(&mut feed) => match item {
                 Ok(Some(item)) => connection.send(&feed, &item).await?,
                 Ok(None) => return Err(Over::Close(CloseCode::Normal, String::new())),
-                Err(error) => return Err(connection.refuse(&error.into()).await),
+                Err(error) => return Err(refuse(&error.into())),
             },
             text = connection.text() => {
                 text?;
@@ -90,6 +93,18 @@ where
             }
         }
     }
+}
+
+/// There is no feed, and why: a close frame has room for the beginning of it.
+fn refuse(refused: &ApiError) -> Over {
+    let mut text = String::new();
+    for letter in refused.reason().chars() {
+        if text.len() + letter.len_utf8() > CLOSE_REASON_BYTES_MAX {
+            break;
+        }
+        text.push(letter);
+    }
+    Over::Close(CloseCode::Policy, text)
 }
 
 impl Connection {
@@ -118,8 +133,8 @@ impl Connection {
 
     async fn send_text(&mut self, message: Vec<u8>) -> Result<(), Over> {
         // What we encode is UTF-8: ids and bodies were checked when they came.
-        let message = String::from_utf8(message)
-            .map_err(|_| Over::Close(CloseCode::Error, "a row is not UTF-8".to_owned()))?;
+        let message =
+            String::from_utf8(message).map_err(|_| Over::Close(CloseCode::Error, "a row is not UTF-8".to_owned()))?;
         let sent = timeout(SEND_TIMEOUT, self.session.text(message)).await;
         sent.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)
     }
@@ -132,15 +147,6 @@ impl Connection {
             None => Ok(()),
             Some(EndReason::Shutdown) => Err(Over::Close(CloseCode::Away, EndReason::Shutdown.name().to_owned())),
             Some(reason) => Err(Over::Close(CloseCode::Normal, reason.name().to_owned())),
-        }
-    }
-
-    /// Says why there is no feed, then closes.
-    async fn refuse(&mut self, refused: &ApiError) -> Over {
-        let message = native::error_message(refused.error(), refused.reason());
-        match self.send_text(message).await {
-            Ok(()) => Over::Close(CloseCode::Policy, refused.reason().chars().take(100).collect()),
-            Err(over) => over,
         }
     }
 }

@@ -38,7 +38,7 @@ pub async fn all_docs(call: Call, db: &str) -> Answer {
     if post {
         request::require_json(&call.req)?;
     }
-    let (_, query, _, body) = call.body().await?;
+    let (req, query, _, body) = call.body().await?;
     let options = Options::parse(&query, if post { &body } else { b"" })?;
     let head = head(&database, &options).await?;
     let mut answer = reply::json(StatusCode::OK);
@@ -47,7 +47,7 @@ pub async fn all_docs(call: Call, db: &str) -> Answer {
             let rows = rows_of_keys(&database, keys.clone(), &options).await?;
             Ok(answer.body([head, rows, b"\r\n]}\n".to_vec()].concat()))
         }
-        None => Ok(answer.streaming(rows_of_range(database, options, head))),
+        None => Ok(reply::stream(&req, answer, rows_of_range(database, options, head))),
     }
 }
 

@@ -3,7 +3,7 @@
 use actix_web::http::StatusCode;
 use actix_web::web;
 use bytes::Bytes;
-use seqtide::documents::{Document, Extras, read_document, read_leaves, read_leaves_under, Which};
+use seqtide::documents::{Document, Extras, Which, read_document, read_leaves, read_leaves_under};
 use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::RevId;
@@ -75,7 +75,8 @@ impl Bulk {
             Some("false") => true,
             Some(_) => return Err(ApiError::bad_request("`new_edits` parameter must be a boolean.")),
         };
-        let mut bulk = Bulk { items: Vec::with_capacity(docs.len()), writes: Vec::with_capacity(docs.len()), replicated };
+        let mut bulk =
+            Bulk { items: Vec::with_capacity(docs.len()), writes: Vec::with_capacity(docs.len()), replicated };
         for doc in docs {
             bulk.add(doc.get().as_bytes(), state)?;
         }

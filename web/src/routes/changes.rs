@@ -59,7 +59,7 @@ pub async fn changes(call: Call, db: &str) -> Answer {
         tracing::warn!(db, "a feed was asked for from ahead of the database: it hides writes until then");
         answer.insert_header(("Seqtide-Since", "ahead"));
     }
-    Ok(answer.streaming(changes_body::stream(feed, asked.form, asked.seq_interval)))
+    Ok(reply::stream(&req, answer, changes_body::stream(feed, asked.form, asked.seq_interval)))
 }
 
 /// Tells two answers apart: another database, another state of it, another question.
@@ -188,9 +188,9 @@ fn heartbeat(query: &Query, longest: Duration) -> Result<Option<Duration>, ApiEr
         Some((_, Ok(_))) => {
             Err(ApiError::bad_request("The heartbeat value should be a positive integer (in milliseconds)."))
         }
-        Some((_, Err(_))) => Err(ApiError::bad_request(
-            "Invalid heartbeat value. Expecting a positive integer value (in milliseconds).",
-        )),
+        Some((_, Err(_))) => {
+            Err(ApiError::bad_request("Invalid heartbeat value. Expecting a positive integer value (in milliseconds)."))
+        }
     }
 }
 

@@ -34,7 +34,8 @@ pub async fn create(call: &Call, db: &str) -> Answer {
 
 pub async fn delete(call: &Call, db: &str) -> Answer {
     if call.query.get("rev").is_some() {
-        let reason = "You tried to DELETE a database with a ?rev= parameter. Did you mean to DELETE a document instead?";
+        let reason =
+            "You tried to DELETE a database with a ?rev= parameter. Did you mean to DELETE a document instead?";
         return Err(ApiError::bad_request(reason));
     }
     call.state.engine.delete_database(db).await?;

@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::feeds::native::{self, Form};
 use crate::feeds::websocket::{self, Connection, Start};
 use crate::query::Query;
-use crate::request;
+use crate::{reply, request};
 
 /// Every option there is.
 const KNOWN: [&str; 11] = [
@@ -55,7 +55,7 @@ pub async fn feed(call: Call, db: &str) -> Answer {
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });
     answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
-    Ok(answer.streaming(native::stream(feed, form)))
+    Ok(reply::stream(&req, answer, native::stream(feed, form)))
 }
 
 fn over_websocket(call: Call, database: Database) -> Answer {
@@ -144,11 +144,8 @@ impl Options {
     fn parse(&self, kind: FeedKind, default_heartbeat: Duration) -> Result<Asked, ApiError> {
         let mode = if self.flag("live", true)? { FeedMode::Live } else { FeedMode::Once };
         let all_leaves = self.choice("style", ["main_only", "all_docs"])? == "all_docs";
-        let shape = RowShape {
-            all_leaves,
-            doc: self.flag("include_docs", false)?,
-            conflicts: self.flag("conflicts", false)?,
-        };
+        let shape =
+            RowShape { all_leaves, doc: self.flag("include_docs", false)?, conflicts: self.flag("conflicts", false)? };
         let feed = FeedOptions {
             since: self.since()?,
             mode,

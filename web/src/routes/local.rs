@@ -45,8 +45,7 @@ pub async fn put(call: Call, db: &str, id: LocalId) -> Answer {
 
 pub async fn delete(call: &Call, db: &str, id: LocalId) -> Answer {
     let rev = agreed_rev(&call.req, &call.query, None)?;
-    let document =
-        Document { id: None, rev, deleted: true, revisions: None, attachments: None, body: Body::empty() };
+    let document = Document { id: None, rev, deleted: true, revisions: None, attachments: None, body: Body::empty() };
     write(&call.req, &call.state, db, id, document, true).await
 }
 

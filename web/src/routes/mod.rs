@@ -14,6 +14,7 @@ mod update;
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use seqtide::storage::model::db_name::DbName;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 
 use crate::error::ApiError;
@@ -45,18 +46,30 @@ enum Place {
     Root,
     Server(String),
     Database(String),
-    Endpoint { db: String, name: String },
-    Document { db: String, id: String },
+    Endpoint {
+        db: String,
+        name: String,
+    },
+    Document {
+        db: String,
+        id: String,
+    },
     /// A design document with its slash escaped: elsewhere.
-    DesignEscaped { db: String, id: String },
-    Attachment { db: String, id: String },
+    DesignEscaped {
+        db: String,
+        id: String,
+    },
+    Attachment {
+        db: String,
+        id: String,
+    },
 }
 
 /// Takes a path apart. A trailing slash does not matter.
 fn place(path: &str) -> Result<Place, ApiError> {
     let path = path.trim_start_matches('/');
     let path = path.strip_suffix('/').unwrap_or(path);
-    let segments = path.split('/').map(decode).collect::<Result<Vec<_>, _>>()?;
+    let segments = path.split('/').map(decode_segment).collect::<Result<Vec<_>, _>>()?;
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     let owned = |text: &str| text.to_owned();
     Ok(match segments[..] {
@@ -65,20 +78,35 @@ fn place(path: &str) -> Result<Place, ApiError> {
         [name] if name.starts_with('_') && !is_system_database(name) => Place::Server(owned(name)),
         [db] => Place::Database(owned(db)),
         [db, id] if id.starts_with("_design/") => Place::DesignEscaped { db: owned(db), id: owned(id) },
-        [db, name] if name.starts_with('_') && !name.contains('/') => Place::Endpoint { db: owned(db), name: owned(name) },
+        [db, name] if name.starts_with('_') && !name.contains('/') => {
+            Place::Endpoint { db: owned(db), name: owned(name) }
+        }
         [db, id] => Place::Document { db: owned(db), id: owned(id) },
         [db, kind @ ("_design" | "_local"), name] => Place::Document { db: owned(db), id: format!("{kind}/{name}") },
-        [db, kind @ ("_design" | "_local"), name, ..] => Place::Attachment { db: owned(db), id: format!("{kind}/{name}") },
+        [db, kind @ ("_design" | "_local"), name, ..] => {
+            Place::Attachment { db: owned(db), id: format!("{kind}/{name}") }
+        }
         [db, id, ..] => Place::Attachment { db: owned(db), id: owned(id) },
     })
+}
+
+fn decode_segment(segment: &str) -> Result<String, ApiError> {
+    let reason = "Document id must be valid UTF-8";
+    decode(segment).map_err(|_| ApiError::new(StatusCode::BAD_REQUEST, "illegal_docid", reason))
 }
 
 fn is_system_database(name: &str) -> bool {
     matches!(name, "_users" | "_replicator" | "_global_changes")
 }
 
+const METHODS: &str = "GET,HEAD,POST,PUT,DELETE,OPTIONS";
+
 /// Answers any request.
 pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<State>) -> Answer {
+    if req.method() == Method::OPTIONS {
+        // What a browser asks beforehand is answered before it comes here.
+        return Ok(HttpResponse::NoContent().insert_header((header::ALLOW, METHODS)).finish());
+    }
     let place = place(req.uri().path())?;
     let query = Query::parse(req.query_string())?;
     let method = req.method().clone();
@@ -97,12 +125,20 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
 fn on_server(call: Call, method: &Method, name: &str) -> Answer {
     let read = matches!(*method, Method::GET | Method::HEAD);
     match name {
-        _ if !matches!(name, "_up" | "_all_dbs" | "_uuids" | "metrics") => Err(ApiError::no_database()),
+        _ if !matches!(name, "_up" | "_all_dbs" | "_uuids" | "metrics") => Err(unknown(method, name)),
         _ if !read => Err(ApiError::method_not_allowed("GET,HEAD")),
         "_up" => Ok(server::up()),
         "_all_dbs" => server::all_dbs(&call),
         "_uuids" => server::uuids(&call),
         _ => Ok(server::metrics(&call)),
+    }
+}
+
+/// What is no endpoint of the server might be meant as a database.
+fn unknown(method: &Method, name: &str) -> ApiError {
+    match DbName::parse(name) {
+        Err(error) if *method == Method::PUT => error.into(),
+        _ => ApiError::no_database(),
     }
 }
 

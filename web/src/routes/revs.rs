@@ -6,7 +6,7 @@ use actix_web::http::StatusCode;
 use seqtide::documents::{RevsDiff, revs_diff as diff};
 use seqtide::storage::Snapshot;
 use seqtide::storage::json::write_json_string;
-use seqtide::storage::model::doc_id::{DocId, LocalId};
+use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::rev::RevId;
 use serde_json::Value;
 
@@ -28,7 +28,13 @@ pub async fn revs_diff(call: Call, db: &str) -> Answer {
         let read = move |snapshot: &Snapshot<'_>| {
             let mut found = Vec::new();
             for (id, revs) in page {
-                if let Some(diff) = diff(snapshot, &id, &revs)? {
+                let lacks_all = RevsDiff { missing: revs.clone(), possible_ancestors: Vec::new() };
+                // What no document can be called (a `_local` id among them) is none that is there.
+                let diff = match DocId::parse(&id) {
+                    Ok(id) => diff(snapshot, &id, &revs)?,
+                    Err(_) => (!revs.is_empty()).then_some(lacks_all),
+                };
+                if let Some(diff) = diff {
                     found.push((id, diff));
                 }
             }
@@ -46,22 +52,21 @@ pub async fn revs_diff(call: Call, db: &str) -> Answer {
 }
 
 /// Reads `{"id":["rev",…],…}`.
-fn parse(body: &[u8]) -> Result<Vec<(DocId, Vec<RevId>)>, ApiError> {
+fn parse(body: &[u8]) -> Result<Vec<(String, Vec<RevId>)>, ApiError> {
     let value: Value = serde_json::from_slice(body).map_err(|_| ApiError::not_json())?;
     if !value.is_object() {
         return Err(ApiError::bad_request("Request body must be a JSON object"));
     }
     let asked: BTreeMap<String, Vec<String>> = serde_json::from_value(value)
         .map_err(|_| ApiError::bad_request("each member must be a list of revisions: {\"id\":[\"1-…\"]}"))?;
-    let documents = asked.into_iter().filter(|(id, _)| LocalId::parse(id).is_none());
     let parse = |(id, revs): (String, Vec<String>)| {
         let revs = revs.iter().map(|rev| RevId::parse(rev)).collect::<Result<_, _>>()?;
-        Ok((DocId::parse(&id)?, revs))
+        Ok((id, revs))
     };
-    documents.map(parse).collect()
+    asked.into_iter().map(parse).collect()
 }
 
-fn write_diff(out: &mut Vec<u8>, id: &DocId, diff: &RevsDiff) {
+fn write_diff(out: &mut Vec<u8>, id: &str, diff: &RevsDiff) {
     let list = |out: &mut Vec<u8>, name: &str, revs: &[RevId]| {
         out.extend_from_slice(format!("\"{name}\":[").as_bytes());
         for (at, rev) in revs.iter().enumerate() {
@@ -72,7 +77,7 @@ fn write_diff(out: &mut Vec<u8>, id: &DocId, diff: &RevsDiff) {
         }
         out.push(b']');
     };
-    write_json_string(out, id.as_str());
+    write_json_string(out, id);
     out.extend_from_slice(b":{");
     list(out, "missing", &diff.missing);
     if !diff.possible_ancestors.is_empty() {

@@ -70,8 +70,7 @@ pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
         Ok(_) => {}
     }
     let target = Target { database: &database, db, id, replicated: false };
-    let document =
-        Document { id: None, rev, deleted: true, revisions: None, attachments: None, body: Body::empty() };
+    let document = Document { id: None, rev, deleted: true, revisions: None, attachments: None, body: Body::empty() };
     let (rev, headers) = target.write(&call.state, document).await?;
     let mut answer = written(&call.req, StatusCode::OK, db, target.id.as_str(), &rev, headers);
     answer.headers_mut().remove(header::LOCATION);

@@ -16,10 +16,7 @@ fn check(text: &str, expected: &str) {
 
 #[test]
 fn white_space_goes_and_spelling_stays() {
-    check(
-        " [ 1.0 ,\t1e2 , 12345678901234567890 , -0 ]\r\n",
-        "[1.0,1e2,12345678901234567890,-0]",
-    );
+    check(" [ 1.0 ,\t1e2 , 12345678901234567890 , -0 ]\r\n", "[1.0,1e2,12345678901234567890,-0]");
     check(
         r#"{ "a b" : "\u00e9 \/ é  \ud83d\ude00" , "c" : [ ] , "d" : { } }"#,
         r#"{"a b":"\u00e9 \/ é  \ud83d\ude00","c":[],"d":{}}"#,
@@ -47,14 +44,8 @@ fn names_are_compared_by_their_characters() {
 
 #[test]
 fn repeated_members_go_at_every_level() {
-    check(
-        r#"[{"a":{"x":1,"x":2},"a":{"y":1,"z":{"q":1,"q":[2]},"y":2}}]"#,
-        r#"[{"a":{"z":{"q":[2]},"y":2}}]"#,
-    );
-    check(
-        r#"{"a":[{"b":1,"b":2}],"c":{"b":3},"c":{"b":4}}"#,
-        r#"{"a":[{"b":2}],"c":{"b":4}}"#,
-    );
+    check(r#"[{"a":{"x":1,"x":2},"a":{"y":1,"z":{"q":1,"q":[2]},"y":2}}]"#, r#"[{"a":{"z":{"q":[2]},"y":2}}]"#);
+    check(r#"{"a":[{"b":1,"b":2}],"c":{"b":3},"c":{"b":4}}"#, r#"{"a":[{"b":2}],"c":{"b":4}}"#);
 }
 
 #[test]
@@ -111,27 +102,14 @@ fn what_is_no_json_is_refused() {
     }
     let not_utf8 = [&b"\"\xff\""[..], b"\"\xed\xa0\x80\"", b"\"\xc0\x80\"", b"\xff\xfe"];
     for text in not_utf8 {
-        assert_eq!(
-            compact_value(text, &ScanLimits::default()),
-            Err(DocumentError::NotJson),
-            "{text:?}"
-        );
+        assert_eq!(compact_value(text, &ScanLimits::default()), Err(DocumentError::NotJson), "{text:?}");
     }
 }
 
 #[test]
 fn numbers_within_a_double_and_integers_of_any_size_are_accepted() {
     let long = format!("{}.5", "9".repeat(308));
-    for text in [
-        "1e308",
-        "1e-400",
-        "0e999",
-        "-0.0",
-        "1.7976931348623157e308",
-        "5e-324",
-        &long,
-        &"9".repeat(5000),
-    ] {
+    for text in ["1e308", "1e-400", "0e999", "-0.0", "1.7976931348623157e308", "5e-324", &long, &"9".repeat(5000)] {
         check(text, text);
     }
     assert!(compacted(&format!("{}.5", "9".repeat(310))).is_err());
@@ -153,20 +131,12 @@ fn nesting_is_accepted_up_to_the_limit() {
 fn deep_nesting_costs_no_stack() {
     let text = "[".repeat(100_000) + &"]".repeat(100_000);
     assert_eq!(compacted(&text), Err(DocumentError::NestedTooDeep { max: 512 }));
-    let no_limit = ScanLimits {
-        nesting_max: usize::MAX,
-    };
+    let no_limit = ScanLimits { nesting_max: usize::MAX };
     assert_eq!(compact_value(text.as_bytes(), &no_limit).unwrap(), text.as_bytes());
-    assert_eq!(
-        compact_value(&text.as_bytes()[..100_000], &no_limit),
-        Err(DocumentError::NotJson)
-    );
+    assert_eq!(compact_value(&text.as_bytes()[..100_000], &no_limit), Err(DocumentError::NotJson));
     let objects = "{\"a\":1,\"a\":".repeat(100_000) + "0" + &"}".repeat(100_000);
     let expected = "{\"a\":".repeat(100_000) + "0" + &"}".repeat(100_000);
-    assert_eq!(
-        compact_value(objects.as_bytes(), &no_limit).unwrap(),
-        expected.as_bytes()
-    );
+    assert_eq!(compact_value(objects.as_bytes(), &no_limit).unwrap(), expected.as_bytes());
 }
 
 #[test]
@@ -200,10 +170,7 @@ fn arrays_of_many_objects_and_long_numbers_take_linear_time() {
 #[test]
 fn strings_are_written_with_couchdbs_escapes() {
     let mut out = Vec::new();
-    write_json_string(
-        &mut out,
-        "a\"\\/\u{8}\u{c}\n\r\t\u{0}\u{1f}\u{7f}é😀 and some more text\n",
-    );
+    write_json_string(&mut out, "a\"\\/\u{8}\u{c}\n\r\t\u{0}\u{1f}\u{7f}é😀 and some more text\n");
     let expected = "\"a\\\"\\\\/\\b\\f\\n\\r\\t\\u0000\\u001F\u{7f}é😀 and some more text\\n\"";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }

@@ -57,16 +57,8 @@ fn long_numbers_and_deep_nesting_are_hashed_in_bounded_time() {
     let started = Instant::now();
     let body = |text: String| Body::from_stored(text.into());
     revision_hash(&body(format!("{{\"a\":{}}}", "7".repeat(8_000_000))), None, false);
-    revision_hash(
-        &body(format!("{{\"a\":[{}0]}}", ("7".repeat(4096) + ",").repeat(500))),
-        None,
-        false,
-    );
-    revision_hash(
-        &body(format!("{{\"a\":{}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000))),
-        None,
-        false,
-    );
+    revision_hash(&body(format!("{{\"a\":[{}0]}}", ("7".repeat(4096) + ",").repeat(500))), None, false);
+    revision_hash(&body(format!("{{\"a\":{}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000))), None, false);
     assert!(started.elapsed() < Duration::from_secs(30));
 }
 
@@ -83,9 +75,7 @@ fn term(tree: &Tree) -> Vec<u8> {
         Tree::Text(text) => binary(text),
         Tree::Array(elements) => array(elements),
         Tree::Object(members) => {
-            let pairs = members
-                .iter()
-                .map(|(name, value)| [&[104, 2][..], &binary(name), &term(value)].concat());
+            let pairs = members.iter().map(|(name, value)| [&[104, 2][..], &binary(name), &term(value)].concat());
             [&[104, 1][..], &list(&pairs.collect::<Vec<_>>())].concat()
         }
     }
@@ -156,19 +146,9 @@ proptest! {
 fn byte_lists_end_at_65535_elements() {
     for len in [65_535, 65_536] {
         let tree = Tree::Object(vec![("a".into(), Tree::Array(vec![Tree::Token("7".into()); len]))]);
-        let edit = [
-            term(&Tree::Token("false".into())),
-            integer(0),
-            integer(0),
-            term(&tree),
-            list(&[]),
-        ];
+        let edit = [term(&Tree::Token("false".into())), integer(0), integer(0), term(&tree), list(&[])];
         let fits = len < 65_536;
-        let edit = if fits {
-            list(&edit)
-        } else {
-            list(&with_plain_list(edit, len))
-        };
+        let edit = if fits { list(&edit) } else { list(&with_plain_list(edit, len)) };
         let expected = Md5::digest([&[131][..], &edit].concat());
         assert_eq!(hash_of(&tree.compact(), None, false).as_bytes(), &expected[..], "{len}");
     }

@@ -23,10 +23,7 @@ fn special_members_are_taken_out_of_the_body() {
     let hash = RevHash::parse(HEX).unwrap();
     assert_eq!(document.rev, Some(RevId::new(2, hash.clone())));
     assert!(document.deleted);
-    assert_eq!(
-        document.revisions,
-        RevPath::new(2, vec![hash, RevHash::Text("a".into())])
-    );
+    assert_eq!(document.revisions, RevPath::new(2, vec![hash, RevHash::Text("a".into())]));
     assert_eq!(&document.attachments.unwrap().as_bytes()[..], br#"{"f":{"stub":true}}"#);
     assert_eq!(document.body.as_str(), r#"{"a":1,"b":[2]}"#);
     assert_eq!(document.body.members(), br#""a":1,"b":[2]"#);
@@ -77,10 +74,7 @@ fn names_with_escapes_are_special_too() {
 fn values_of_special_members_are_compacted_at_depth() {
     let document =
         scan(r#"{"_attachments":{"f":{"a":1,"a":2},"g":{},"f":{"b":1,"b":[ 3 ]}},"x":{"y":1,"y":2}}"#).unwrap();
-    assert_eq!(
-        &document.attachments.unwrap().as_bytes()[..],
-        br#"{"g":{},"f":{"b":[3]}}"#
-    );
+    assert_eq!(&document.attachments.unwrap().as_bytes()[..], br#"{"g":{},"f":{"b":[3]}}"#);
     assert_eq!(document.body.as_str(), r#"{"x":{"y":2}}"#);
     let document = scan(r#"{"_revisions":{"start":"x","ids":[],"ids":["b"],"\u0073tart":7,"more":[[]]}}"#).unwrap();
     assert_eq!(document.revisions, RevPath::new(7, vec![RevHash::Text("b".into())]));
@@ -111,15 +105,7 @@ fn only_objects_are_documents() {
     for text in ["[1,2]", "[{\"a\":1}]", "null", "1", "\"{}\""] {
         assert_eq!(refused(text), "Document must be a JSON object", "{text}");
     }
-    for text in [
-        "",
-        "[1,2",
-        "{\"a\":",
-        "{} {}",
-        "{\"a\":\"\\udfff\"}",
-        "{\"a\":1e999}",
-        "{\"a\":\"\t\"}",
-    ] {
+    for text in ["", "[1,2", "{\"a\":", "{} {}", "{\"a\":\"\\udfff\"}", "{\"a\":1e999}", "{\"a\":\"\t\"}"] {
         assert_eq!(refused(text), "invalid UTF-8 JSON", "{text}");
     }
 }
@@ -146,20 +132,12 @@ fn bad_special_members_are_named() {
 #[test]
 fn bad_ids_and_revs_are_refused() {
     for value in ["1", "null", "true", "{}", "[\"x\"]"] {
-        assert_eq!(
-            refused(&format!("{{\"_id\":{value}}}")),
-            "Document id must be a string",
-            "{value}"
-        );
+        assert_eq!(refused(&format!("{{\"_id\":{value}}}")), "Document id must be a string", "{value}");
     }
     assert_eq!(scan(r#"{"_id":""}"#).unwrap().id.as_deref(), Some(""));
     let not_hex = format!("\"1-{}\"", "z".repeat(32));
     for value in ["1", "null", "\"\"", "\"abc\"", "\"-a\"", "[\"1-a\"]", &not_hex] {
-        assert_eq!(
-            refused(&format!("{{\"_rev\":{value}}}")),
-            "Invalid rev format",
-            "{value}"
-        );
+        assert_eq!(refused(&format!("{{\"_rev\":{value}}}")), "Invalid rev format", "{value}");
     }
     let long = format!("{{\"_rev\":\"1-{}\"}}", "a".repeat(129));
     assert!(refused(&long).starts_with("Invalid rev format: "));
@@ -193,13 +171,9 @@ fn bad_revisions_are_refused() {
 
 #[test]
 fn many_members_and_cuts_leave_special_members_intact() {
-    let many: String = (0..100_000)
-        .map(|n| format!(" \"m{}\" : {{\"a\":1,\"a\":{n}}},", n % 50_000))
-        .collect();
+    let many: String = (0..100_000).map(|n| format!(" \"m{}\" : {{\"a\":1,\"a\":{n}}},", n % 50_000)).collect();
     let document = scan(&format!("{{{many}\"_id\":\"x\",{many}\"_deleted\":true}}")).unwrap();
     assert_eq!((document.id.as_deref(), document.deleted), (Some("x"), true));
-    let expected: Vec<_> = (50_000..100_000)
-        .map(|n| format!("\"m{}\":{{\"a\":{n}}}", n - 50_000))
-        .collect();
+    let expected: Vec<_> = (50_000..100_000).map(|n| format!("\"m{}\":{{\"a\":{n}}}", n - 50_000)).collect();
     assert!(document.body.members() == expected.join(",").as_bytes());
 }

@@ -36,14 +36,8 @@ impl Tree {
             Tree::Array(elements) => Tree::Array(elements.iter().map(Tree::deduplicated).collect()),
             Tree::Object(members) => {
                 let last = |place: usize, name: &str| members[place + 1..].iter().all(|(other, _)| other != name);
-                let kept = members
-                    .iter()
-                    .enumerate()
-                    .filter(|(place, (name, _))| last(*place, name));
-                Tree::Object(
-                    kept.map(|(_, (name, value))| (name.clone(), value.deduplicated()))
-                        .collect(),
-                )
+                let kept = members.iter().enumerate().filter(|(place, (name, _))| last(*place, name));
+                Tree::Object(kept.map(|(_, (name, value))| (name.clone(), value.deduplicated())).collect())
             }
             other => other.clone(),
         }
@@ -52,9 +46,7 @@ impl Tree {
     /// The shortest text.
     pub fn compact(&self) -> String {
         let mut out = String::new();
-        self.write(&mut out, &mut |_| {}, &mut |out, text| {
-            out.push_str(&Value::from(text).to_string())
-        });
+        self.write(&mut out, &mut |_| {}, &mut |out, text| out.push_str(&Value::from(text).to_string()));
         out
     }
 
@@ -106,10 +98,7 @@ fn escape_some(out: &mut String, text: &str, choices: &mut Choices) {
     for character in text.chars() {
         if choices.below(4) == 0 {
             let mut units = [0; 2];
-            character
-                .encode_utf16(&mut units)
-                .iter()
-                .for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+            character.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
         } else if character == '/' && choices.below(2) == 0 {
             out.push_str("\\/");
         } else {
@@ -122,16 +111,8 @@ fn escape_some(out: &mut String, text: &str, choices: &mut Choices) {
 
 fn any_token() -> impl Strategy<Value = Tree> {
     let token = prop_oneof![
-        prop_oneof![
-            Just("null"),
-            Just("true"),
-            Just("false"),
-            Just("-0"),
-            Just("-0.0"),
-            Just("1.0"),
-            Just("1E2")
-        ]
-        .prop_map(String::from),
+        prop_oneof![Just("null"), Just("true"), Just("false"), Just("-0"), Just("-0.0"), Just("1.0"), Just("1E2")]
+            .prop_map(String::from),
         any::<u8>().prop_map(|byte| byte.to_string()),
         any::<i64>().prop_map(|integer| integer.to_string()),
         any::<i16>().prop_map(|integer| integer.to_string()),

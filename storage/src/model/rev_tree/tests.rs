@@ -22,7 +22,8 @@ fn merged(tree: &RevTree, path: &RevPath, deleted: bool, limit: u32) -> RevTree 
 }
 
 fn tree_of(paths: &[(u64, &[&str], bool)]) -> RevTree {
-    let add = |tree, (start, hashes, deleted): &(u64, &[&str], bool)| merged(&tree, &path(*start, hashes), *deleted, LIMIT);
+    let add =
+        |tree, (start, hashes, deleted): &(u64, &[&str], bool)| merged(&tree, &path(*start, hashes), *deleted, LIMIT);
     paths.iter().fold(RevTree::default(), add)
 }
 

@@ -73,7 +73,9 @@ impl Document {
     }
 
     pub fn leaf_bytes(&self) -> u64 {
-        let stored = |body: &Body| if body.is_empty() { 0 } else { body.as_bytes().len() as u64 };
+        let stored = |body: &Body| {
+            if body.is_empty() { 0 } else { body.as_bytes().len() as u64 }
+        };
         self.leaves().iter().map(|leaf| stored(&leaf.body)).sum()
     }
 

@@ -105,7 +105,10 @@ impl Model {
         for change in &feed {
             let document = &self.documents[change.id.as_str()];
             let leaves: Vec<_> = change.leaves.iter().map(|leaf| (leaf.rev.clone(), leaf.deleted)).collect();
-            assert_eq!(leaves, document.leaves().iter().map(|leaf| (leaf.rev.clone(), leaf.deleted)).collect::<Vec<_>>());
+            assert_eq!(
+                leaves,
+                document.leaves().iter().map(|leaf| (leaf.rev.clone(), leaf.deleted)).collect::<Vec<_>>()
+            );
             assert_eq!(change.body, document.winner_body());
         }
         let snapshot = db.snapshot();
