@@ -17,7 +17,7 @@ use crate::view::{Direction, View};
 const BLOCK_VERSIONS: u64 = 1024;
 
 /// The block a sequence lies in.
-fn block_of(seq: Sequence) -> u64 {
+pub(crate) fn block_of(seq: Sequence) -> u64 {
     seq.version / BLOCK_VERSIONS
 }
 
@@ -127,7 +127,12 @@ impl BlockSums {
     }
 }
 
-type Blocks<'txn> = Box<dyn Iterator<Item = Result<(u64, u64), StorageError>> + 'txn>;
+pub(crate) type Blocks<'txn> = Box<dyn Iterator<Item = Result<(u64, u64), StorageError>> + 'txn>;
+
+/// Every block that is stored, with the rows it says it has.
+pub(crate) fn stored_blocks(view: View<'_>) -> Result<Blocks<'_>, StorageError> {
+    blocks_from(view, 0)
+}
 
 fn blocks_from(view: View<'_>, first: u64) -> Result<Blocks<'_>, StorageError> {
     let key = keys::block(first);

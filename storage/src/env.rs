@@ -72,6 +72,16 @@ impl Env {
         Ok(Env { env, handles, gate: RwLock::new(()), writing: Mutex::new(()) })
     }
 
+    /// Opens the environment in a folder, which must hold one, for reading beside the process that writes it.
+    pub fn open_to_read(folder: &Path) -> Result<Env, StorageError> {
+        let mut open = EnvOpenOptions::new().read_txn_without_tls();
+        open.max_dbs(16);
+        // SAFETY: nothing is written; LMDB's own lock file keeps the pages of an open transaction from being reused.
+        let env = unsafe { open.flags(EnvFlags::READ_ONLY).open(folder)? };
+        let handles = open_tables(&env)?;
+        Ok(Env { env, handles, gate: RwLock::new(()), writing: Mutex::new(()) })
+    }
+
     /// Opens a read transaction. It must not outlive a page: it pins what it can see. A thread that has one open must
     /// neither open another nor write: a map about to grow waits for the first and holds up the second.
     pub fn read(&self) -> Result<Reading<'_>, StorageError> {
@@ -159,6 +169,20 @@ fn create_tables(env: &heed::Env<WithoutTls>) -> Result<Handles, StorageError> {
         Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(handles))
     })?;
     Ok(Handles(created.unwrap_commit()))
+}
+
+fn open_tables(env: &heed::Env<WithoutTls>) -> Result<Handles, StorageError> {
+    let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| {
+        let open = |table: Table| opener.open_database(txn, Some(table.name())).transpose();
+        let missing = |table: Table| StorageError::missing(table, b"");
+        let mut handles = Vec::with_capacity(Table::ALL.len());
+        for table in Table::ALL {
+            handles.push(open(table).ok_or_else(|| missing(table))??);
+        }
+        let handles: [_; Table::ALL.len()] = handles.try_into().map_err(|_| missing(Table::Meta))?;
+        Ok::<_, StorageError>(CommitOrAbort::<_, ()>::Commit(handles))
+    })?;
+    Ok(Handles(opened.unwrap_commit()))
 }
 
 fn write_row(txn: &mut RwTxn<'_>, handles: &Handles, row: &Row) -> Result<(), StorageError> {

@@ -7,6 +7,7 @@
 mod apply;
 mod batch;
 mod change;
+mod check;
 pub mod codec;
 mod counts;
 mod data_folder;
@@ -23,6 +24,7 @@ mod view;
 
 pub use batch::{Commit, LocalEdit, Outcome, RequestOutcome, Write};
 pub use change::{Change, LeafRev};
+pub use check::CheckReport;
 pub use codec::head::DocSummary;
 pub use codec::meta::{Counters, Identity};
 pub use data_folder::{CreateError, DataFolder};

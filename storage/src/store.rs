@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::batch::{Batch, Commit, Write};
+use crate::check::{CheckReport, check};
 use crate::codec::meta::{self, Counters, Identity};
 use crate::counts::{BlockChanges, BlockSums};
 use crate::env::{Durability, Env, EnvOptions};
@@ -155,6 +156,29 @@ impl Store {
 
     fn advance_sums(&self, update_seq: Sequence, blocks: &BlockChanges) {
         self.sums.lock().unwrap_or_else(PoisonError::into_inner).advance(update_seq, blocks);
+    }
+
+    /// Looks at every row of the newest state; nothing is changed. What it sees stays pinned until it is done, so a
+    /// busy database grows meanwhile.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the tables cannot be read at all; what is wrong inside is in the report.
+    pub fn check(&self) -> Result<CheckReport, StorageError> {
+        check(&self.env.read()?)
+    }
+
+    /// Checks a database's folder from outside, even while a server has it open; nothing is changed.
+    ///
+    /// # Errors
+    /// As [`Store::check`]; [`StorageError::NewerFormat`].
+    pub fn check_folder(folder: &Path) -> Result<CheckReport, StorageError> {
+        let env = Env::open_to_read(folder)?;
+        let reading = env.read()?;
+        check_format(reading.view(), folder)?;
+        let report = check(&reading);
+        drop(reading);
+        env.close();
+        report
     }
 
     pub(crate) fn env(&self) -> &Env {

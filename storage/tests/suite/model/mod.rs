@@ -78,6 +78,7 @@ impl Model {
     }
 
     fn check(&self, db: &Db) {
+        assert_eq!(db.store.check().unwrap().problems, Vec::<String>::new());
         let live = self.documents.values().filter(|document| document.is_live()).count() as u64;
         let there = self.documents.values().filter(|document| !document.is_new()).count() as u64;
         let counters = db.counters();
