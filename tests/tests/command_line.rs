@@ -76,3 +76,33 @@ async fn flag_variable_and_file_set_the_same_option_in_this_order() {
         assert!(took >= short && took < Duration::from_secs(20), "{took:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_looks_at_a_live_server_s_folder_and_names_damage() {
+    let mut server = Server::start();
+    let database = Database::create(&server, "db").await;
+    database.put("a", &serde_json::json!({ "text": "unmistakable" })).await;
+    let data = server.data_dir().to_owned();
+    let folder = data.to_str().expect("text");
+    let (code, stdout, stderr) = run(&["check", folder]);
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.starts_with("db: ok (1 documents, 0 deleted, 1 rows, 1 bodies"), "{stdout}");
+
+    server.kill();
+    let file = data.join("databases/db/data.mdb");
+    let mut bytes = fs::read(&file).expect("the file");
+    let text = b"unmistakable\"}";
+    let places: Vec<usize> = (0..bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(text)).collect();
+    assert!(!places.is_empty(), "the body is in the file");
+    for place in places {
+        bytes[place + text.len() - 1] = b'x';
+    }
+    fs::write(&file, bytes).expect("the file");
+    let (code, stdout, _) = run(&["check", folder]);
+    assert_eq!(code, Some(1), "{stdout}");
+    assert!(stdout.contains("table bodies"), "{stdout}");
+
+    let (code, _, stderr) = run(&["check", "/nowhere/at/all"]);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("/nowhere/at/all is no data folder"), "{stderr}");
+}

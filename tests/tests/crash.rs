@@ -1,12 +1,14 @@
 //! SIGKILL under load: whatever was acknowledged is there afterwards, at its revision and its sequence.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
+use seqtide_tests::server::seqtide_command;
 use seqtide_tests::workload::seed;
 use seqtide_tests::{Database, Server};
 
@@ -151,6 +153,14 @@ async fn rows_that_agree(database: &Database) -> BTreeMap<String, Value> {
     by_id
 }
 
+/// What is left on disk holds every invariant, before anything opens it for writing.
+fn assert_clean(data: &Path) {
+    let checked = seqtide_command().arg("check").arg(data).output().expect("the binary runs");
+    let report = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{report}{}", String::from_utf8_lossy(&checked.stderr));
+    assert!(report.contains(": ok ("), "{report}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn acknowledged_writes_survive_sigkill() {
     let mut rng = StdRng::seed_from_u64(seed());
@@ -171,6 +181,7 @@ async fn acknowledged_writes_survive_sigkill() {
         let bulk_writer = tokio::spawn(write_bulk(database.clone(), round));
         tokio::time::sleep(Duration::from_millis(rng.random_range(20..300))).await;
         server.kill();
+        assert_clean(server.data_dir());
         for writer in running {
             writers.push(writer.await.expect("a writer"));
         }

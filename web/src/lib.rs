@@ -3,6 +3,7 @@
 //! A request's way: [`routes`](crate) takes its path apart and names a handler; the handler parses, asks the engine,
 //! and shapes the answer. What goes wrong becomes an answer in one place, `error`.
 
+pub mod check;
 pub mod config;
 mod cors;
 mod error;

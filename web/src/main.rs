@@ -1,14 +1,22 @@
-//! The binary `seqtide`: reads its configuration, starts the log and serves.
+//! The binary `seqtide`: reads what it is asked to do, and serves or checks.
 
 use std::error::Error;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
-use seqtide_server::config::{Config, cli};
-use seqtide_server::logging;
+use seqtide_server::config::cli::Task;
+use seqtide_server::config::{Config, ServeFlags, cli};
+use seqtide_server::{check, logging};
 
 fn main() -> ExitCode {
-    match serve() {
+    match cli::parse() {
+        Task::Serve(flags) => exit_of(serve(&flags)),
+        Task::Check(folder) => check::run(&folder, &mut stdout()),
+    }
+}
+
+fn exit_of(served: Result<(), Box<dyn Error>>) -> ExitCode {
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("seqtide: {error}");
@@ -17,9 +25,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve() -> Result<(), Box<dyn Error>> {
-    let flags = cli::parse();
-    let config = Config::load(&flags)?;
+fn serve(flags: &ServeFlags) -> Result<(), Box<dyn Error>> {
+    let config = Config::load(flags)?;
     if flags.print_config {
         stdout().write_all(config.to_commented_toml().as_bytes())?;
         return Ok(());

@@ -1,4 +1,6 @@
-//! The command line: `seqtide serve` and its flags.
+//! The command line: `seqtide serve` and its flags, `seqtide check`.
+
+use std::path::PathBuf;
 
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -24,16 +26,35 @@ enum Action {
     /// Every setting is a flag, a variable and a key of the file given by --config; --print-config shows the keys.
     /// A flag wins over a variable, a variable over the file, the file over the default.
     Serve(ServeFlags),
+    /// Look at every row of a data folder's databases, or of one database's folder, and say what is wrong
+    ///
+    /// Nothing is changed, and a server may have the folder open meanwhile. Exits with 0 when all is well, with 1 when
+    /// something is wrong, with 2 when a database could not be looked at.
+    Check {
+        /// A data folder, or the folder of one database in it
+        #[arg(id = "check_folder", value_name = "FOLDER")]
+        folder: PathBuf,
+    },
+}
+
+/// What the program is asked to do.
+#[derive(Debug)]
+pub enum Task {
+    /// Serve.
+    Serve(Box<ServeFlags>),
+    /// Check a folder.
+    Check(PathBuf),
 }
 
 /// Reads the process's arguments and `SEQTIDE_` variables; answers `--help`, `--version` and wrong usage itself
 /// and then exits, with code 2 for wrong usage.
-pub fn parse() -> ServeFlags {
+pub fn parse() -> Task {
     let matches = command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match cli.action {
-        Some(Action::Serve(flags)) => flags,
-        None => cli.serve,
+        Some(Action::Check { folder }) => Task::Check(folder),
+        Some(Action::Serve(flags)) => Task::Serve(Box::new(flags)),
+        None => Task::Serve(Box::new(cli.serve)),
     }
 }
 

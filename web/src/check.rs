@@ -1,0 +1,68 @@
+//! `seqtide check`: every database of a data folder, or the one of a folder, looked at row by row.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use seqtide::storage::model::db_name::DbName;
+use seqtide::storage::{CheckReport, StorageError, Store};
+
+/// LMDB's file in a database's folder.
+const DATA_FILE: &str = "data.mdb";
+
+/// Checks a folder and reports line by line. 0: all is well; 1: something is wrong; 2: something could not be looked at.
+pub fn run(folder: &Path, out: &mut impl Write) -> ExitCode {
+    let databases = match databases_in(folder) {
+        Ok(databases) => databases,
+        Err(why) => {
+            eprintln!("seqtide: {why}");
+            return ExitCode::from(2);
+        }
+    };
+    let worst = databases.iter().map(|(name, folder)| report(name, Store::check_folder(folder), out)).max();
+    ExitCode::from(worst.unwrap_or(0))
+}
+
+/// The databases to look at, each with its name.
+fn databases_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+    if folder.join(DATA_FILE).is_file() {
+        return Ok(vec![(folder.display().to_string(), folder.to_owned())]);
+    }
+    let databases = folder.join("databases");
+    let entries = databases.read_dir().map_err(|error| {
+        format!("{} is no data folder and no database's folder: {}: {error}", folder.display(), databases.display())
+    })?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| format!("{}: {error}", databases.display()))?;
+        let name = entry.file_name().to_str().and_then(DbName::from_folder);
+        if let Some(name) = name.filter(|_| entry.path().join(DATA_FILE).is_file()) {
+            found.push((name.to_string(), entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Says how it went with one database; gives its exit code. Who reads the report may have gone away.
+fn report(name: &str, checked: Result<CheckReport, StorageError>, out: &mut impl Write) -> u8 {
+    let report = match checked {
+        Ok(report) => report,
+        Err(error) => {
+            let _ = writeln!(out, "{name}: cannot be checked: {error}");
+            return 2;
+        }
+    };
+    let CheckReport { docs, deleted_docs, rows, bodies, locals, problems, problems_total } = &report;
+    for problem in problems {
+        let _ = writeln!(out, "{name}: {problem}");
+    }
+    let more = problems_total - problems.len() as u64;
+    if more > 0 {
+        let _ = writeln!(out, "{name}: and {more} more");
+    }
+    let verdict = if report.is_clean() { "ok".to_owned() } else { format!("{problems_total} problems") };
+    let counts = format!("{docs} documents, {deleted_docs} deleted, {rows} rows, {bodies} bodies, {locals} local");
+    let _ = writeln!(out, "{name}: {verdict} ({counts})");
+    u8::from(!report.is_clean())
+}
