@@ -132,7 +132,7 @@ impl Database {
     /// Reads from one state of the database, on a thread that may block. Read what one answer needs and return.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Snapshot<'_>) -> Result<T, StorageError> + Send + 'static,
@@ -143,12 +143,12 @@ impl Database {
     /// Writes all of it in one commit. When this returns it is durable and visible.
     ///
     /// # Errors
-    /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::Storage`]: then nothing was written.
+    /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`]: then nothing was written.
     pub async fn write(&self, writes: Vec<Write>) -> Result<Written, Error> {
         let database = self.opened().await?;
         let written = database.writer.send(Submit { writes }).await;
         // A writer that is gone has finished: its database was closed or deleted meanwhile.
-        written.map_err(|_gone| Error::NoDatabase)?
+        written.map_err(|_gone| database.live.gone())?
     }
 
     /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from.
@@ -180,7 +180,7 @@ impl Database {
     /// Reads a document's winner; `None` when there is none, or it is deleted.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn get(&self, id: &str) -> Result<Option<Document>, Error> {
         let Ok(id) = DocId::parse(id) else { return Ok(None) };
         let read = move |snapshot: &Snapshot<'_>| read_document(snapshot, &id, &Which::Winner, Extras::default());
@@ -190,7 +190,7 @@ impl Database {
     /// Follows what changes.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::TooManyFeeds`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`].
     pub async fn changes(&self, options: ChangesOptions) -> Result<Changes, Error> {
         Ok(Changes::new(self.feed(options.into()).await?))
     }
@@ -198,7 +198,7 @@ impl Database {
     /// Opens a feed: the form of [`Database::changes`] that gives pages of encoded rows.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::TooManyFeeds`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`].
     pub async fn feed(&self, options: FeedOptions) -> Result<Feed, Error> {
         let permit = self.engine.feeds.take()?;
         Feed::open(self.opened().await?, options, permit).await
@@ -207,7 +207,7 @@ impl Database {
     /// What is known of the database as a whole.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn info(&self) -> Result<DatabaseInfo, Error> {
         let database = self.opened().await?;
         let file_bytes = database.store()?.file_bytes()?;
@@ -222,7 +222,7 @@ impl Database {
     /// How the database writes its sequences.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn seq_format(&self) -> Result<SeqFormat, Error> {
         Ok(self.opened().await?.seq_format)
     }
@@ -230,9 +230,9 @@ impl Database {
     /// Frees bodies that no leaf needs, in the background, now rather than when there is much of it.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`].
+    /// [`Error::NoDatabase`], [`Error::Stopped`].
     pub async fn reclaim(&self) -> Result<(), Error> {
         let database = self.opened().await?;
-        database.writer.send(ReclaimNow).await.map_err(|_gone| Error::NoDatabase)
+        database.writer.send(ReclaimNow).await.map_err(|_gone| database.live.gone())
     }
 }

@@ -30,6 +30,8 @@ pub struct EngineOptions {
     pub reclaim: ReclaimPolicy,
     /// Most edits waiting to be written, a database.
     pub write_queue_edits_max: usize,
+    /// Most bytes of bodies waiting to be written, a database.
+    pub write_queue_bytes_max: usize,
     /// Most databases open at once; those used longest ago are closed first.
     pub databases_open_max: usize,
     /// Most feeds open at once.
@@ -47,6 +49,7 @@ impl EngineOptions {
             tail_bytes_max: 64 << 20,
             reclaim: ReclaimPolicy::default(),
             write_queue_edits_max: 10_000,
+            write_queue_bytes_max: 256 << 20,
             databases_open_max: 500,
             feeds_max: 20_000,
             committers: thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
@@ -89,7 +92,11 @@ impl Engine {
         let committers =
             CommitterPool::start(options.committers.max(1), options.databases_open_max).map_err(threads)?;
         let (system, writers) = start_system()?;
-        let limits = WriterLimits { queue_edits_max: options.write_queue_edits_max, reclaim: options.reclaim };
+        let limits = WriterLimits {
+            queue_edits_max: options.write_queue_edits_max,
+            queue_bytes_max: options.write_queue_bytes_max,
+            reclaim: options.reclaim,
+        };
         let surroundings = Surroundings {
             folder: Arc::clone(&folder),
             open: Arc::clone(&open),
@@ -156,7 +163,9 @@ impl Engine {
         self.inner.open.end_feeds();
     }
 
-    /// Ends every feed, writes what is queued, and closes the databases. The engine does nothing more after it.
+    /// Ends every feed, writes what is queued, and closes the databases. The engine does nothing more after it, and its
+    /// data folder is free for another one. Without it, dropping all handles ends the feeds and frees the folder a
+    /// little later.
     ///
     /// # Errors
     /// [`Error::Storage`] when the end could not be noted down; nothing acknowledged is lost by that.

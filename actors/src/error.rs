@@ -17,11 +17,13 @@ pub enum Error {
     /// There is a database of that name already.
     #[error("The database could not be created, the file already exists.")]
     DatabaseExists,
-    /// As many edits as are allowed wait to be written already. Try again shortly.
-    #[error("the write queue is full: {edits_max} edits are waiting")]
+    /// As much as is allowed waits to be written already. Try again shortly.
+    #[error("the write queue is full: it takes {edits_max} edits or {bytes_max} bytes")]
     WriteQueueFull {
-        /// The bound.
+        /// The bound of the edits waiting.
         edits_max: usize,
+        /// The bound of their bodies.
+        bytes_max: usize,
     },
     /// As many feeds are open as are allowed. Try again later.
     #[error("{feeds_max} feeds are open, and no more are allowed")]

@@ -56,3 +56,8 @@ pub use writer::Written;
 pub mod storage {
     pub use seqtide_storage::*;
 }
+
+// Runs the README's Rust with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -6,6 +6,7 @@ use seqtide_storage::Change;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
 
+use crate::error::Error;
 use crate::feed::EndReason;
 use crate::filter::Filter;
 use crate::matcher::{Matcher, Wake};
@@ -62,6 +63,14 @@ impl Live {
     /// Ends every feed, the ones to come too.
     pub fn end(&self, reason: EndReason) {
         self.ended.send_if_modified(|ended| ended.is_none().then(|| *ended = Some(reason)).is_some());
+    }
+
+    /// The answer to who still asks when the database is closed: an engine that stops must not pass for a deletion.
+    pub fn gone(&self) -> Error {
+        match *self.ended.borrow() {
+            Some(EndReason::Deleted) => Error::NoDatabase,
+            _ => Error::Stopped,
+        }
     }
 
     /// Tells when and why feeds end.

@@ -28,7 +28,7 @@ pub(crate) struct OpenDatabase {
     pub identity: Identity,
     pub map_bytes: usize,
     /// Keeps reads below the store's bound on snapshots.
-    readers: Semaphore,
+    readers: Arc<Semaphore>,
     /// When it was asked for last, on the registry's clock.
     last_used: AtomicU64,
 }
@@ -42,14 +42,14 @@ impl OpenDatabase {
             store: RwLock::new(Some(store)),
             live,
             writer,
-            readers: Semaphore::new((readers_max as usize).saturating_sub(READERS_SPARE).max(1)),
+            readers: Arc::new(Semaphore::new((readers_max as usize).saturating_sub(READERS_SPARE).max(1))),
             last_used: AtomicU64::new(0),
         }
     }
 
     /// The store, for as long as one read takes.
     pub fn store(&self) -> Result<Arc<Store>, Error> {
-        self.store.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Error::NoDatabase)
+        self.store.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(|| self.live.gone())
     }
 
     /// Reads from a snapshot on a thread that may block; the snapshot ends when `read` returns.
@@ -57,9 +57,11 @@ impl OpenDatabase {
         self: &Arc<Self>,
         read: impl FnOnce(&Snapshot<'_>) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, Error> {
-        let _permit = self.readers.acquire().await.map_err(|_closed| Error::NoDatabase)?;
+        let permit = Arc::clone(&self.readers).acquire_owned().await.map_err(|_closed| self.live.gone())?;
         let store = self.store()?;
         let reading = spawn_blocking(move || {
+            // Given back with the snapshot, also when nobody waits for the answer any more.
+            let _permit = permit;
             let snapshot = store.snapshot()?;
             read(&snapshot)
         });

@@ -54,8 +54,12 @@ impl OpenDatabases {
         self.by_name.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The database, if it is open and its writer lives.
     pub fn get(&self, name: &DbName) -> Option<Arc<OpenDatabase>> {
         let found = self.read().get(name).cloned()?;
+        if !found.writer.connected() {
+            return None;
+        }
         found.touch(self.clock.fetch_add(1, Ordering::Relaxed));
         Some(found)
     }
@@ -82,7 +86,10 @@ impl OpenDatabases {
         // Nobody can take another reference meanwhile: that needs this lock.
         let idle = databases.iter().filter(|(_, database)| Arc::strong_count(database) == 1);
         let name = idle.min_by_key(|(_, database)| database.last_used()).map(|(name, _)| name.clone())?;
-        databases.remove(&name)
+        let taken = databases.remove(&name);
+        drop(databases);
+        self.tell_metrics();
+        taken
     }
 
     /// Takes out all of them.
@@ -137,6 +144,10 @@ impl Surroundings {
     async fn open(&self, name: &DbName) -> Result<Arc<OpenDatabase>, Error> {
         if let Some(open) = self.open.get(name) {
             return Ok(open);
+        }
+        if let Some(broken) = self.open.remove(name) {
+            tracing::error!(database = %name, "the writer is gone; the database is opened again");
+            broken.close(EndReason::Shutdown).await;
         }
         self.make_room().await?;
         let store = self.folder.open_store(name)?.ok_or(Error::NoDatabase)?;
@@ -221,11 +232,36 @@ impl Handler<CloseAll> for Registry {
     type Result = AtomicResponse<Registry, Result<(), Error>>;
 
     fn handle(&mut self, _: CloseAll, _: &mut Context<Registry>) -> Self::Result {
-        let surroundings = Arc::clone(&self.surroundings);
-        let work = async move { surroundings.close_all().await }.into_actor(self);
+        let (surroundings, closed) = (Arc::clone(&self.surroundings), self.closed);
+        // The folder may be another engine's by the second time.
+        let work = async move { if closed { Ok(()) } else { surroundings.close_all().await } }.into_actor(self);
         AtomicResponse::new(Box::pin(work.map(|closed, registry, _| {
             registry.closed = true;
             closed
         })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::writer::Finish;
+    use crate::{ChangesOptions, Engine};
+
+    #[tokio::test]
+    async fn a_database_whose_writer_is_gone_is_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(folder.path()).unwrap();
+        let database = engine.create_database("db").await.unwrap();
+        let feed = database.changes(ChangesOptions::default()).await.unwrap();
+        let open = engine.inner.open.get(database.name()).unwrap();
+        open.writer.send(Finish).await.unwrap();
+        let mut ended = open.live.ended();
+        ended.wait_for(Option::is_some).await.unwrap();
+        while open.writer.connected() {
+            tokio::task::yield_now().await;
+        }
+        assert!(database.put("a", "{}").await.is_ok());
+        drop(feed);
+        engine.shutdown().await.unwrap();
     }
 }

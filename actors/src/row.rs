@@ -6,9 +6,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use seqtide_storage::Change;
 use seqtide_storage::json::write_json_string;
 use seqtide_storage::model::sequence::SeqFormat;
+use seqtide_storage::{Change, LeafRev};
 
 use crate::documents::write_document;
 
@@ -21,6 +21,15 @@ pub struct RowShape {
     pub doc: bool,
     /// With the body, the live leaves that lost (`conflicts`).
     pub conflicts: bool,
+}
+
+impl RowShape {
+    /// The plainest shape in which a change looks the same.
+    fn seen_in(self, change: &Change) -> RowShape {
+        let RowShape { all_leaves, doc, conflicts } = self;
+        let several = change.leaves.len() > 1;
+        RowShape { all_leaves: all_leaves && several, doc, conflicts: conflicts && doc && several }
+    }
 }
 
 const DATA: &[u8] = b"data: ";
@@ -133,6 +142,7 @@ impl Row {
 
     /// The row as bytes, encoded at the first call for a shape.
     pub fn frame(&self, shape: RowShape) -> Frame {
+        let shape = shape.seen_in(&self.change);
         let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, frame)) = frames.iter().find(|(known, _)| *known == shape) {
             return frame.clone();
@@ -145,7 +155,64 @@ impl Row {
     /// About how much memory the row takes, in bytes, its frames included.
     pub(crate) fn weight(&self) -> usize {
         let body = self.change.body.as_ref().map_or(0, |body| body.as_bytes().len());
-        // The id stands in the row and in the tail's index; a frame without and one with the body are likely.
-        600 + 4 * self.change.id.as_str().len() + 64 * self.change.leaves.len() + 2 * body
+        let id = self.change.id.as_str().len();
+        // One leaf has a frame without and one with the body. Several have six frames, four of them with the body, and
+        // among these six five lists of the other leaves. The id stands in the tail's index too.
+        let (frames, bodies) = if self.change.leaves.len() > 1 { (6, 4) } else { (2, 1) };
+        let hash = |leaf: &LeafRev| leaf.rev.hash.as_bytes().len().max(32);
+        let others: usize = self.change.leaves.iter().skip(1).map(|leaf| 64 + 6 * (hash(leaf) + 20)).sum();
+        400 + 300 * frames + (2 + 2 * frames) * id + others + (1 + bodies) * body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seqtide_storage::json::{ScanLimits, scan_document};
+    use seqtide_storage::model::doc_id::DocId;
+    use seqtide_storage::model::rev::RevId;
+    use seqtide_storage::model::sequence::Sequence;
+
+    use super::*;
+
+    fn row(revs: &[&str], json: &str) -> Row {
+        let leaf = |rev: &&str| LeafRev { rev: RevId::parse(rev).unwrap(), deleted: false };
+        let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
+        let (seq, id) = (Sequence::new(0, 7), DocId::parse("a").unwrap());
+        let change = Change { seq, id, leaves: revs.iter().map(leaf).collect(), body: Some(body) };
+        Row::new(change, SeqFormat::Integer)
+    }
+
+    fn shapes() -> impl Iterator<Item = RowShape> {
+        let bit = |number: u8, bit: u8| number & bit != 0;
+        (0..8).map(move |n| RowShape { all_leaves: bit(n, 1), doc: bit(n, 2), conflicts: bit(n, 4) })
+    }
+
+    #[test]
+    fn one_frame_holds_every_form_of_a_row() {
+        let frame = row(&["2-b", "1-a"], "{}").frame(RowShape { all_leaves: true, ..RowShape::default() });
+        let json = r#"{"seq":7,"id":"a","changes":[{"rev":"2-b"},{"rev":"1-a"}]}"#;
+        assert_eq!(frame.json(), json.as_bytes());
+        assert_eq!(frame.line(), format!("{json}\n").as_bytes());
+        assert_eq!(frame.sse(), format!("data: {json}\nid: 7\n\n").as_bytes());
+    }
+
+    #[test]
+    fn a_row_weighs_no_less_than_all_its_frames_together() {
+        let pad = format!(r#"{{"pad":"{}"}}"#, "x".repeat(100_000));
+        let long: Vec<String> = (1..=100).map(|generation| format!("{generation}-{}", "y".repeat(128))).collect();
+        let long: Vec<&str> = long.iter().map(String::as_str).collect();
+        for (revs, json, frames) in [(&["1-a"][..], &pad[..], 2), (&["2-b", "1-a"], &pad, 6), (&long, "{}", 6)] {
+            let row = row(revs, json);
+            let shown: Vec<Frame> = shapes().map(|shape| row.frame(shape)).collect();
+            for (shape, frame) in shapes().zip(shown) {
+                let mut fresh = Vec::new();
+                write_row(&mut fresh, row.change(), shape, Some(SeqFormat::Integer));
+                assert_eq!(frame.json(), fresh, "{shape:?}");
+            }
+            let kept = row.frames.lock().unwrap();
+            let bytes: usize = kept.iter().map(|(_, frame)| frame.sse().len()).sum();
+            assert_eq!(kept.len(), frames);
+            assert!(row.weight() >= bytes + json.len(), "{} for {bytes}", row.weight());
+        }
     }
 }

@@ -12,6 +12,9 @@ use seqtide_storage::model::sequence::Sequence;
 
 use crate::row::Row;
 
+/// Most rows looked at under one lock, wanted or not.
+const ROWS_EXAMINED_MAX: usize = 10_000;
+
 pub(crate) struct Tail {
     rows: BTreeMap<Sequence, Arc<Row>>,
     seq_of: HashMap<DocId, Sequence>,
@@ -86,15 +89,17 @@ impl Tail {
         if after >= up_to {
             return Some(page);
         }
-        for (seq, row) in self.rows.range((Bound::Excluded(after), Bound::Included(up_to))) {
-            if page.rows.len() == rows_max {
-                page.examined = page.rows.last().map_or(after, |last| last.change().seq);
+        let mut last_examined = after;
+        let rows = self.rows.range((Bound::Excluded(after), Bound::Included(up_to)));
+        for (examined, (seq, row)) in rows.enumerate() {
+            if page.rows.len() == rows_max || examined == ROWS_EXAMINED_MAX {
+                page.examined = last_examined;
                 break;
             }
             if keep(row.change().id.as_str()) {
                 page.rows.push(Arc::clone(row));
             }
-            debug_assert_eq!(*seq, row.change().seq);
+            last_examined = *seq;
         }
         Some(page)
     }
@@ -141,6 +146,17 @@ mod tests {
         assert_eq!((seqs(&page), page.examined), (vec![2, 3], seq(3)));
         let page = tail.read(seq(3), Sequence::MAX, 2, |_| false).unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![], seq(5)));
+    }
+
+    #[test]
+    fn a_page_that_finds_nothing_ends_all_the_same() {
+        let mut tail = Tail::new(seq(0), 1 << 30);
+        let rows = ROWS_EXAMINED_MAX as u64 + 5;
+        tail.push((1..=rows).map(|n| row(n, &n.to_string())), seq(rows));
+        let page = tail.read(seq(0), Sequence::MAX, 2, |id| id == "10003").unwrap();
+        assert_eq!((seqs(&page), page.examined), (vec![], seq(10_000)));
+        let page = tail.read(page.examined, Sequence::MAX, 2, |id| id == "10003").unwrap();
+        assert_eq!((seqs(&page), page.examined), (vec![10_003], seq(rows)));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct DataFolder {
     path: PathBuf,
     options: StoreOptions,
     catalogue: Mutex<Catalogue>,
-    _lock: File,
+    lock: File,
 }
 
 /// Why a database was not made.
@@ -51,13 +51,14 @@ impl DataFolder {
         let databases = path.join("databases");
         fs::create_dir_all(&databases).map_err(StorageError::io(path))?;
         let lock = lock(path)?;
-        let mut catalogue = Catalogue::load(path)?;
+        let before = Catalogue::load(path)?;
+        let mut catalogue = before.clone();
         catalogue.drop_unfinished(&databases)?;
         catalogue.adopt_strangers(&databases)?;
         catalogue.after_unclean_stop();
         catalogue.running_relaxed = options.durability == Durability::Relaxed;
-        catalogue.save(path)?;
-        Ok(DataFolder { path: path.to_owned(), options, catalogue: Mutex::new(catalogue), _lock: lock })
+        catalogue.save_over(&before, path)?;
+        Ok(DataFolder { path: path.to_owned(), options, catalogue: Mutex::new(catalogue), lock })
     }
 
     fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
@@ -69,7 +70,7 @@ impl DataFolder {
         let mut catalogue = self.catalogue();
         let mut changed = catalogue.clone();
         let answer = change(&mut changed);
-        changed.save(&self.path)?;
+        changed.save_over(&catalogue, &self.path)?;
         *catalogue = changed;
         Ok(answer)
     }
@@ -176,7 +177,7 @@ impl DataFolder {
     }
 
     /// Notes that the process ends with everything committed, after syncing what relaxed durability has left unsynced.
-    /// Databases must be closed before.
+    /// Databases must be closed before; the folder is free for another process, and this one must leave it alone.
     ///
     /// # Errors
     /// [`StorageError::Io`]: then the next start takes it that commits were lost.
@@ -186,7 +187,8 @@ impl DataFolder {
                 sync_data(&self.folder_of(&name))?;
             }
         }
-        self.change(|catalogue| catalogue.running_relaxed = false)
+        self.change(|catalogue| catalogue.running_relaxed = false)?;
+        self.lock.unlock().map_err(StorageError::io(&self.path))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What an edit makes of a revision tree. Pure: no tables, no sequence.
 //!
-//! Source: CouchDB `couch_db_updater:merge_rev_tree`, with the choices of `docs/adr/0003-planning.md`.
+//! Source: CouchDB `couch_db_updater:merge_rev_tree`, with the choices of
+//! `docs/adr/0003-planning-apart-from-applying.md`.
 
 use crate::json::{Body, revision_hash};
 use crate::model::body_place::BodyPlace;

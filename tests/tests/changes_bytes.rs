@@ -68,8 +68,26 @@ async fn head_is_get_without_a_body() {
     let get = database.get("/_changes").expect(200).await;
     let head = database.request("HEAD", "/_changes").expect(200).await;
     assert_eq!(head.text(), "");
-    for name in ["content-type", "cache-control", "etag"] {
+    for name in ["content-type", "cache-control", "etag", "content-length"] {
         assert_eq!(head.header(name), get.header(name), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_leave_in_small_portions() {
+    let (server, database) = fresh().await;
+    let docs: Vec<_> = (0..400).map(|number| json!({ "_id": number.to_string(), "pad": "x".repeat(1000) })).collect();
+    database.bulk(&docs).await;
+    for path in ["/db/_changes?include_docs=true", "/db/_feed?since=0&live=false&include_docs=true"] {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let body = exchange(server.address(), &request).await.body;
+        let (mut largest, mut rest) = (0, body.as_str());
+        while let Some((size, after)) = rest.split_once("\r\n").filter(|(size, _)| *size != "0") {
+            let size = usize::from_str_radix(size, 16).expect("the size of a chunk");
+            largest = largest.max(size);
+            rest = after[size..].strip_prefix("\r\n").expect("the end of a chunk");
+        }
+        assert!((10_000..100_000).contains(&largest), "{path}: a chunk of {largest} bytes");
     }
 }
 

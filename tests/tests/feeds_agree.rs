@@ -10,7 +10,8 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use seqtide_tests::doors::{Door, HttpDoor, WebSocketDoor, follows};
+use seqtide::Engine;
+use seqtide_tests::doors::{Door, EmbeddedDoor, EmbeddedStore, HttpDoor, WebSocketDoor, follows};
 use seqtide_tests::workload::{Store, seed, write_at_random};
 use seqtide_tests::{Database, Server};
 
@@ -99,4 +100,14 @@ async fn over_http_every_door_ends_with_each_document_s_row() {
         Arc::new(WebSocketDoor::new(&server, &database, options)),
     ];
     agree(Arc::new(database), doors).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inside_the_program_the_stream_ends_with_each_document_s_row() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = Engine::start(folder.path()).expect("an engine");
+    let database = engine.create_database("db").await.expect("a database");
+    let door = EmbeddedDoor::new(&database, Duration::from_millis(20));
+    agree(Arc::new(EmbeddedStore::new(&database)), vec![Arc::new(door)]).await;
+    engine.shutdown().await.expect("an orderly end");
 }

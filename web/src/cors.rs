@@ -1,7 +1,10 @@
 //! Which pages may use the server from a browser.
 
 use actix_cors::Cors;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::{Method, header};
+use actix_web::middleware::Next;
 
 use crate::config::CorsOrigins;
 use crate::reply::SEQTIDE_SEQ;
@@ -16,4 +19,18 @@ pub fn cors(origins: CorsOrigins) -> Cors {
         .supports_credentials()
         .expose_headers([header::ETAG, header::LOCATION, header::RETRY_AFTER, SEQTIDE_SEQ])
         .max_age(600)
+}
+
+/// Takes what only pages read out of answers to requests that name no origin. `Vary` stays: it is for caches.
+pub async fn quiet_without_origin(
+    req: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let from_page = req.headers().contains_key(header::ORIGIN);
+    let mut answer = next.call(req).await?;
+    if !from_page {
+        answer.headers_mut().remove(header::ACCESS_CONTROL_ALLOW_CREDENTIALS);
+        answer.headers_mut().remove(header::ACCESS_CONTROL_EXPOSE_HEADERS);
+    }
+    Ok(answer)
 }

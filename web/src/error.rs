@@ -66,6 +66,11 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", "Document update conflict.")
     }
 
+    /// 413 `too_large`.
+    pub fn too_large(reason: impl Into<Cow<'static, str>>) -> ApiError {
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", reason)
+    }
+
     /// 501: part of CouchDB's interface that is not built yet.
     pub fn not_implemented(what: &'static str) -> ApiError {
         ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", format!("{what} are not supported yet"))

@@ -1,10 +1,11 @@
 //! Answers.
 
-use actix_web::http::{StatusCode, Version, header};
+use actix_web::http::{Method, StatusCode, Version, header};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
 
 /// What of a name is not escaped in a URL.
@@ -27,8 +28,9 @@ pub fn json_body(status: StatusCode, mut body: Vec<u8>) -> HttpResponse {
     json(status).body(body)
 }
 
-/// A streaming answer. To a client of HTTP/1.0 it goes without chunks, and ends with the connection.
-pub fn stream<E>(
+/// A streaming answer. To a client of HTTP/1.0 it goes without chunks, and ends with the connection; to `HEAD` it has
+/// no body, and none is made.
+pub fn streaming<E>(
     req: &HttpRequest,
     mut answer: HttpResponseBuilder,
     body: impl Stream<Item = Result<Bytes, E>> + 'static,
@@ -36,6 +38,9 @@ pub fn stream<E>(
 where
     E: Into<Box<dyn std::error::Error>> + 'static,
 {
+    if req.method() == Method::HEAD {
+        return answer.streaming(stream::empty::<Result<Bytes, E>>());
+    }
     if req.version() > Version::HTTP_10 {
         return answer.streaming(body);
     }
@@ -65,13 +70,22 @@ pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, St
     (header::LOCATION, url)
 }
 
+/// The ETag of a revision: `None` for one made by hand that has what no ETag may (a control, a quote, a space, a letter
+/// beyond ASCII).
+pub fn rev_etag(rev: &RevId) -> Option<String> {
+    let rev = rev.to_string();
+    let fits = rev.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+    fits.then(|| format!("\"{rev}\""))
+}
+
 /// Whether the client has this ETag already.
 pub fn is_known(req: &HttpRequest, etag: &str) -> bool {
     let given = req.headers().get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or("");
     given.split(',').any(|known| matches!(known.trim(), "*") || known.trim().trim_start_matches("W/") == etag)
 }
 
-/// 304 with an ETag.
+/// 304, with the headers a 200 would have. Source: RFC 9110, section 15.4.5.
 pub fn not_modified(etag: String) -> HttpResponse {
-    HttpResponse::NotModified().insert_header((header::ETAG, etag)).finish()
+    let mut answer = HttpResponse::NotModified();
+    answer.insert_header((header::ETAG, etag)).insert_header((header::CACHE_CONTROL, "must-revalidate")).finish()
 }

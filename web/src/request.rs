@@ -1,4 +1,4 @@
-//! Request bodies: their size, encoding and type.
+//! Request bodies: their size, encoding and type, and where they are parsed.
 
 use std::io::Read;
 
@@ -9,6 +9,9 @@ use flate2::read::MultiGzDecoder;
 use futures_util::StreamExt;
 
 use crate::error::ApiError;
+
+/// A body above this is parsed on a thread that may block.
+const INLINE_BYTES_MAX: usize = 256 << 10;
 
 /// Reads a request's body, of at most `bytes_max` bytes, plain or gzipped.
 ///
@@ -24,7 +27,23 @@ pub async fn read_body(req: &HttpRequest, mut payload: web::Payload, bytes_max: 
         }
         body.extend_from_slice(&chunk);
     }
-    if gzipped { gunzip(&body, bytes_max) } else { Ok(body.freeze()) }
+    if gzipped { apart(move || gunzip(&body, bytes_max)).await } else { Ok(body.freeze()) }
+}
+
+/// Parses a body; a large one where other requests do not wait for it.
+///
+/// # Errors
+/// As `parse`; 503 when the server stops.
+pub async fn parse<T: Send + 'static>(
+    body: Bytes,
+    parse: impl FnOnce(&[u8]) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    if body.len() <= INLINE_BYTES_MAX { parse(&body) } else { apart(move || parse(&body)).await }
+}
+
+/// Works on a thread that may block.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, ApiError> + Send + 'static) -> Result<T, ApiError> {
+    web::block(work).await.map_err(|_stopping| ApiError::from(seqtide::Error::Stopped))?
 }
 
 fn is_gzipped(req: &HttpRequest) -> Result<bool, ApiError> {
@@ -48,8 +67,7 @@ fn gunzip(body: &[u8], bytes_max: usize) -> Result<Bytes, ApiError> {
 }
 
 fn too_large(bytes_max: usize) -> ApiError {
-    let reason = format!("the request entity is too large: at most {bytes_max} bytes are accepted");
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", reason)
+    ApiError::too_large(format!("the request entity is too large: at most {bytes_max} bytes are accepted"))
 }
 
 /// Checks that a request says its body is JSON.

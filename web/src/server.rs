@@ -3,13 +3,14 @@
 use std::future::Future;
 use std::net::TcpListener;
 
+use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data};
 use actix_web::{App, HttpServer};
 use seqtide::storage::{Durability, ReclaimPolicy, StorageError, StoreOptions};
 use seqtide::{Engine, EngineOptions};
 
 use crate::config::{self, Config};
-use crate::cors::cors;
+use crate::cors::{cors, quiet_without_origin};
 use crate::state::State;
 use crate::{routes, telemetry};
 
@@ -99,7 +100,11 @@ pub async fn serve(
     let state = Data::new(State { engine: engine.clone(), config: config.clone(), metrics });
     let origins = config.cors_origins.clone();
     let app = move || {
-        App::new().app_data(state.clone()).wrap(cors(origins.clone())).default_service(web::to(routes::dispatch))
+        App::new()
+            .app_data(state.clone())
+            .wrap(cors(origins.clone()))
+            .wrap(from_fn(quiet_without_origin))
+            .default_service(web::to(routes::dispatch))
     };
     let mut server = HttpServer::new(app)
         .disable_signals()

@@ -149,7 +149,11 @@ impl Feed {
                     }
                 }
                 Step::Wait { until } => self.wait(until).await,
-                Step::Say(notice) => return self.say(notice).await.map(Some),
+                Step::Say(notice) => {
+                    if let Some(event) = self.say(notice).await? {
+                        return Ok(Some(event));
+                    }
+                }
                 Step::End(reason) => return self.end(reason).await.map(Some),
             }
         }
@@ -157,19 +161,27 @@ impl Feed {
     }
 
     async fn read(&mut self, wanted: pages::Wanted) -> Result<Vec<Arc<Row>>, Error> {
-        let page = match pages::read(&self.database, &self.options, wanted).await {
-            Ok(page) => page,
-            // The database closes: its feeds are told why.
-            Err(Error::NoDatabase) => {
-                let reason = self.database.live.ended().borrow().unwrap_or(EndReason::Shutdown);
-                self.subscriber.drain(reason);
-                return Ok(Vec::new());
-            }
-            Err(error) => return Err(error),
-        };
+        let page = pages::read(&self.database, &self.options, wanted).await;
+        let Some(page) = self.unless_closed(page)? else { return Ok(Vec::new()) };
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.rows.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
         Ok(page.rows)
+    }
+
+    /// What was read; `None` when the database closes, and the feed ends at the next step. Another error ends it now.
+    fn unless_closed<T>(&mut self, read: Result<T, Error>) -> Result<Option<T>, Error> {
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(Error::NoDatabase | Error::Stopped) => {
+                let reason = self.database.live.ended().borrow().unwrap_or(EndReason::Shutdown);
+                self.subscriber.drain(reason);
+                Ok(None)
+            }
+            Err(error) => {
+                self.finished = true;
+                Err(error)
+            }
+        }
     }
 
     async fn wait(&mut self, until: Option<Instant>) {
@@ -195,20 +207,26 @@ impl Feed {
         }
     }
 
-    async fn say(&mut self, notice: Notice) -> Result<FeedEvent, Error> {
+    /// The event for a notice; `None` when the database closes meanwhile.
+    async fn say(&mut self, notice: Notice) -> Result<Option<FeedEvent>, Error> {
         let seq = self.subscriber.position();
-        Ok(match notice {
+        Ok(Some(match notice {
             Notice::Waiting => FeedEvent::Waiting,
             Notice::CaughtUp => FeedEvent::CaughtUp { seq },
-            Notice::Heartbeat => FeedEvent::Heartbeat { seq, pending: self.pending(seq).await? },
-        })
+            Notice::Heartbeat => {
+                let pending = self.pending(seq).await;
+                let Some(pending) = self.unless_closed(pending)? else { return Ok(None) };
+                self.subscriber.beaten(Instant::now());
+                FeedEvent::Heartbeat { seq, pending }
+            }
+        }))
     }
 
     async fn end(&mut self, reason: EndReason) -> Result<FeedEvent, Error> {
-        self.finished = true;
         let seq = self.subscriber.position();
         let complete = reason == EndReason::CaughtUp;
         let pending = if complete { 0 } else { self.pending(seq).await.unwrap_or(0) };
+        self.finished = true;
         Ok(FeedEvent::End { reason, seq, pending })
     }
 

@@ -85,14 +85,16 @@ pub(crate) struct Subscriber {
     phase: Phase,
     last_sent: Instant,
     last_news: Instant,
+    /// Nothing was looked at since the last heartbeat: reading comes before the next, however close together they are.
+    only_beaten: bool,
     said_waiting: bool,
     said_caught_up: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Walk {
-    /// Towards the newest row; with an end where it stops.
-    Forward { end: Option<Sequence> },
+    /// Towards `up_to`: where it ends, or, with a moving end, what was the newest row when it was last looked at.
+    Forward { up_to: Sequence, moving: bool },
     /// Towards the oldest; what is above `top` has been examined.
     Backward { top: Sequence },
 }
@@ -110,8 +112,8 @@ impl Subscriber {
     pub fn new(options: &FeedOptions, position: Sequence, end: Sequence, now: Instant) -> Subscriber {
         let walk = match (options.descending, options.mode) {
             (true, _) => Walk::Backward { top: end },
-            (false, FeedMode::Once) => Walk::Forward { end: Some(end) },
-            (false, FeedMode::Longpoll | FeedMode::Live) => Walk::Forward { end: None },
+            (false, FeedMode::Once) => Walk::Forward { up_to: end, moving: false },
+            (false, FeedMode::Longpoll | FeedMode::Live) => Walk::Forward { up_to: end, moving: true },
         };
         Subscriber {
             mode: options.mode,
@@ -124,6 +126,7 @@ impl Subscriber {
             phase: Phase::Following,
             last_sent: now,
             last_news: now,
+            only_beaten: false,
             said_waiting: false,
             said_caught_up: false,
         }
@@ -144,28 +147,39 @@ impl Subscriber {
         if let Phase::Draining(reason) = self.phase {
             return Step::End(reason);
         }
-        if self.heartbeat.is_some_and(|every| now >= self.last_sent + every) {
-            self.last_sent = now;
+        let silent = now.saturating_duration_since(self.last_sent);
+        if !self.only_beaten && self.heartbeat.is_some_and(|every| silent >= every) {
             return Step::Say(Notice::Heartbeat);
         }
         if self.rows_left == 0 && !(self.mode == FeedMode::Longpoll && self.rows_given == 0) {
             return Step::End(EndReason::Limit);
         }
+        self.move_end(newest);
+        let rows_max = usize::try_from(self.rows_left).unwrap_or(usize::MAX);
         match self.walk {
-            Walk::Forward { end } if self.rows_left > 0 && self.position < end.unwrap_or(newest) => Step::Read {
-                after: self.position,
-                up_to: end.unwrap_or(newest),
-                rows_max: usize::try_from(self.rows_left).unwrap_or(usize::MAX),
-                direction: Direction::Forward,
-            },
-            Walk::Backward { top } if top > Sequence::ZERO => Step::Read {
-                after: Sequence::ZERO,
-                up_to: top,
-                rows_max: usize::try_from(self.rows_left).unwrap_or(usize::MAX),
-                direction: Direction::Backward,
-            },
+            Walk::Forward { up_to, .. } if rows_max > 0 && self.position < up_to => {
+                Step::Read { after: self.position, up_to, rows_max, direction: Direction::Forward }
+            }
+            Walk::Backward { top } if rows_max > 0 && top > Sequence::ZERO => {
+                Step::Read { after: Sequence::ZERO, up_to: top, rows_max, direction: Direction::Backward }
+            }
             _ => self.caught_up(now),
         }
+    }
+
+    /// A longpoll that has given rows ends where it was on its way to, or it would never end while writes go on.
+    fn move_end(&mut self, newest: Sequence) {
+        if let Walk::Forward { up_to, moving: true } = &mut self.walk
+            && !(self.mode == FeedMode::Longpoll && self.rows_given > 0)
+        {
+            *up_to = newest;
+        }
+    }
+
+    /// Takes note of a heartbeat that was said.
+    pub fn beaten(&mut self, now: Instant) {
+        self.last_sent = now;
+        self.only_beaten = true;
     }
 
     /// Nothing is left to read for now.
@@ -185,11 +199,14 @@ impl Subscriber {
             self.last_sent = now;
             return Step::Say(Notice::Waiting);
         }
-        let ends_at = self.timeout.map(|timeout| self.last_news + timeout);
-        if ends_at.is_some_and(|at| now >= at) {
+        if self.timeout.is_some_and(|timeout| now.saturating_duration_since(self.last_news) >= timeout) {
             return Step::End(EndReason::Timeout);
         }
-        Step::Wait { until: self.heartbeat.map(|every| self.last_sent + every).or(ends_at) }
+        self.only_beaten = false;
+        // A moment that no clock can say never comes.
+        let beat_at = self.heartbeat.and_then(|every| self.last_sent.checked_add(every));
+        let end_at = self.timeout.and_then(|timeout| self.last_news.checked_add(timeout));
+        Step::Wait { until: beat_at.or(end_at) }
     }
 
     /// Takes note of a page that was asked for up to `up_to`.
@@ -197,6 +214,7 @@ impl Subscriber {
         self.rows_left -= page.rows;
         self.rows_given += page.rows;
         self.last_news = now;
+        self.only_beaten = false;
         if page.rows > 0 {
             self.last_sent = now;
         }
@@ -335,10 +353,61 @@ mod tests {
         }
         let due = now + SECOND;
         assert_eq!(step(&mut sub, due, seq(10)), Step::Say(Notice::Heartbeat), "rows that are not sent do not count");
+        assert_eq!(step(&mut sub, due, seq(10)), Step::Say(Notice::Heartbeat), "it is due until it was said");
+        sub.beaten(due);
         assert_eq!(step(&mut sub, due, seq(10)), read_to(9, 10));
         sub.read(page(10, true, 1), seq(10), due + SECOND / 2);
         let wait = step(&mut sub, due + SECOND / 2, seq(10));
         assert_eq!(wait, Step::Wait { until: Some(due + SECOND / 2 + SECOND) }, "rows that are sent do");
+    }
+
+    #[test]
+    fn a_heartbeat_that_is_always_due_keeps_no_row_from_being_read() {
+        let now = Instant::now();
+        let hasty = FeedOptions { heartbeat: Some(Duration::ZERO), ..options(FeedMode::Live) };
+        let mut sub = Subscriber::new(&hasty, seq(0), seq(5), now);
+        assert_eq!(step(&mut sub, now, seq(5)), Step::Say(Notice::Heartbeat));
+        sub.beaten(now);
+        assert_eq!(step(&mut sub, now, seq(5)), read_to(0, 5));
+        sub.read(page(2, false, 1), seq(5), now);
+        assert_eq!(step(&mut sub, now, seq(5)), Step::Say(Notice::Heartbeat));
+        sub.beaten(now);
+        assert_eq!(step(&mut sub, now, seq(5)), read_to(2, 5));
+    }
+
+    #[test]
+    fn a_moment_beyond_all_clocks_never_comes() {
+        let now = Instant::now();
+        for endless in [
+            FeedOptions { heartbeat: Some(Duration::MAX), ..options(FeedMode::Live) },
+            FeedOptions { timeout: Some(Duration::MAX), ..options(FeedMode::Live) },
+        ] {
+            let mut sub = Subscriber::new(&endless, seq(0), seq(0), now);
+            assert_eq!(step(&mut sub, now, seq(0)), Step::Say(Notice::CaughtUp));
+            assert_eq!(step(&mut sub, now, seq(0)), Step::Say(Notice::Waiting));
+            assert_eq!(step(&mut sub, now, seq(0)), Step::Wait { until: None });
+        }
+    }
+
+    #[test]
+    fn longpoll_ends_where_it_was_on_its_way_to_however_much_is_written_meanwhile() {
+        let now = Instant::now();
+        let mut sub = Subscriber::new(&options(FeedMode::Longpoll), seq(0), seq(3), now);
+        assert_eq!(step(&mut sub, now, seq(4)), read_to(0, 4));
+        sub.read(page(2, false, 2), seq(4), now);
+        assert_eq!(step(&mut sub, now, seq(9)), read_to(2, 4));
+        sub.read(page(4, true, 1), seq(4), now);
+        assert_eq!(step(&mut sub, now, seq(9)), Step::Say(Notice::CaughtUp));
+        assert_eq!((step(&mut sub, now, seq(9)), sub.position()), (Step::End(EndReason::CaughtUp), seq(4)));
+    }
+
+    #[test]
+    fn a_descending_feed_without_rows_to_give_reads_none() {
+        let now = Instant::now();
+        let none = FeedOptions { limit: Some(0), descending: true, ..options(FeedMode::Longpoll) };
+        let mut sub = Subscriber::new(&none, seq(0), seq(3), now);
+        assert_eq!(step(&mut sub, now, seq(3)), Step::Say(Notice::CaughtUp));
+        assert_eq!(step(&mut sub, now, seq(3)), Step::End(EndReason::CaughtUp));
     }
 
     #[test]

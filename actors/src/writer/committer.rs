@@ -22,6 +22,9 @@ pub(crate) enum Work {
 /// Takes the answer, on the committer's thread.
 pub(crate) type Done<T> = Box<dyn FnOnce(Result<T, StorageError>) + Send>;
 
+/// Writes the requests of many as one commit: [`Store::write`], unless a test stands in its way.
+type WriteCommit = fn(&Store, &[Vec<Write>]) -> Result<Commit, StorageError>;
+
 struct Job {
     store: Arc<Store>,
     work: Work,
@@ -43,10 +46,18 @@ impl CommitterPool {
     /// Starts the threads. `databases_max` writers may have one piece of work under way each, so a queue of that
     /// length is never full.
     pub fn start(threads: usize, databases_max: usize) -> std::io::Result<CommitterPool> {
+        CommitterPool::start_with(threads, databases_max, Store::write)
+    }
+
+    pub(super) fn start_with(
+        threads: usize,
+        databases_max: usize,
+        write: WriteCommit,
+    ) -> std::io::Result<CommitterPool> {
         let mut senders = Vec::with_capacity(threads);
         for number in 0..threads {
             let (sender, jobs) = sync_channel(databases_max + 1);
-            thread::Builder::new().name(format!("committer-{number}")).spawn(move || run(&jobs))?;
+            thread::Builder::new().name(format!("committer-{number}")).spawn(move || run(&jobs, write))?;
             senders.push(sender);
         }
         Ok(CommitterPool { threads: senders, next: AtomicUsize::new(0) })
@@ -60,6 +71,11 @@ impl CommitterPool {
 }
 
 impl Committer {
+    #[cfg(test)]
+    pub fn without_thread() -> Committer {
+        Committer { thread: sync_channel(1).0 }
+    }
+
     /// Hands over work; gives it back when the thread is gone or its queue is full, which a bug alone can bring about.
     pub fn ship(&self, store: &Arc<Store>, work: Work) -> Result<(), Work> {
         self.thread.try_send(Job { store: Arc::clone(store), work }).map_err(|error| match error {
@@ -68,11 +84,11 @@ impl Committer {
     }
 }
 
-fn run(jobs: &Receiver<Job>) {
+fn run(jobs: &Receiver<Job>, write: WriteCommit) {
     for Job { store, work } in jobs {
         match work {
             Work::Commit { requests, done } => {
-                let result = unwinding(|| store.write(&requests));
+                let result = unwinding(|| write(&store, &requests));
                 drop(store);
                 done(result);
             }

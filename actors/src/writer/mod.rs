@@ -1,6 +1,9 @@
 //! The writer of a database: an actor that gathers what arrives while a commit is under way, and ships it as one.
 
 pub(crate) mod committer;
+mod load;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,12 +15,14 @@ use seqtide_storage::{Commit, Outcome, ReclaimPolicy, Reclaimed, RequestOutcome,
 use tokio::sync::oneshot;
 
 use self::committer::{Committer, Work};
+use self::load::Load;
 use crate::error::Error;
+use crate::feed::EndReason;
 use crate::live::Live;
 use crate::metrics::WriterMetrics;
 
-/// Most edits in one commit: what is beyond waits for the next, so that no commit takes long.
-const COMMIT_EDITS_MAX: usize = 10_000;
+/// Most of one commit: what is beyond waits for the next, so that no commit takes long.
+const COMMIT_MAX: Load = Load { edits: 10_000, bytes: 64 << 20 };
 
 /// What became of a request's writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +60,7 @@ enum Finished {
 
 struct Job {
     writes: Vec<Write>,
+    load: Load,
     answer: oneshot::Sender<Result<Written, Error>>,
 }
 
@@ -63,6 +69,8 @@ struct Job {
 pub(crate) struct WriterLimits {
     /// Most edits waiting; a request that finds them waiting is refused.
     pub queue_edits_max: usize,
+    /// Most bytes of bodies waiting, likewise.
+    pub queue_bytes_max: usize,
     pub reclaim: ReclaimPolicy,
 }
 
@@ -73,7 +81,7 @@ pub(crate) struct Writer {
     limits: WriterLimits,
     metrics: WriterMetrics,
     queue: VecDeque<Job>,
-    queued_edits: usize,
+    queued: Load,
     /// The jobs of the commit under way.
     shipped: Vec<Job>,
     /// Whether a commit or a slice of reclaiming is under way.
@@ -92,7 +100,7 @@ impl Writer {
             limits,
             metrics: WriterMetrics::default(),
             queue: VecDeque::new(),
-            queued_edits: 0,
+            queued: Load::default(),
             shipped: Vec::new(),
             busy: false,
             sweeping: false,
@@ -101,44 +109,44 @@ impl Writer {
     }
 
     fn enqueue(&mut self, writes: Vec<Write>) -> Result<oneshot::Receiver<Result<Written, Error>>, Error> {
-        let edits_max = self.limits.queue_edits_max;
         if !self.finishing.is_empty() {
-            return Err(Error::Stopped);
+            return Err(self.live.gone());
         }
-        if self.queued_edits >= edits_max {
-            return Err(Error::WriteQueueFull { edits_max });
+        let WriterLimits { queue_edits_max: edits_max, queue_bytes_max: bytes_max, .. } = self.limits;
+        if self.queued.edits >= edits_max || self.queued.bytes >= bytes_max {
+            return Err(Error::WriteQueueFull { edits_max, bytes_max });
         }
         let (answer, answered) = oneshot::channel();
-        self.queued_edits += writes.len();
-        self.queue.push_back(Job { writes, answer });
+        let load = Load::of(&writes);
+        self.queued.add(load);
+        self.queue.push_back(Job { writes, load, answer });
         Ok(answered)
     }
 
     /// Ships the next commit, or a slice of reclaiming when there is none, unless something is under way.
     fn ship_if_idle(&mut self, ctx: &mut Context<Writer>) {
-        if self.busy {
-            return;
-        }
-        if !self.queue.is_empty() {
-            self.ship_commit(ctx);
-        } else if !self.finishing.is_empty() {
-            self.stop(ctx);
-        } else if self.sweeping {
-            self.ship_reclaim(ctx);
+        while !self.busy {
+            if !self.queue.is_empty() {
+                self.ship_commit(ctx);
+            } else if !self.finishing.is_empty() {
+                return self.stop(ctx);
+            } else if self.sweeping {
+                self.ship_reclaim(ctx);
+            } else {
+                return;
+            }
         }
     }
 
     fn ship_commit(&mut self, ctx: &mut Context<Writer>) {
         let mut requests = Vec::with_capacity(self.queue.len());
-        let mut edits = 0;
-        while let Some(mut job) =
-            self.queue.pop_front_if(|job| edits == 0 || edits + job.writes.len() <= COMMIT_EDITS_MAX)
-        {
-            edits += job.writes.len();
+        let mut load = Load::default();
+        while let Some(mut job) = self.queue.pop_front_if(|job| load.has_room_for(job.load, COMMIT_MAX)) {
+            load.add(job.load);
             requests.push(std::mem::take(&mut job.writes));
             self.shipped.push(job);
         }
-        self.queued_edits -= edits;
+        self.queued.take_off(load);
         let (writer, shipped) = (ctx.address(), Instant::now());
         let done = Box::new(move |result| writer.do_send(Finished::Commit { result, shipped }));
         self.busy = true;
@@ -152,6 +160,7 @@ impl Writer {
         let writer = ctx.address();
         let done = Box::new(move |result| writer.do_send(Finished::Reclaim { result }));
         self.busy = self.committer.ship(&self.store, Work::Reclaim { done }).is_ok();
+        self.sweeping = self.busy;
     }
 
     /// Durable by now; makes it visible, then acknowledges.
@@ -182,6 +191,13 @@ impl Writer {
 
 impl Actor for Writer {
     type Context = Context<Writer>;
+}
+
+/// Nothing changes any more when the writer is gone: no feed waits in vain, whatever ended it.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.live.end(EndReason::Shutdown);
+    }
 }
 
 impl Handler<Submit> for Writer {

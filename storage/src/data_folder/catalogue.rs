@@ -16,7 +16,7 @@ use crate::model::sequence::Sequence;
 /// database starts above all of them.
 const FLOORS_MAX: usize = 10_000;
 
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Catalogue {
     pub server_uuid: String,
     /// Set while a process runs that may lose its last commits in a power cut.
@@ -29,7 +29,7 @@ pub(super) struct Catalogue {
     floor_of_all: Floor,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     /// Empty until a database that was found here is opened.
     pub uuid: String,
@@ -40,7 +40,7 @@ pub(super) struct Entry {
     pub unfinished: bool,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct NamedFloor {
     name: String,
     #[serde(flatten)]
@@ -48,7 +48,7 @@ struct NamedFloor {
 }
 
 /// No new sequence may lie below it, in either part.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Floor {
     version: u64,
     incarnation: u8,
@@ -70,14 +70,21 @@ impl Catalogue {
         match fs::read(&file) {
             Ok(text) => serde_json::from_slice(&text).map_err(|error| StorageError::io(&file)(error.into())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Ok(Catalogue { server_uuid: hex(&random_bytes()?), ..Catalogue::default() })
+                let new = Catalogue { server_uuid: hex(&random_bytes()?), ..Catalogue::default() };
+                new.save(path)?;
+                Ok(new)
             }
             Err(error) => Err(StorageError::io(&file)(error)),
         }
     }
 
+    /// Saves what differs from `before`, which is on disk: where nothing does, a full disk does not matter.
+    pub fn save_over(&self, before: &Catalogue, path: &Path) -> Result<(), StorageError> {
+        if self == before { Ok(()) } else { self.save(path) }
+    }
+
     /// Replaces the file as a whole: a crash leaves the old one or the new one.
-    pub fn save(&self, path: &Path) -> Result<(), StorageError> {
+    fn save(&self, path: &Path) -> Result<(), StorageError> {
         let (new, file) = (path.join("catalogue.json.new"), path.join("catalogue.json"));
         let text = serde_json::to_vec_pretty(self).map_err(|error| StorageError::io(&file)(error.into()))?;
         let write = || {

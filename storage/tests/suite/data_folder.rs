@@ -279,6 +279,23 @@ fn the_last_incarnation_stays() {
     assert_eq!(update_seq(&store).incarnation, u8::MAX);
 }
 
+/// A full disk must not keep a server from starting, nor from ending well.
+#[test]
+fn a_catalogue_that_does_not_change_is_not_written() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    make(&folder, "a").close();
+    let written = || fs::metadata(dir.path().join("catalogue.json")).unwrap().ino();
+    let before = written();
+    folder.close_cleanly().unwrap();
+    drop(folder);
+    let folder = open(dir.path());
+    folder.open_store(&name("a")).unwrap().unwrap().close();
+    folder.close_cleanly().unwrap();
+    assert_eq!(written(), before);
+}
+
 #[test]
 fn a_damaged_catalogue_is_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! The doors of the feed, read alike: each gives rows and events with their tokens, can be cut anywhere and
 //! opened again after any token.
 
+mod embedded;
 mod http;
 mod item;
 mod websocket;
@@ -8,6 +9,7 @@ mod websocket;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
+pub use embedded::{EmbeddedDoor, EmbeddedStore};
 pub use http::HttpDoor;
 pub use item::{Item, follows};
 pub use websocket::{FeedSocket, WebSocketDoor, feed_url};

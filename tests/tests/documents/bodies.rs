@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 
 use super::fresh;
-use seqtide_tests::Database;
+use seqtide_tests::{Database, Server};
 
 fn gzipped(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -122,4 +122,18 @@ async fn nesting_has_a_limit() {
         let answer = database.request("PUT", "/deep").body(nested(depth)).send().await;
         answer.assert_status(400);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bulk_request_has_a_limit_of_documents() {
+    let server = Server::launch().arg("--limits-bulk-docs-max=2").start();
+    let database = Database::create(&server, "db").await;
+    for endpoint in ["/_bulk_docs", "/_bulk_get"] {
+        let many = json!({ "docs": [{ "id": "a" }, { "id": "b" }, { "id": "c" }] });
+        let reason = "`docs` has too many documents: at most 2 are accepted";
+        database.post(endpoint).json(&many).send().await.assert_error(413, "too_large", reason);
+        let most = json!({ "docs": [{ "id": "a" }, { "id": "b" }] });
+        assert!(database.post(endpoint).json(&most).send().await.status < 300, "{endpoint}");
+    }
+    assert_eq!(database.info().await["update_seq"], json!(2));
 }

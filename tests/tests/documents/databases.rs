@@ -29,6 +29,14 @@ async fn made_once_and_removed_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn head_announces_the_length_of_get() {
+    let (_server, database) = fresh().await;
+    let (get, head) = (database.get("").expect(200).await, database.request("HEAD", "").expect(200).await);
+    assert_eq!(head.text(), "");
+    assert_eq!(head.header("content-length"), get.header("content-length"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_missing_database_is_said_before_anything_else() {
     let server = Server::start();
     let database = Database::at(&server, "nope");

@@ -41,6 +41,8 @@ async fn design_documents_have_a_path_of_their_own() {
     let redirect = database.get("/_design%2Ff").expect(301).await;
     assert_eq!(redirect.header("location"), Some(format!("{}/db/_design/f", server.url()).as_str()));
     assert_eq!(database.changes("filter=_design").await["results"][0]["id"], json!("_design/f"));
+    let written = database.request("PUT", "/_design%2Fg").json(&json!({})).expect(201).await;
+    assert_eq!(written.json()["id"], json!("_design/g"), "a redirected PUT would come back as a GET");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -41,6 +41,7 @@ async fn the_etag_is_the_rev_and_answers_304() {
     assert_eq!((head.header("etag"), head.text()), (Some(etag.as_str()), ""));
     let cached = database.get("/a").header("if-none-match", &etag).expect(304).await;
     assert_eq!((cached.header("etag"), cached.text()), (Some(etag.as_str()), ""));
+    assert_eq!(cached.header("cache-control"), Some("must-revalidate"));
     database.get("/a").header("if-none-match", "\"1-00\"").expect(200).await;
 }
 

@@ -96,3 +96,15 @@ async fn malformed_revisions_members_are_named() {
         database.post("/_bulk_docs").json(&docs).send().await.assert_error(400, "doc_validation", reason);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rev_that_fits_no_etag_is_answered_without() {
+    let (_server, database) = fresh().await;
+    for (id, rev) in [("a", "1-\u{1}\n"), ("b", "1-é"), ("c", "1-x\"y"), ("d", "1-x y")] {
+        let request = database.request("PUT", &format!("/{id}?new_edits=false"));
+        let put = request.json(&json!({ "_rev": rev })).expect(201).await;
+        assert_eq!((put.rev().as_str(), put.header("etag")), (rev, None));
+        let get = database.get(&format!("/{id}")).expect(200).await;
+        assert_eq!((get.json(), get.header("etag")), (json!({ "_id": id, "_rev": rev }), None));
+    }
+}

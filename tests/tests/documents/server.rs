@@ -101,3 +101,27 @@ async fn options_is_answered_without_an_origin_too() {
         assert!((200..300).contains(&answer.status), "OPTIONS {rest}: {}", answer.status);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_pages_read_is_sent_to_pages_only() {
+    let server = Server::start();
+    let api = Api::new(&server);
+    let page = api.get("/").header("origin", "http://localhost:3000").expect(200).await;
+    let other = api.get("/").expect(200).await;
+    for name in ["access-control-expose-headers", "access-control-allow-credentials"] {
+        assert!(page.header(name).is_some(), "{name}");
+        assert_eq!(other.header(name), None);
+    }
+    assert!(other.header("vary").is_some_and(|vary| vary.contains("Origin")), "caches tell the two apart");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_built_yet_says_so() {
+    let server = Server::start();
+    let database = Database::create(&server, "db").await;
+    for (method, path) in [("POST", "/_find"), ("POST", "/_purge"), ("PUT", "/_security"), ("GET", "/_design_docs")] {
+        let answer = database.request(method, path).send().await;
+        assert_eq!(answer.status, 501, "{method} {path}");
+    }
+    assert_eq!(database.request("POST", "/_bogus").send().await.status, 404);
+}

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{BAD_REV, CONFLICT, DELETED, MISSING, fresh};
 use seqtide_tests::Database;
 use seqtide_tests::http::Answer;
+use seqtide_tests::raw::exchange;
 
 async fn put(database: &Database, rest: &str, body: &Value) -> Answer {
     database.request("PUT", rest).json(body).send().await
@@ -210,4 +211,14 @@ async fn edits_of_one_document_at_once_let_one_through() {
     }
     statuses.sort_unstable();
     assert_eq!(statuses, [vec![201], vec![409; 19]].concat());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_if_match_that_is_no_rev_is_not_passed_over() {
+    let (server, _database) = fresh().await;
+    for if_match in ["", "*", "1-é"] {
+        let head = format!("PUT /db/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIf-Match: {if_match}\r\n");
+        let answer = exchange(server.address(), &format!("{head}Content-Length: 2\r\n\r\n{{}}")).await;
+        assert_eq!(answer.status_line, "HTTP/1.1 400 Bad Request", "{if_match:?}");
+    }
 }

@@ -21,7 +21,7 @@ async fn since_is_exclusive_and_takes_either_form() {
 async fn last_event_id_continues_where_a_browser_was() {
     let (_server, database) = fresh().await;
     let rows = write(&database, &["a", "b", "c"]).await;
-    for query in ["live=false", "live=false&since=0"] {
+    for query in ["live=false", "live=false&since=0", "live=false&last-event-id=1"] {
         let request = database.get(&format!("/_feed?{query}")).header("accept", "text/event-stream");
         let answer = request.header("last-event-id", "2").expect(200).await;
         assert!(

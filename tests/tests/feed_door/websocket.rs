@@ -3,11 +3,15 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::{caught_up, end, fresh, write};
 use seqtide_tests::doors::{FeedSocket, Item, feed_url};
+use seqtide_tests::http::SOON;
 use seqtide_tests::{Database, Server};
 
 fn item(text: &str) -> Item {
@@ -125,4 +129,70 @@ async fn a_first_message_too_big_closes_with_size() {
     let mut socket = open(&server, &database, "").await;
     socket.send(&json!({ "prefix": "x".repeat(2000) }).to_string()).await;
     assert_eq!(to_close(&mut socket).await.1, CloseCode::Size);
+}
+
+/// Opens a WebSocket by hand, with these further header lines; gives the connection and the head of the answer.
+async fn upgraded(server: &Server, path: &str, more: &str) -> (TcpStream, String) {
+    let upgrade = format!(
+        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
+    );
+    let mut socket = TcpStream::connect(server.address()).await.expect("a connection");
+    socket.write_all(upgrade.as_bytes()).await.expect("the request");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(timeout(SOON, socket.read_u8()).await.expect("a head in time").expect("a head"));
+    }
+    (socket, String::from_utf8(head).expect("text"))
+}
+
+/// CORS does not hold for WebSockets: without this any page could read what listens on the reader's own machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strange_page_may_not_connect() {
+    let (server, _database) = fresh().await;
+    for (origin, status) in [
+        ("Origin: http://evil.example\r\n", "403"),
+        ("Origin: null\r\n", "403"),
+        ("Origin: http://localhost:3000\r\n", "101"),
+        ("", "101"),
+    ] {
+        let (_socket, head) = upgraded(&server, "/db/_feed?since=0", origin).await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{origin}{head}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_is_sent_more_when_it_has_answered_the_ping() {
+    let (server, database) = fresh().await;
+    for id in 0..30 {
+        database.put(&id.to_string(), &json!({ "pad": "x".repeat(100_000) })).await;
+    }
+    let (mut socket, _head) = upgraded(&server, "/db/_feed?since=0&include_docs=true", "").await;
+    for _ in 0..2 {
+        let before_the_ping = read_to_ping(&mut socket).await;
+        assert!((900_000..1_500_000).contains(&before_the_ping), "{before_the_ping} bytes before a ping");
+        let more = timeout(Duration::from_millis(300), socket.read_u8()).await;
+        assert!(more.is_err(), "nothing may come before the answer: {more:?}");
+        let masked_pong = [0x8a, 0x80, 0, 0, 0, 0];
+        socket.write_all(&masked_pong).await.expect("the pong");
+    }
+}
+
+/// Reads the server's frames up to a ping; how many bytes those before it had.
+async fn read_to_ping(socket: &mut TcpStream) -> u64 {
+    let mut bytes = 0;
+    loop {
+        let opcode = timeout(SOON, socket.read_u8()).await.expect("a frame in time").expect("a frame");
+        let length = match socket.read_u8().await.expect("a length") {
+            126 => u64::from(socket.read_u16().await.expect("a length")),
+            127 => socket.read_u64().await.expect("a length"),
+            short => u64::from(short),
+        };
+        let mut payload = vec![0; usize::try_from(length).expect("a length")];
+        socket.read_exact(&mut payload).await.expect("the payload");
+        if opcode == 0x89 {
+            return bytes;
+        }
+        bytes += length;
+    }
 }

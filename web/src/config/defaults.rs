@@ -23,6 +23,7 @@ impl Default for Config {
             limits: Limits {
                 document_bytes_max: 8_000_000,
                 request_bytes_max: 64_000_000,
+                bulk_docs_max: 100_000,
                 nesting_max: 512,
                 feeds_max: 20_000,
                 databases_open_max: 500,

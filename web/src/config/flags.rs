@@ -80,6 +80,10 @@ struct LimitsFlags {
     #[arg(id = "limits.request_bytes_max", value_name = "BYTES")]
     request_bytes_max: Option<i64>,
 
+    /// Most documents one request to _bulk_docs or _bulk_get may name
+    #[arg(id = "limits.bulk_docs_max", value_name = "DOCUMENTS")]
+    bulk_docs_max: Option<i64>,
+
     /// Deepest nesting of objects and arrays in a document
     #[arg(id = "limits.nesting_max", value_name = "LEVELS")]
     nesting_max: Option<i64>,

@@ -18,6 +18,8 @@ pub struct Limits {
     pub document_bytes_max: usize,
     /// Largest request body, in bytes.
     pub request_bytes_max: usize,
+    /// Documents one request to `_bulk_docs` or `_bulk_get` may name.
+    pub bulk_docs_max: usize,
     /// Deepest nesting of objects and arrays in a document.
     pub nesting_max: usize,
     /// Feeds open at once, over all databases.
@@ -44,6 +46,7 @@ impl Limits {
             let (request, document) = (self.request_bytes_max, self.document_bytes_max);
             format!("{request} is less than limits.document_bytes_max ({document}), so such a document never fits")
         })?;
+        at_least("limits.bulk_docs_max", self.bulk_docs_max, 1)?;
         at_least("limits.nesting_max", self.nesting_max, 1)?;
         at_least("limits.feeds_max", self.feeds_max, 1)?;
         at_least("limits.databases_open_max", self.databases_open_max, 1)?;

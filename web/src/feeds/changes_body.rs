@@ -6,6 +6,8 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
 use seqtide::{Error, Feed, FeedEvent, Row, write_row};
 
+use super::portions::Portions;
+
 /// The shape of the whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -34,12 +36,13 @@ const NO_LIMIT: u64 = 1_000_000_000_000_000;
 /// the only sign that no client takes for data.
 pub fn stream(feed: Feed, form: Form, seq_interval: Option<u64>) -> impl Stream<Item = Result<Bytes, Error>> {
     let rows_left = feed.options().limit.unwrap_or(NO_LIMIT);
-    let body = ChangesBody { feed, form, seq_interval, rows_left, started: false, any_row: false };
+    let body =
+        ChangesBody { portions: Portions::new(feed), form, seq_interval, rows_left, started: false, any_row: false };
     stream::unfold(Some(body), |body| async move {
         let mut body = body?;
         match body.next_chunk().await {
             Ok(Some(chunk)) => {
-                body.feed.metrics().bytes(chunk.len());
+                body.portions.feed.metrics().bytes(chunk.len());
                 Some((Ok(chunk), Some(body)))
             }
             Ok(None) => None,
@@ -52,7 +55,7 @@ pub fn stream(feed: Feed, form: Form, seq_interval: Option<u64>) -> impl Stream<
 }
 
 struct ChangesBody {
-    feed: Feed,
+    portions: Portions,
     form: Form,
     seq_interval: Option<u64>,
     rows_left: u64,
@@ -65,7 +68,7 @@ impl ChangesBody {
         if !std::mem::replace(&mut self.started, true) && self.form == Form::Object {
             return Ok(Some(Bytes::from_static(b"{\"results\":[\n")));
         }
-        while let Some(event) = self.feed.next().await? {
+        while let Some(event) = self.portions.next().await? {
             let chunk = self.encode(event);
             if !chunk.is_empty() {
                 return Ok(Some(chunk));
@@ -82,11 +85,11 @@ impl ChangesBody {
             }
             (FeedEvent::Heartbeat { .. }, Form::EventSource) => Bytes::from_static(b"event: heartbeat\ndata: \n\n"),
             (FeedEvent::End { seq, pending, .. }, Form::Object) => {
-                let seq = self.feed.seq_format().json(seq);
+                let seq = self.portions.feed.seq_format().json(seq);
                 format!("\n],\n\"last_seq\":{seq},\"pending\":{pending}}}\n\n").into()
             }
             (FeedEvent::End { seq, pending, .. }, Form::Lines) => {
-                let seq = self.feed.seq_format().json(seq);
+                let seq = self.portions.feed.seq_format().json(seq);
                 format!("{{\"last_seq\":{seq},\"pending\":{pending}}}\n\n").into()
             }
             (FeedEvent::End { .. }, Form::EventSource) => Bytes::from_static(b"\n"),
@@ -95,7 +98,7 @@ impl ChangesBody {
     }
 
     fn encode_rows(&mut self, rows: &[std::sync::Arc<Row>]) -> Bytes {
-        let shape = self.feed.options().shape;
+        let shape = self.portions.feed.options().shape;
         let mut out = BytesMut::new();
         for row in rows {
             let has_seq = self.seq_interval.is_none_or(|interval| self.rows_left.is_multiple_of(interval));
@@ -119,7 +122,7 @@ impl ChangesBody {
 
     fn encode_without_seq(&self, out: &mut BytesMut, row: &Row) {
         let mut json = Vec::new();
-        write_row(&mut json, row.change(), self.feed.options().shape, None);
+        write_row(&mut json, row.change(), self.portions.feed.options().shape, None);
         let (before, after): (&[u8], &[u8]) = match self.form {
             Form::Object => (b"", b""),
             Form::Lines => (b"", b"\n"),

@@ -2,4 +2,5 @@
 
 pub mod changes_body;
 pub mod native;
+pub mod portions;
 pub mod websocket;

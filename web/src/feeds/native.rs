@@ -8,6 +8,8 @@ use futures_util::{Stream, stream};
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{EndReason, Error, Feed, FeedEvent, Row, RowShape};
 
+use super::portions::Portions;
+
 /// How a streaming answer carries events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -39,9 +41,9 @@ pub struct Event {
 ///
 /// # Errors
 /// As [`Feed::next`].
-pub async fn next(feed: &mut Feed) -> Result<Option<Item>, Error> {
-    while let Some(event) = feed.next().await? {
-        if let Some(item) = item(feed, event) {
+pub async fn next(portions: &mut Portions) -> Result<Option<Item>, Error> {
+    while let Some(event) = portions.next().await? {
+        if let Some(item) = item(&portions.feed, event) {
             return Ok(Some(item));
         }
     }
@@ -125,13 +127,13 @@ impl Item {
 
 /// A feed's answer as SSE or lines, chunk by chunk; cut short when the disk cannot be read.
 pub fn stream(feed: Feed, form: Form) -> impl Stream<Item = Result<Bytes, Error>> {
-    stream::unfold(Some(feed), move |feed| async move {
-        let mut feed = feed?;
-        match next(&mut feed).await {
+    stream::unfold(Some(Portions::new(feed)), move |portions| async move {
+        let mut portions = portions?;
+        match next(&mut portions).await {
             Ok(Some(item)) => {
                 let chunk = item.encode(form);
-                feed.metrics().bytes(chunk.len());
-                Some((Ok(chunk), Some(feed)))
+                portions.feed.metrics().bytes(chunk.len());
+                Some((Ok(chunk), Some(portions)))
             }
             Ok(None) => None,
             Err(error) => {

@@ -8,10 +8,18 @@ use seqtide::{Database, EndReason, Feed, FeedOptions};
 use tokio::time::timeout;
 
 use super::native::{self, Item};
+use super::portions::Portions;
 use crate::error::ApiError;
 
 /// A message that could not be handed to the connection for this long has no reader.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// After so many bytes the client is pinged, and sent more when it has answered: what is encoded ahead of a client that
+/// does not read stays small.
+const UNREAD_BYTES_MAX: usize = 1 << 20;
+
+/// A client that has not read up to a ping for this long has no reader.
+const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What is left of a close frame's 125 bytes after the code.
 const CLOSE_REASON_BYTES_MAX: usize = 123;
@@ -19,9 +27,17 @@ const CLOSE_REASON_BYTES_MAX: usize = 123;
 /// A WebSocket connection.
 pub struct Connection {
     /// The way out.
-    pub session: Session,
+    session: Session,
     /// The way in.
-    pub incoming: MessageStream,
+    incoming: MessageStream,
+    /// Bytes sent that the client may not have read.
+    unread_bytes: usize,
+}
+
+/// What came from a client.
+enum Received {
+    Text(String),
+    Pong,
 }
 
 /// Why a connection is over.
@@ -75,24 +91,27 @@ where
         Ok(options) => options,
         Err(refused) => return Err(refuse(&refused)),
     };
-    let mut feed = match database.feed(options).await {
-        Ok(feed) => feed,
+    let mut portions = match database.feed(options).await {
+        Ok(feed) => Portions::new(feed),
         Err(error) => return Err(refuse(&error.into())),
     };
     loop {
         tokio::select! {
-            item = native::next(&mut feed) => match item {
-                Ok(Some(item)) => connection.send(&feed, &item).await?,
+            item = native::next(&mut portions) => match item {
+                Ok(Some(item)) => connection.send(&portions.feed, &item).await?,
                 Ok(None) => return Err(Over::Close(CloseCode::Normal, String::new())),
                 Err(error) => return Err(refuse(&error.into())),
             },
             text = connection.text() => {
                 text?;
-                let text = "options are taken from the URL or the first message";
-                return Err(Over::Close(CloseCode::Policy, text.to_owned()));
+                return Err(late_options());
             }
         }
     }
+}
+
+fn late_options() -> Over {
+    Over::Close(CloseCode::Policy, "options are taken from the URL or the first message".to_owned())
 }
 
 /// There is no feed, and why: a close frame has room for the beginning of it.
@@ -108,16 +127,31 @@ fn refuse(refused: &ApiError) -> Over {
 }
 
 impl Connection {
-    /// Waits for a text message, answering pings meanwhile.
+    /// A connection that was upgraded.
+    pub fn new(session: Session, incoming: MessageStream) -> Connection {
+        Connection { session, incoming, unread_bytes: 0 }
+    }
+
+    /// Waits for a text message.
     async fn text(&mut self) -> Result<String, Over> {
         loop {
+            if let Received::Text(text) = self.receive().await? {
+                return Ok(text);
+            }
+        }
+    }
+
+    /// Waits for a message that means something here, answering pings meanwhile.
+    async fn receive(&mut self) -> Result<Received, Over> {
+        loop {
             match self.incoming.next().await {
-                Some(Ok(Message::Text(text))) => return Ok(text.to_string()),
+                Some(Ok(Message::Text(text))) => return Ok(Received::Text(text.to_string())),
+                Some(Ok(Message::Pong(_))) => return Ok(Received::Pong),
                 Some(Ok(Message::Ping(data))) => {
                     let pong = timeout(SEND_TIMEOUT, self.session.pong(&data)).await;
                     pong.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
                 }
-                Some(Ok(Message::Pong(_) | Message::Nop)) => {}
+                Some(Ok(Message::Nop)) => {}
                 Some(Ok(Message::Binary(_) | Message::Continuation(_))) => {
                     return Err(Over::Close(CloseCode::Unsupported, "send options as one text message".to_owned()));
                 }
@@ -142,11 +176,23 @@ impl Connection {
     async fn send(&mut self, feed: &Feed, item: &Item) -> Result<(), Over> {
         let message = item.message();
         feed.metrics().bytes(message.len());
+        self.unread_bytes += message.len();
         self.send_text(message).await?;
         match item.end() {
+            None if self.unread_bytes >= UNREAD_BYTES_MAX => self.wait_until_read().await,
             None => Ok(()),
             Some(EndReason::Shutdown) => Err(Over::Close(CloseCode::Away, EndReason::Shutdown.name().to_owned())),
             Some(reason) => Err(Over::Close(CloseCode::Normal, reason.name().to_owned())),
         }
+    }
+
+    /// Pings the client and waits for the answer, which comes when it has read everything before.
+    async fn wait_until_read(&mut self) -> Result<(), Over> {
+        self.session.ping(b"").await.map_err(|_closed| Over::Gone)?;
+        match timeout(READ_TIMEOUT, self.receive()).await.map_err(|_elapsed| Over::Gone)?? {
+            Received::Pong => self.unread_bytes = 0,
+            Received::Text(_) => return Err(late_options()),
+        }
+        Ok(())
     }
 }

@@ -47,7 +47,7 @@ pub async fn all_docs(call: Call, db: &str) -> Answer {
             let rows = rows_of_keys(&database, keys.clone(), &options).await?;
             Ok(answer.body([head, rows, b"\r\n]}\n".to_vec()].concat()))
         }
-        None => Ok(reply::stream(&req, answer, rows_of_range(database, options, head))),
+        None => Ok(reply::streaming(&req, answer, rows_of_range(database, options, head))),
     }
 }
 

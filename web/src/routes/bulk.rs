@@ -1,14 +1,15 @@
 //! Many documents in one request: `_bulk_docs`, `_bulk_get`.
 
+use std::fmt;
+
 use actix_web::http::StatusCode;
-use actix_web::web;
-use bytes::Bytes;
 use seqtide::documents::{Document, Extras, Which, read_document, read_leaves, read_leaves_under};
 use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{Edit, Outcome, Snapshot, StorageError, Write};
-use serde::Deserialize;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::update::{replicated_path, scan, write_written};
@@ -16,9 +17,6 @@ use super::{Answer, Call, document, local, server};
 use crate::error::ApiError;
 use crate::state::State;
 use crate::{reply, request};
-
-/// A body above this is read apart on a thread that may block.
-const INLINE_BYTES_MAX: usize = 256 << 10;
 
 #[derive(Deserialize)]
 struct BulkDocs<'a> {
@@ -48,28 +46,20 @@ pub async fn bulk_docs(call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
     request::require_json(&call.req)?;
     let (_, _, state, body) = call.body().await?;
-    let Bulk { items, writes, replicated } = read_apart(body, &state).await?;
+    let shared = state.clone();
+    let Bulk { items, writes, replicated } = request::parse(body, move |body| Bulk::parse(body, &shared)).await?;
     let written = state.write(&database, writes).await?;
     let mut answer = reply::json(StatusCode::CREATED);
     answer.insert_header(reply::seq_header(database.seq_format().await?, written.seq));
     Ok(answer.body(results_json(&items, &written.outcomes, replicated)))
 }
 
-async fn read_apart(body: Bytes, state: &web::Data<State>) -> Result<Bulk, ApiError> {
-    if body.len() <= INLINE_BYTES_MAX {
-        return Bulk::parse(&body, state);
-    }
-    let state = state.clone();
-    let parsed = web::block(move || Bulk::parse(&body, &state)).await;
-    parsed.map_err(|_stopping| ApiError::from(seqtide::Error::Stopped))?
-}
-
 impl Bulk {
     fn parse(body: &[u8], state: &State) -> Result<Bulk, ApiError> {
         let request: BulkDocs<'_> = object(body)?;
         let docs = request.docs.ok_or_else(|| ApiError::bad_request("POST body must include `docs` parameter."))?;
-        let not_array = |_| ApiError::bad_request("`docs` parameter must be an array.");
-        let docs: Vec<&RawValue> = serde_json::from_str(docs.get()).map_err(not_array)?;
+        let not_array = || ApiError::bad_request("`docs` parameter must be an array.");
+        let docs = elements(docs, state.config.limits.bulk_docs_max, not_array)?;
         let replicated = match request.new_edits.map(RawValue::get) {
             None | Some("true") => false,
             Some("false") => true,
@@ -117,6 +107,39 @@ fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
         return Err(ApiError::bad_request("Request body must be a JSON object"));
     }
     serde_json::from_str(text).map_err(|_| ApiError::not_json())
+}
+
+/// The elements of a list, which are at most so many.
+fn elements(list: &RawValue, most: usize, no_list: impl FnOnce() -> ApiError) -> Result<Vec<&RawValue>, ApiError> {
+    let mut reader = serde_json::Deserializer::from_str(list.get());
+    let elements = reader.deserialize_seq(Elements { most }).map_err(|_| no_list())?;
+    if elements.len() > most {
+        return Err(ApiError::too_large(format!("`docs` has too many documents: at most {most} are accepted")));
+    }
+    Ok(elements)
+}
+
+/// Collects the elements of a list up to one more than `most`; what follows takes no memory.
+struct Elements {
+    most: usize,
+}
+
+impl<'de> Visitor<'de> for Elements {
+    type Value = Vec<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(element) = list.next_element()? {
+            if elements.len() <= self.most {
+                elements.push(element);
+            }
+        }
+        Ok(elements)
+    }
 }
 
 /// One result an item, in order; of replicated items only those that were refused.
@@ -189,11 +212,9 @@ pub async fn bulk_get(call: Call, db: &str) -> Answer {
             return Err(ApiError::bad_request(format!("\"{forbidden}\" query parameter is not acceptable")));
         }
     }
-    let (_, query, _, body) = call.body().await?;
-    let missing = || ApiError::bad_request("Missing JSON list of 'docs'.");
-    let request: BulkGet<'_> = object(&body)?;
-    let docs: Vec<&RawValue> = serde_json::from_str(request.docs.ok_or_else(missing)?.get()).map_err(|_| missing())?;
-    let wanted: Vec<String> = docs.iter().map(|doc| doc.get().to_owned()).collect();
+    let (_, query, state, body) = call.body().await?;
+    let docs_max = state.config.limits.bulk_docs_max;
+    let wanted = request::parse(body, move |body| wanted(body, docs_max)).await?;
     let (extras, latest) = (document::extras(&query), query.flag("latest"));
     let mut out = b"{\"results\":[".to_vec();
     // Page by page, so that no snapshot is held for long.
@@ -213,6 +234,14 @@ pub async fn bulk_get(call: Call, db: &str) -> Answer {
     }
     out.extend_from_slice(b"]}");
     Ok(reply::json_body(StatusCode::OK, out))
+}
+
+/// The JSON text of each item of `docs`.
+fn wanted(body: &[u8], most: usize) -> Result<Vec<String>, ApiError> {
+    let missing = || ApiError::bad_request("Missing JSON list of 'docs'.");
+    let request: BulkGet<'_> = object(body)?;
+    let docs = elements(request.docs.ok_or_else(missing)?, most, missing)?;
+    Ok(docs.iter().map(|doc| doc.get().to_owned()).collect())
 }
 
 /// Source: CouchDB `chttpd_db:bulk_get_ret_json`.

@@ -51,15 +51,12 @@ pub async fn changes(call: Call, db: &str) -> Answer {
     } else {
         answer.insert_header((header::CACHE_CONTROL, "must-revalidate"));
     }
-    if req.method() == Method::HEAD {
-        return Ok(answer.finish());
-    }
     let feed = database.feed(asked.options).await?;
     if feed.is_ahead() {
         tracing::warn!(db, "a feed was asked for from ahead of the database: it hides writes until then");
         answer.insert_header(("Seqtide-Since", "ahead"));
     }
-    Ok(reply::stream(&req, answer, changes_body::stream(feed, asked.form, asked.seq_interval)))
+    Ok(reply::streaming(&req, answer, changes_body::stream(feed, asked.form, asked.seq_interval)))
 }
 
 /// Tells two answers apart: another database, another state of it, another question.

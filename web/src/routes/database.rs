@@ -1,6 +1,5 @@
 //! A database as a whole: `/{db}`, `/{db}/_ensure_full_commit`.
 
-use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use seqtide::DatabaseInfo;
 use seqtide::storage::FORMAT;
@@ -42,11 +41,6 @@ pub async fn delete(call: &Call, db: &str) -> Answer {
     Ok(reply::ok(StatusCode::OK))
 }
 
-pub fn head(call: &Call, db: &str) -> Answer {
-    call.state.database(db)?;
-    Ok(reply::json(StatusCode::OK).finish())
-}
-
 pub async fn info(call: &Call, db: &str) -> Answer {
     let info = call.state.database(db)?.info().await?;
     Ok(reply::json_body(StatusCode::OK, info_json(db, &info)))
@@ -76,6 +70,6 @@ fn info_json(db: &str, info: &DatabaseInfo) -> Vec<u8> {
 pub async fn ensure_full_commit(call: &Call, db: &str) -> Answer {
     let info = call.state.database(db)?.info().await?;
     request::require_json(&call.req)?;
-    let body = format!("{{\"ok\":true,\"instance_start_time\":\"{}\"}}\n", info.created_secs);
-    Ok(HttpResponse::Created().content_type("application/json").body(body))
+    let body = format!("{{\"ok\":true,\"instance_start_time\":\"{}\"}}", info.created_secs);
+    Ok(reply::json_body(StatusCode::CREATED, body.into_bytes()))
 }

@@ -36,14 +36,14 @@ pub async fn get(call: &Call, db: &str, id: &str) -> Answer {
 }
 
 fn answer(call: &Call, found: &Document) -> actix_web::HttpResponse {
-    let etag = format!("\"{}\"", found.rev);
     // What stands beside the body may change without the revision changing.
-    let tagged = found.conflicts.as_ref().is_none_or(Vec::is_empty);
-    if tagged && reply::is_known(&call.req, &etag) {
-        return reply::not_modified(etag);
+    let alone = found.conflicts.as_ref().is_none_or(Vec::is_empty);
+    let etag = if alone { reply::rev_etag(&found.rev) } else { None };
+    if let Some(known) = etag.as_ref().filter(|etag| reply::is_known(&call.req, etag)) {
+        return reply::not_modified(known.clone());
     }
     let mut answer = reply::json(StatusCode::OK);
-    if tagged {
+    if let Some(etag) = etag {
         answer.insert_header((header::ETAG, etag));
     }
     let mut body = found.to_json();

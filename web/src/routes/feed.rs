@@ -14,6 +14,7 @@ use crate::error::ApiError;
 use crate::feeds::native::{self, Form};
 use crate::feeds::websocket::{self, Connection, Start};
 use crate::query::Query;
+use crate::state::State;
 use crate::{reply, request};
 
 /// Every option there is.
@@ -43,7 +44,7 @@ pub async fn feed(call: Call, db: &str) -> Answer {
         options.take_body(&body)?;
     }
     if let Some(id) = req.headers().get("last-event-id").and_then(|value| value.to_str().ok()) {
-        options.0.insert("since".to_owned(), Value::from(id));
+        options.0.insert("last-event-id".to_owned(), Value::from(id));
     }
     let form = if header_has(&req, header::ACCEPT, "text/event-stream") { Form::Sse } else { Form::Lines };
     let kind = if form == Form::Sse { FeedKind::Sse } else { FeedKind::Lines };
@@ -55,11 +56,12 @@ pub async fn feed(call: Call, db: &str) -> Answer {
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });
     answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
-    Ok(reply::stream(&req, answer, native::stream(feed, form)))
+    Ok(reply::streaming(&req, answer, native::stream(feed, form)))
 }
 
 fn over_websocket(call: Call, database: Database) -> Answer {
     let Call { req, payload, query, state } = call;
+    refuse_strange_page(&req, &state)?;
     let heartbeat = state.config.feeds.heartbeat;
     let from_url = if query.is_empty() {
         None
@@ -69,7 +71,7 @@ fn over_websocket(call: Call, database: Database) -> Answer {
     let upgraded = actix_ws::handle(&req, payload);
     let (answer, session, incoming) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;
     let incoming = incoming.max_frame_size(state.config.limits.feed_body_bytes_max);
-    let connection = Connection { session, incoming };
+    let connection = Connection::new(session, incoming);
     let parse = move |text: &str| {
         let mut options = Options(Map::new());
         options.take_body(text.as_bytes())?;
@@ -81,6 +83,16 @@ fn over_websocket(call: Call, database: Database) -> Answer {
     };
     actix_web::rt::spawn(websocket::serve(connection, database, start));
     Ok(answer)
+}
+
+/// A browser lets any page open a WebSocket anywhere: what CORS does for other requests must be done here.
+fn refuse_strange_page(req: &HttpRequest, state: &State) -> Result<(), ApiError> {
+    let Some(origin) = req.headers().get(header::ORIGIN) else { return Ok(()) };
+    if origin.to_str().is_ok_and(|origin| state.config.cors_origins.allows(origin)) {
+        return Ok(());
+    }
+    let reason = format!("pages of {origin:?} may not connect; `cors_origins` lists those that may");
+    Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", reason))
 }
 
 fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {

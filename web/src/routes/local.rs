@@ -7,7 +7,7 @@ use seqtide::storage::model::doc_id::LocalId;
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{LocalEdit, Outcome, Write};
 
-use super::update::{agreed_rev, scan, written_json};
+use super::update::{agreed_rev, scan_body, written_json};
 use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::reply;
@@ -37,7 +37,7 @@ pub async fn get(call: &Call, db: &str, id: LocalId) -> Answer {
 pub async fn put(call: Call, db: &str, id: LocalId) -> Answer {
     call.state.database(db)?;
     let (req, query, state, body) = call.body().await?;
-    let mut document = scan(&body, &state)?;
+    let mut document = scan_body(body, &state).await?;
     document.rev = agreed_rev(&req, &query, document.rev)?;
     let checked = query.get("new_edits") != Some("false");
     write(&req, &state, db, id, document, checked).await

@@ -54,7 +54,7 @@ enum Place {
         db: String,
         id: String,
     },
-    /// A design document with its slash escaped: elsewhere.
+    /// A design document with its slash escaped: to be read elsewhere.
     DesignEscaped {
         db: String,
         id: String,
@@ -99,6 +99,26 @@ fn is_system_database(name: &str) -> bool {
     matches!(name, "_users" | "_replicator" | "_global_changes")
 }
 
+/// Endpoints of CouchDB's databases that are not built yet.
+const NOT_BUILT: [&str; 16] = [
+    "_auto_purge",
+    "_compact",
+    "_design_docs",
+    "_explain",
+    "_find",
+    "_index",
+    "_local_docs",
+    "_missing_revs",
+    "_partition",
+    "_purge",
+    "_purged_infos_limit",
+    "_revs_limit",
+    "_security",
+    "_shards",
+    "_sync_shards",
+    "_view_cleanup",
+];
+
 const METHODS: &str = "GET,HEAD,POST,PUT,DELETE,OPTIONS";
 
 /// Answers any request.
@@ -117,7 +137,11 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
         Place::Database(db) => on_database(call, &method, &db).await,
         Place::Endpoint { db, name } => on_endpoint(call, &method, &db, &name).await,
         Place::Document { db, id } => on_document(call, &method, &db, &id).await,
-        Place::DesignEscaped { db, id } => Ok(redirect_to_design(&call, &db, &id)),
+        Place::DesignEscaped { db, id } if matches!(method, Method::GET | Method::HEAD) => {
+            Ok(redirect_to_design(&call, &db, &id))
+        }
+        // A redirected write would come back as a GET from most clients.
+        Place::DesignEscaped { db, id } => on_document(call, &method, &db, &id).await,
         Place::Attachment { db, .. } => on_attachment(&call, &method, &db),
     }
 }
@@ -144,8 +168,7 @@ fn unknown(method: &Method, name: &str) -> ApiError {
 
 async fn on_database(call: Call, method: &Method, db: &str) -> Answer {
     match *method {
-        Method::GET => database::info(&call, db).await,
-        Method::HEAD => database::head(&call, db),
+        Method::GET | Method::HEAD => database::info(&call, db).await,
         Method::PUT => database::create(&call, db).await,
         Method::DELETE => database::delete(&call, db).await,
         Method::POST => update::post(call, db).await,
@@ -168,7 +191,11 @@ async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answe
         ("_bulk_docs" | "_bulk_get" | "_revs_diff" | "_ensure_full_commit", _) => {
             Err(ApiError::method_not_allowed("POST"))
         }
-        (_, Method::GET | Method::HEAD) => {
+        (name, _) if NOT_BUILT.contains(&name) => {
+            call.state.database(db)?;
+            Err(ApiError::not_implemented("requests to this endpoint"))
+        }
+        (_, Method::GET | Method::HEAD | Method::POST) => {
             call.state.database(db)?;
             Err(ApiError::not_found("missing"))
         }
@@ -189,7 +216,7 @@ async fn on_document(call: Call, method: &Method, db: &str, id: &str) -> Answer 
         Method::GET | Method::HEAD => document::get(&call, db, id).await,
         Method::PUT => update::put(call, db, id).await,
         Method::DELETE => update::delete(&call, db, id).await,
-        _ => Err(ApiError::method_not_allowed("DELETE,GET,HEAD,POST,PUT,COPY")),
+        _ => Err(ApiError::method_not_allowed("DELETE,GET,HEAD,PUT")),
     }
 }
 
@@ -212,7 +239,7 @@ fn on_attachment(call: &Call, method: &Method, db: &str) -> Answer {
 
 /// Source: CouchDB `chttpd_db:handle_design_req`: `/db/_design%2Fx` is elsewhere.
 fn redirect_to_design(call: &Call, db: &str, id: &str) -> HttpResponse {
-    let name = id.trim_start_matches("_design/");
+    let name = id.strip_prefix("_design/").unwrap_or(id);
     let (header, mut url) = crate::reply::location(&call.req, &[db, "_design", name]);
     if !call.req.query_string().is_empty() {
         url = format!("{url}?{}", call.req.query_string());

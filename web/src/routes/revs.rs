@@ -21,7 +21,7 @@ pub async fn revs_diff(call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
     request::require_json(&call.req)?;
     let (_, _, _, body) = call.body().await?;
-    let asked = parse(&body)?;
+    let asked = request::parse(body, parse).await?;
     let mut out = vec![b'{'];
     for page in asked.chunks(PAGE_DOCS) {
         let page = page.to_vec();

@@ -1,7 +1,8 @@
 //! Writing a document: `PUT` and `DELETE /{db}/{id}`, `POST /{db}`.
 
 use actix_web::http::{StatusCode, header};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponseBuilder};
 use bytes::Bytes;
 use seqtide::Database;
 use seqtide::documents::{Extras, NotFound, Which, read_document};
@@ -30,6 +31,15 @@ pub fn scan(text: &[u8], state: &State) -> Result<Document, ApiError> {
     Ok(document)
 }
 
+/// Scans a request's body as [`scan`] does.
+///
+/// # Errors
+/// As [`scan`].
+pub async fn scan_body(body: Bytes, state: &Data<State>) -> Result<Document, ApiError> {
+    let state = state.clone();
+    request::parse(body, move |text| scan(text, &state)).await
+}
+
 /// The ancestry a replicated revision comes with.
 ///
 /// # Errors
@@ -45,18 +55,17 @@ pub async fn put(call: Call, db: &str, id: &str) -> Answer {
     let database = call.state.database(db)?;
     let id = DocId::parse(id)?;
     let (req, query, state, body) = call.body().await?;
-    let mut document = scan(&body, &state)?;
+    let mut document = scan_body(body, &state).await?;
     if let Some(ignored) = document.id.take().filter(|given| LocalId::parse(given).is_none()) {
         DocId::parse(&ignored)?;
     }
     let target = Target { database: &database, db, id, replicated: query.get("new_edits") == Some("false") };
     document.rev = agreed_rev(&req, &query, document.rev)?;
     let deleted = document.deleted;
-    let (rev, headers) = target.write(&state, document).await?;
-    let status = if deleted { StatusCode::OK } else { StatusCode::CREATED };
-    let mut answer = written(&req, status, db, target.id.as_str(), &rev, headers);
-    answer.headers_mut().insert(header::ETAG, etag(&rev)?);
-    Ok(answer)
+    let (rev, seq) = target.write(&state, document).await?;
+    let mut answer = written(if deleted { StatusCode::OK } else { StatusCode::CREATED }, seq);
+    answer.insert_header(reply::location(&req, &[db, target.id.as_str()]));
+    Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev.to_string())))
 }
 
 pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
@@ -71,26 +80,26 @@ pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
     }
     let target = Target { database: &database, db, id, replicated: false };
     let document = Document { id: None, rev, deleted: true, revisions: None, attachments: None, body: Body::empty() };
-    let (rev, headers) = target.write(&call.state, document).await?;
-    let mut answer = written(&call.req, StatusCode::OK, db, target.id.as_str(), &rev, headers);
-    answer.headers_mut().remove(header::LOCATION);
-    answer.headers_mut().insert(header::ETAG, etag(&rev)?);
-    Ok(answer)
+    let (rev, seq) = target.write(&call.state, document).await?;
+    let answer = written(StatusCode::OK, seq);
+    Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev.to_string())))
 }
 
 pub async fn post(call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
     request::require_json(&call.req)?;
-    let (req, query, state, body): (_, _, _, Bytes) = call.body().await?;
-    let mut document = scan(&body, &state)?;
+    let (req, query, state, body) = call.body().await?;
+    let mut document = scan_body(body, &state).await?;
     let id = document.id.take().unwrap_or_else(server::new_id);
     let replicated = query.get("new_edits") == Some("false");
     if let Some(id) = LocalId::parse(&id) {
         return local::write(&req, &state, db, id?, document, !replicated).await;
     }
     let target = Target { database: &database, db, id: DocId::parse(&id)?, replicated };
-    let (rev, headers) = target.write(&state, document).await?;
-    Ok(written(&req, StatusCode::CREATED, db, target.id.as_str(), &rev, headers))
+    let (rev, seq) = target.write(&state, document).await?;
+    let mut answer = written(StatusCode::CREATED, seq);
+    answer.insert_header(reply::location(&req, &[db, target.id.as_str()]));
+    Ok(answer.body(written_json(target.id.as_str(), &rev.to_string())))
 }
 
 /// What is written, and how.
@@ -134,7 +143,7 @@ impl Target<'_> {
 /// Source: CouchDB `chttpd_db:couch_doc_from_req`, `extract_header_rev`.
 pub fn agreed_rev(req: &HttpRequest, query: &Query, body: Option<RevId>) -> Result<Option<RevId>, ApiError> {
     let in_query = query.get("rev").map(RevId::parse).transpose()?;
-    let if_match = req.headers().get(header::IF_MATCH).and_then(|value| value.to_str().ok());
+    let if_match = req.headers().get(header::IF_MATCH).map(|value| value.to_str().unwrap_or_default());
     let in_header = if_match.map(|etag| RevId::parse(etag.trim().trim_matches('"'))).transpose()?;
     let differ = |a: &Option<RevId>, b: &Option<RevId>| a.is_some() && b.is_some() && a != b;
     if differ(&body, &in_query) {
@@ -148,23 +157,18 @@ pub fn agreed_rev(req: &HttpRequest, query: &Query, body: Option<RevId>) -> Resu
     Ok(rev.or(in_header))
 }
 
-fn etag(rev: &RevId) -> Result<header::HeaderValue, ApiError> {
-    // A revision made by hand may hold what no header can.
-    header::HeaderValue::from_str(&format!("\"{rev}\"")).map_err(|_| ApiError::bad_request("Invalid rev format"))
+/// Starts the answer to a write.
+fn written(status: StatusCode, seq: (header::HeaderName, String)) -> HttpResponseBuilder {
+    let mut answer = reply::json(status);
+    answer.insert_header(seq);
+    answer
 }
 
-fn written(
-    req: &HttpRequest,
-    status: StatusCode,
-    db: &str,
-    id: &str,
-    rev: &RevId,
-    seq: (header::HeaderName, String),
-) -> HttpResponse {
-    let mut answer = reply::json(status);
-    answer.insert_header(reply::location(req, &[db, id]));
-    answer.insert_header(seq);
-    answer.body(written_json(id, &rev.to_string()))
+fn tagged(mut answer: HttpResponseBuilder, rev: &RevId) -> HttpResponseBuilder {
+    if let Some(etag) = reply::rev_etag(rev) {
+        answer.insert_header((header::ETAG, etag));
+    }
+    answer
 }
 
 /// `{"ok":true,"id":…,"rev":…}` and a line end.

@@ -1,0 +1,120 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::join_all;
+use seqtide_storage::json::{ScanLimits, scan_document};
+use seqtide_storage::model::doc_id::DocId;
+use seqtide_storage::{Birth, Edit, Identity, StoreOptions};
+
+use super::committer::CommitterPool;
+use super::*;
+use crate::feed::EndReason;
+
+const LIMITS: WriterLimits = WriterLimits {
+    queue_edits_max: 100,
+    queue_bytes_max: 1 << 20,
+    reclaim: ReclaimPolicy { garbage_percent: 100, floor_bytes: u64::MAX },
+};
+
+/// A writer over a new store, whose commits are written by a pool.
+struct Bench {
+    _folder: tempfile::TempDir,
+    store: Arc<Store>,
+    live: Arc<Live>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: Default::default() };
+        let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
+        let store = Store::open(folder.path(), &options, &Birth { identity, start: Sequence::ZERO }).unwrap();
+        let live = Arc::new(Live::new(Sequence::ZERO, store.seq_format(), 1 << 20));
+        Bench { _folder: folder, store: Arc::new(store), live }
+    }
+
+    fn writer(&self, pool: &CommitterPool) -> Writer {
+        Writer::new(Arc::clone(&self.store), Arc::clone(&self.live), pool.assign(), LIMITS)
+    }
+}
+
+fn put(id: &str, json: &str) -> Submit {
+    let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
+    Submit { writes: vec![Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), None, false, body))] }
+}
+
+/// Trips over a document called `wire`, after it was written and before anybody is told.
+fn tripping(store: &Store, requests: &[Vec<Write>]) -> Result<Commit, StorageError> {
+    let wire = |write: &Write| matches!(write, Write::Edit(edit) if edit.id().as_str() == "wire");
+    assert!(!requests.iter().flatten().any(wire), "over the wire");
+    store.write(requests)
+}
+
+#[test]
+fn a_panic_while_writing_fails_its_batch_and_the_writer_goes_on() {
+    actix::System::new().block_on(async {
+        let bench = Bench::new();
+        let pool = CommitterPool::start_with(1, 1, tripping).unwrap();
+        let writer = bench.writer(&pool).start();
+        let failed = writer.send(put("wire", "{}")).await.unwrap().unwrap_err();
+        assert!(failed.to_string().contains("over the wire"), "{failed}");
+        assert_eq!(writer.send(put("a", "{}")).await.unwrap().unwrap().seq, Sequence::new(0, 1));
+        assert_eq!(bench.live.newest(), Sequence::new(0, 1));
+    });
+}
+
+static COMMITS: AtomicUsize = AtomicUsize::new(0);
+
+fn counting(store: &Store, requests: &[Vec<Write>]) -> Result<Commit, StorageError> {
+    COMMITS.fetch_add(1, Ordering::Relaxed);
+    store.write(requests)
+}
+
+#[test]
+fn a_hundred_writers_of_one_document_each_share_commits() {
+    actix::System::new().block_on(async {
+        let bench = Bench::new();
+        let pool = CommitterPool::start_with(1, 1, counting).unwrap();
+        let writer = bench.writer(&pool).start();
+        let written = join_all((0..100).map(|n| writer.send(put(&format!("d{n}"), "{}")))).await;
+        let mut seqs: Vec<u64> = written.into_iter().map(|written| written.unwrap().unwrap().seq.version).collect();
+        seqs.sort_unstable();
+        assert_eq!(seqs, (1..=100).collect::<Vec<_>>());
+        let commits = COMMITS.load(Ordering::Relaxed);
+        assert!((1..=25).contains(&commits), "{commits} commits");
+    });
+}
+
+#[test]
+fn a_writer_without_its_committer_answers_and_finishes() {
+    actix::System::new().block_on(async {
+        let bench = Bench::new();
+        let pool = CommitterPool::start_with(1, 1, |_, _| panic!("never")).unwrap();
+        let mut writer = bench.writer(&pool);
+        writer.committer = Committer::without_thread();
+        // More than one commit takes: what the first leaves must not be left waiting.
+        let waiting: Vec<_> = (0..3).map(|_| writer.enqueue(Vec::new()).unwrap()).collect();
+        writer.queue.iter_mut().for_each(|job| job.load = COMMIT_MAX);
+        writer.queued = Load { edits: 3 * COMMIT_MAX.edits, bytes: 3 * COMMIT_MAX.bytes };
+        let writer = writer.start();
+        writer.send(Finish).await.unwrap();
+        for answer in waiting {
+            assert!(matches!(answer.await.unwrap(), Err(Error::Stopped)));
+        }
+        let mut ended = bench.live.ended();
+        assert_eq!(*ended.wait_for(Option::is_some).await.unwrap(), Some(EndReason::Shutdown), "no feed waits in vain");
+    });
+}
+
+#[test]
+fn the_queue_is_bounded_in_edits_in_bytes_and_in_empty_requests() {
+    let bench = Bench::new();
+    let pool = CommitterPool::start(1, 1).unwrap();
+    let full = |answer: Result<_, Error>| matches!(answer, Err(Error::WriteQueueFull { edits_max: 100, .. }));
+    let mut writer = bench.writer(&pool);
+    let _waiting: Vec<_> = (0..100).map(|_| writer.enqueue(Vec::new()).unwrap()).collect();
+    assert!(full(writer.enqueue(Vec::new())));
+    let mut writer = bench.writer(&pool);
+    let large = format!(r#"{{"pad": "{}"}}"#, "x".repeat(1 << 20));
+    let _waiting = writer.enqueue(put("a", &large).writes).unwrap();
+    assert!(full(writer.enqueue(put("b", "{}").writes)));
+}

@@ -1,0 +1,140 @@
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use seqtide::{ChangeEvent, ChangesOptions, Database, EndReason, Engine, Error, PutError, Since};
+
+use crate::support::{engine, next_change, next_event, soon};
+
+#[tokio::test]
+async fn more_databases_than_may_be_open_take_turns_and_feeds_stay() {
+    let (engine, _folder) = engine(|options| options.databases_open_max = 2);
+    let mut databases = Vec::new();
+    for n in 0..5 {
+        databases.push(engine.create_database(&format!("db{n}")).await.unwrap());
+    }
+    let mut changes = databases[0].changes(ChangesOptions::default()).await.unwrap();
+    for round in 0..6 {
+        for database in &databases {
+            soon(database.put(&format!("d{round}"), "{}")).await.unwrap();
+            assert!(database.get(&format!("d{round}")).await.unwrap().is_some());
+        }
+        assert_eq!(next_change(&mut changes).await.id.as_str(), format!("d{round}"));
+    }
+    for database in &databases {
+        assert_eq!(database.info().await.unwrap().counters.update_seq.version, 6);
+    }
+    let second = databases[1].changes(ChangesOptions::default()).await.unwrap();
+    let refused = databases[2].put("one-too-many", "{}").await;
+    assert!(matches!(refused, Err(PutError::Engine(Error::TooManyDatabases { databases_max: 2 }))), "{refused:?}");
+    drop(second);
+    databases[2].put("room-again", "{}").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_deletion_ends_feeds_and_a_successor_counts_on() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let old = database.put("a", "{}").await.unwrap();
+    let mut changes = database.changes(ChangesOptions::default()).await.unwrap();
+    engine.delete_database("db").await.unwrap();
+    loop {
+        match next_event(&mut changes).await {
+            ChangeEvent::End { reason, seq } => break assert_eq!((reason, seq), (EndReason::Deleted, old.seq)),
+            other => assert!(matches!(other, ChangeEvent::CaughtUp { .. }), "{other:?}"),
+        }
+    }
+    assert!(matches!(database.get("a").await, Err(Error::NoDatabase)));
+    assert!(matches!(engine.database("db"), Err(Error::NoDatabase)));
+
+    engine.create_database("db").await.unwrap();
+    assert!(database.get("a").await.unwrap().is_none(), "the handle serves the successor");
+    let since_old = ChangesOptions { since: Since::Seq(old.seq), ..ChangesOptions::default() };
+    let mut changes = database.changes(since_old).await.unwrap();
+    let new = database.put("b", "{}").await.unwrap();
+    assert!(new.seq > old.seq);
+    assert_eq!(next_change(&mut changes).await.seq, new.seq, "no old token hides a new write");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_during_a_deletion_are_done_or_told_that_there_is_no_database() {
+    let (engine, _folder) = engine(|_| {});
+    for round in 0..10 {
+        let database = engine.create_database("db").await.unwrap();
+        let requests: Vec<_> = (0..40).map(|n| tokio::spawn(ask(database.clone(), n))).collect();
+        soon(engine.delete_database("db")).await.unwrap();
+        for answer in join_all(requests).await {
+            match answer.unwrap() {
+                Ok(()) | Err(Error::NoDatabase) => {}
+                Err(other) => panic!("round {round}: {other}"),
+            }
+        }
+    }
+}
+
+async fn ask(database: Database, n: usize) -> Result<(), Error> {
+    match n % 3 {
+        0 => database.get("d0").await.map(drop),
+        1 => database.changes(ChangesOptions::default()).await.map(drop),
+        _ => match database.put(&format!("d{n}"), "{}").await {
+            Err(PutError::Engine(error)) => Err(error),
+            Err(other) => panic!("{other}"),
+            Ok(_) => Ok(()),
+        },
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_ends_feeds_and_keeps_all_that_was_acknowledged() {
+    let (engine, folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let mut changes = database.changes(ChangesOptions::default()).await.unwrap();
+    let writers: Vec<_> = (0..200)
+        .map(|n| {
+            let database = database.clone();
+            tokio::spawn(async move { (n, database.put(&format!("d{n}"), "{}").await) })
+        })
+        .collect();
+    let mut seen = BTreeSet::from([next_change(&mut changes).await.id.to_string()]);
+    soon(engine.shutdown()).await.unwrap();
+
+    let mut acknowledged = BTreeSet::new();
+    for answer in join_all(writers).await {
+        match answer.unwrap() {
+            (n, Ok(_)) => drop(acknowledged.insert(format!("d{n}"))),
+            (_, Err(PutError::Engine(Error::Stopped))) => {}
+            (n, Err(other)) => panic!("d{n}: {other}"),
+        }
+    }
+    let token = loop {
+        match next_event(&mut changes).await {
+            ChangeEvent::Change(change) => drop(seen.insert(change.id.to_string())),
+            ChangeEvent::End { reason, seq } => {
+                assert_eq!(reason, EndReason::Shutdown);
+                break seq;
+            }
+            _ => {}
+        }
+    };
+    let engine = Engine::start(folder.path()).unwrap();
+    let rest = ChangesOptions { since: Since::Seq(token), live: false, ..ChangesOptions::default() };
+    let mut changes = engine.database("db").unwrap().changes(rest).await.unwrap();
+    loop {
+        match next_event(&mut changes).await {
+            ChangeEvent::Change(change) => assert!(seen.insert(change.id.to_string()), "{} twice", change.id),
+            ChangeEvent::End { .. } => break,
+            _ => {}
+        }
+    }
+    let lost: Vec<_> = acknowledged.difference(&seen).collect();
+    assert!(lost.is_empty(), "acknowledged, but not to be had: {lost:?}");
+}
+
+#[tokio::test]
+async fn an_engine_that_is_dropped_leaves_no_feed_waiting() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let mut changes = database.changes(ChangesOptions::default()).await.unwrap();
+    assert!(matches!(next_event(&mut changes).await, ChangeEvent::CaughtUp { .. }));
+    drop((engine, database));
+    assert!(matches!(next_event(&mut changes).await, ChangeEvent::End { reason: EndReason::Shutdown, .. }));
+}

@@ -1,0 +1,244 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::sequence::Sequence;
+use seqtide::{
+    ChangesOptions, Database, EndReason, Error, Feed, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, Since,
+};
+
+use crate::support::{engine, soon};
+
+fn live() -> FeedOptions {
+    FeedOptions::live(FeedKind::Embedded)
+}
+
+fn once() -> FeedOptions {
+    FeedOptions { since: Since::START, mode: FeedMode::Once, ..live() }
+}
+
+fn ids(ids: &[&str]) -> Filter {
+    Filter::ids(ids.iter().map(|id| DocId::parse(id).unwrap()))
+}
+
+async fn next(feed: &mut Feed) -> FeedEvent {
+    soon(feed.next()).await.unwrap().expect("the feed goes on")
+}
+
+/// The versions of the rows up to the end, and the end's `seq` and `pending`.
+async fn drained(database: &Database, options: FeedOptions) -> (Vec<u64>, EndReason, u64, u64) {
+    let mut feed = database.feed(options).await.unwrap();
+    let mut seqs = Vec::new();
+    loop {
+        match next(&mut feed).await {
+            FeedEvent::Rows(rows) => seqs.extend(rows.iter().map(|row| row.change().seq.version)),
+            FeedEvent::End { reason, seq, pending } => {
+                assert!(soon(feed.next()).await.unwrap().is_none(), "nothing follows the end");
+                return (seqs, reason, seq.version, pending);
+            }
+            _ => {}
+        }
+    }
+}
+
+async fn filled(database: &Database, ids: impl IntoIterator<Item = String>) {
+    for id in ids {
+        database.put(&id, "{}").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn feeds_are_bounded_and_a_feed_that_is_left_makes_room() {
+    let (engine, _folder) = engine(|options| options.feeds_max = 2);
+    let database = engine.create_database("db").await.unwrap();
+    let first = database.changes(ChangesOptions::default()).await.unwrap();
+    let _second = database.feed(live()).await.unwrap();
+    let refused = database.changes(ChangesOptions::default()).await.map(drop);
+    assert!(matches!(refused, Err(Error::TooManyFeeds { feeds_max: 2 })), "{refused:?}");
+    drop(first);
+    let _third = database.changes(ChangesOptions::default()).await.unwrap();
+    assert!(matches!(engine.database("db").unwrap().feed(live()).await, Err(Error::TooManyFeeds { .. })));
+}
+
+#[tokio::test]
+async fn a_filtered_feed_s_heartbeats_pass_what_does_not_concern_it() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    for filter in [ids(&["mine"]), Filter::prefix("mine")] {
+        let heartbeat = Some(Duration::from_millis(10));
+        let mut feed = database.feed(FeedOptions { filter, heartbeat, ..live() }).await.unwrap();
+        filled(&database, (0..20).map(|n| format!("{:?}-{n}", feed.position()))).await;
+        let mut position = feed.position();
+        loop {
+            match next(&mut feed).await {
+                FeedEvent::Heartbeat { seq, pending } => {
+                    assert!(seq >= position, "{seq:?} after {position:?}");
+                    position = seq;
+                    if pending == 0 {
+                        break;
+                    }
+                }
+                other => assert!(matches!(other, FeedEvent::CaughtUp { .. } | FeedEvent::Waiting), "{other:?}"),
+            }
+        }
+        assert_eq!(position, database.info().await.unwrap().counters.update_seq);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn since_now_misses_nothing_that_is_written_once_the_feed_is_open() {
+    let (engine, _folder) = engine(|options| options.tail_bytes_max = 10_000);
+    let database = engine.create_database("db").await.unwrap();
+    let noise = tokio::spawn({
+        let database = database.clone();
+        async move { filled(&database, (0..400).map(|n| format!("noise-{n}"))).await }
+    });
+    for round in 0..40 {
+        let mut feed = database.feed(live()).await.unwrap();
+        let start = feed.position().version;
+        let last = database.put(&format!("after-{round}"), "{}").await.unwrap().seq.version;
+        let mut seen = Vec::new();
+        while seen.last().is_none_or(|seen| *seen < last) {
+            if let FeedEvent::Rows(rows) = next(&mut feed).await {
+                seen.extend(rows.iter().map(|row| row.change().seq.version));
+            }
+        }
+        // Each document is written once: no row ever moves.
+        let all: Vec<u64> = (start + 1..=*seen.last().unwrap()).collect();
+        assert_eq!(seen, all, "round {round}");
+    }
+    noise.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_list_of_ids_is_read_alike_whether_its_documents_are_looked_up_or_the_feed_is_scanned() {
+    let (engine, _folder) = engine(|options| options.tail_bytes_max = 0);
+    let database = engine.create_database("db").await.unwrap();
+    filled(&database, (1..=100).map(|n| format!("d{n}"))).await;
+    let strangers: Vec<String> = (0..100).map(|n| format!("x{n}")).collect();
+    for strangers in [&strangers[..1], &strangers] {
+        let names = ["d3", "d7", "d50"].into_iter().chain(strangers.iter().map(String::as_str));
+        let filter = ids(&names.collect::<Vec<_>>());
+        let options = FeedOptions { filter, ..once() };
+        assert_eq!(drained(&database, options.clone()).await, (vec![3, 7, 50], EndReason::CaughtUp, 100, 0));
+        let limited = FeedOptions { limit: Some(2), ..options.clone() };
+        assert_eq!(drained(&database, limited.clone()).await, (vec![3, 7], EndReason::Limit, 7, 93));
+        let after = FeedOptions { since: Since::Seq(Sequence::new(0, 7)), ..limited };
+        assert_eq!(drained(&database, after).await, (vec![50], EndReason::CaughtUp, 100, 0));
+        let back = FeedOptions { descending: true, limit: Some(2), ..options };
+        assert_eq!(drained(&database, back).await, (vec![50, 7], EndReason::Limit, 7, 6));
+    }
+}
+
+#[tokio::test]
+async fn limits_and_pending_are_exact_from_the_tail_and_from_the_disk() {
+    for tail_bytes_max in [0, 5_000, 64 << 20] {
+        let (engine, _folder) = engine(|options| options.tail_bytes_max = tail_bytes_max);
+        let database = engine.create_database("db").await.unwrap();
+        filled(&database, (1..=30).map(|n| format!("d{n}"))).await;
+        let options = FeedOptions { limit: Some(4), ..once() };
+        assert_eq!(drained(&database, options.clone()).await, (vec![1, 2, 3, 4], EndReason::Limit, 4, 26));
+        let since = Since::Seq(Sequence::new(0, 27));
+        let (seqs, reason, seq, pending) = drained(&database, FeedOptions { since, ..options.clone() }).await;
+        assert_eq!((seqs, reason, seq, pending), (vec![28, 29, 30], EndReason::CaughtUp, 30, 0));
+        let back = FeedOptions { descending: true, ..options };
+        assert_eq!(drained(&database, back).await, (vec![30, 29, 28, 27], EndReason::Limit, 27, 26));
+        let poll = FeedOptions { mode: FeedMode::Longpoll, limit: Some(0), descending: true, ..once() };
+        assert_eq!(drained(&database, poll).await.0, Vec::<u64>::new());
+    }
+}
+
+/// A future that is dropped before it is ready takes nothing with it: neither rows, nor a heartbeat, nor the end.
+#[tokio::test]
+async fn nothing_is_lost_when_waiting_is_given_up_at_any_moment() {
+    let (engine, _folder) = engine(|options| options.tail_bytes_max = 0);
+    let database = engine.create_database("db").await.unwrap();
+    filled(&database, (0..300).map(|n| format!("d{n}"))).await;
+    let options = FeedOptions { since: Since::START, limit: Some(200), heartbeat: Some(Duration::ZERO), ..live() };
+    let mut feed = database.feed(options).await.unwrap();
+    let (mut seen, mut beats) = (BTreeSet::new(), 0);
+    let ended = loop {
+        // Polled once, then dropped, every other time.
+        let event = match futures_util::FutureExt::now_or_never(feed.next()) {
+            Some(event) => event,
+            None => match tokio::time::timeout(Duration::from_micros(50), feed.next()).await {
+                Ok(event) => event,
+                Err(_given_up) => soon(feed.next()).await,
+            },
+        };
+        match event.unwrap().expect("the end comes first") {
+            FeedEvent::Rows(rows) => seen.extend(rows.iter().map(|row| row.change().seq.version)),
+            FeedEvent::Heartbeat { .. } => beats += 1,
+            FeedEvent::End { reason, seq, pending } => break (reason, seq.version, pending),
+            _ => {}
+        }
+    };
+    assert_eq!(seen, (1..=200).collect());
+    assert_eq!(ended, (EndReason::Limit, 200, 100));
+    assert!(beats > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_longpoll_ends_though_writes_never_do() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let writes = tokio::spawn({
+        let database = database.clone();
+        async move {
+            for n in 0.. {
+                database.put(&format!("d{n}"), "{}").await.unwrap();
+            }
+        }
+    });
+    let mut feed = database.feed(FeedOptions { mode: FeedMode::Longpoll, ..live() }).await.unwrap();
+    let mut given = false;
+    for _ in 0..20 {
+        match next(&mut feed).await {
+            FeedEvent::End { reason, .. } => {
+                assert!(given);
+                assert_eq!(reason, EndReason::CaughtUp);
+                writes.abort();
+                return;
+            }
+            FeedEvent::Rows(_) => given = true,
+            _ => {}
+        }
+        // A reader slower than the writers.
+        let newest = database.info().await.unwrap().counters.update_seq;
+        soon(async {
+            while database.info().await.unwrap().counters.update_seq == newest {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+    panic!("the longpoll goes on and on");
+}
+
+#[tokio::test]
+async fn an_end_that_is_given_up_while_it_counts_what_is_behind_comes_again() {
+    // One read at a time.
+    let (engine, _folder) = engine(|options| options.store.readers_max = 9);
+    let database = engine.create_database("db").await.unwrap();
+    filled(&database, (0..5).map(|n| format!("d{n}"))).await;
+    let mut feed = database.feed(FeedOptions { since: Since::START, limit: Some(2), ..live() }).await.unwrap();
+    assert!(matches!(next(&mut feed).await, FeedEvent::Rows(rows) if rows.len() == 2));
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let (running, runs) = tokio::sync::oneshot::channel();
+    let read = tokio::spawn({
+        let database = database.clone();
+        async move {
+            let read = database.read(move |_| {
+                running.send(()).unwrap();
+                let _opened = gate.recv();
+                Ok(())
+            });
+            read.await
+        }
+    });
+    soon(runs).await.unwrap();
+    assert!(futures_util::FutureExt::now_or_never(feed.next()).is_none());
+    drop(open);
+    assert!(matches!(next(&mut feed).await, FeedEvent::End { reason: EndReason::Limit, pending: 3, .. }));
+    read.await.unwrap().unwrap();
+}

@@ -1,0 +1,8 @@
+//! The engine as a program embeds it.
+
+mod commits;
+mod databases;
+mod documents;
+mod feeds;
+mod model;
+mod support;

@@ -1,0 +1,190 @@
+//! Random writers and readers of every kind against the rows that lie in `by_seq` at the end.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use seqtide::storage::json::{Body, ScanLimits, scan_document};
+use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::rev::RevId;
+use seqtide::storage::model::sequence::Sequence;
+use seqtide::storage::{Edit, Outcome, Write};
+use seqtide::{Database, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Since};
+
+use crate::support::{engine, soon};
+
+const WRITERS: u64 = 3;
+const REQUESTS: usize = 250;
+/// Written last, it passes every filter.
+const LAST: &str = "a-last";
+
+/// A row as it is compared: sequence, winner, whether it is deleted, body.
+type Seen = BTreeMap<String, (Sequence, RevId, bool, Option<Body>)>;
+
+/// How a reader reads.
+#[derive(Debug, Clone, Copy)]
+enum Pace {
+    /// As fast as it can.
+    Fast,
+    /// Pauses now and then, so that it falls behind the tail.
+    Slow,
+    /// Gives up waiting all the time, and asks again.
+    Impatient,
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("SEQTIDE_TEST_SEED").ok();
+    let seed = given.map_or_else(rand::random, |text| text.parse().expect("SEQTIDE_TEST_SEED is a number"));
+    println!("run again with SEQTIDE_TEST_SEED={seed}");
+    seed
+}
+
+/// Creates, updates and deletes documents that all writers share; and writes some once, which no later row can make
+/// good for a reader that missed theirs.
+async fn write(database: Database, number: u64, seed: u64, leaves: Arc<Mutex<BTreeMap<DocId, RevId>>>) {
+    let mut rng = StdRng::seed_from_u64(seed ^ number);
+    for request in 0..REQUESTS {
+        let mut writes = Vec::new();
+        for _ in 0..rng.random_range(1..=3) {
+            let group = ["a", "b"].choose(&mut rng).expect("not empty");
+            let id = DocId::parse(&format!("{group}-{}", rng.random_range(0..12))).unwrap();
+            let parent = leaves.lock().unwrap().get(&id).cloned();
+            let deleted = parent.is_some() && rng.random_bool(0.2);
+            let json = format!(r#"{{"by":{number},"pad":"{}"}}"#, "x".repeat(rng.random_range(0..200)));
+            let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
+            writes.push(Write::Edit(Edit::interactive(id, parent, deleted, body)));
+        }
+        let group = if rng.random_bool(0.5) { "a" } else { "b" };
+        let once = DocId::parse(&format!("{group}-once-{number}-{request}")).unwrap();
+        writes.push(Write::Edit(Edit::interactive(once, None, false, Body::empty())));
+        let ids: Vec<DocId> = writes.iter().map(id_of).collect();
+        let written = database.write(writes).await.unwrap();
+        let mut leaves = leaves.lock().unwrap();
+        for (id, outcome) in ids.into_iter().zip(written.outcomes) {
+            match outcome {
+                Outcome::Written { rev, .. } => drop(leaves.insert(id, rev)),
+                Outcome::Conflict => drop(leaves.remove(&id)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+fn id_of(write: &Write) -> DocId {
+    match write {
+        Write::Edit(edit) => edit.id().clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Follows to the last document; leaves at random and comes back with its last token.
+async fn follow(database: Database, filter: Filter, pace: Pace, seed: u64) -> Seen {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut seen = Seen::new();
+    let mut token = Sequence::ZERO;
+    loop {
+        let options = FeedOptions {
+            since: Since::Seq(token),
+            filter: filter.clone(),
+            shape: RowShape { doc: true, ..RowShape::default() },
+            heartbeat: Some(Duration::from_millis(3)),
+            limit: rng.random_bool(0.2).then(|| rng.random_range(1..30)),
+            ..FeedOptions::live(FeedKind::Embedded)
+        };
+        let mut feed = database.feed(options).await.unwrap();
+        for _ in 0..rng.random_range(1..60) {
+            let event = match pace {
+                Pace::Impatient => match tokio::time::timeout(Duration::from_micros(200), feed.next()).await {
+                    Ok(event) => event,
+                    Err(_given_up) => continue,
+                },
+                Pace::Fast | Pace::Slow => feed.next().await,
+            };
+            match event.unwrap().expect("an end is the last event") {
+                FeedEvent::Rows(rows) => {
+                    for row in rows {
+                        let change = row.change();
+                        assert!(change.seq > token, "{:?} after {token:?}", change.seq);
+                        token = change.seq;
+                        let winner = change.winner();
+                        let row = (change.seq, winner.rev.clone(), winner.deleted, change.body.clone());
+                        seen.insert(change.id.to_string(), row);
+                    }
+                }
+                FeedEvent::Heartbeat { seq, .. } | FeedEvent::CaughtUp { seq } => {
+                    assert!(seq >= token, "a sign of life at {seq:?} after {token:?}");
+                    token = seq;
+                }
+                FeedEvent::End { seq, .. } => {
+                    token = seq;
+                    break;
+                }
+                FeedEvent::Waiting => {}
+                FeedEvent::Rewind { since } => panic!("{since:?} was a token of this database"),
+            }
+            if seen.contains_key(LAST) {
+                return seen;
+            }
+            if matches!(pace, Pace::Slow) && rng.random_bool(0.3) {
+                tokio::time::sleep(Duration::from_millis(rng.random_range(1..40))).await;
+            }
+        }
+    }
+}
+
+/// The rows of `by_seq`.
+async fn rows(database: &Database) -> Seen {
+    let shape = RowShape { doc: true, ..RowShape::default() };
+    let options =
+        FeedOptions { since: Since::START, mode: FeedMode::Once, shape, ..FeedOptions::live(FeedKind::Embedded) };
+    let mut feed = database.feed(options).await.unwrap();
+    let mut rows = Seen::new();
+    while let Some(event) = feed.next().await.unwrap() {
+        if let FeedEvent::Rows(page) = event {
+            for row in page {
+                let change = row.change();
+                let entry = (change.seq, change.winner().rev.clone(), change.deleted(), change.body.clone());
+                let before = rows.insert(change.id.to_string(), entry);
+                assert!(before.is_none(), "one row a document: {}", change.id);
+            }
+        }
+    }
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_reader_ends_with_each_document_s_row_and_misses_none() {
+    let seed = seed();
+    let (engine, _folder) = engine(|options| options.tail_bytes_max = 40_000);
+    let database = engine.create_database("db").await.unwrap();
+    let some = ["a-1", "a-2", "b-3", "b-once-0-7", "a-once-1-9", LAST].map(|id| DocId::parse(id).unwrap());
+    let filters = [Filter::All, Filter::ids(some), Filter::prefix("a-"), Filter::prefix("")];
+    let mut readers = Vec::new();
+    for (number, filter) in (0..).zip(&filters) {
+        for (pace, step) in [(Pace::Fast, 0), (Pace::Slow, 100), (Pace::Impatient, 200)] {
+            let reader = follow(database.clone(), filter.clone(), pace, seed ^ (1000 + step + number));
+            readers.push((filter.clone(), pace, tokio::spawn(reader)));
+        }
+    }
+    let leaves = Arc::default();
+    let writers = (0..WRITERS).map(|n| tokio::spawn(write(database.clone(), n, seed, Arc::clone(&leaves))));
+    for writer in writers.collect::<Vec<_>>() {
+        soon(writer).await.unwrap();
+    }
+    database.put(LAST, "{}").await.unwrap();
+
+    let rows = rows(&database).await;
+    assert!(rows.len() > WRITERS as usize * REQUESTS);
+    for (filter, pace, reader) in readers {
+        let seen = soon(reader).await.unwrap();
+        let expected: Seen =
+            rows.iter().filter(|(id, _)| filter.keeps(id)).map(|(id, row)| (id.clone(), row.clone())).collect();
+        assert_eq!(seen.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{pace:?} {filter:?}");
+        for (id, row) in &expected {
+            assert_eq!(seen.get(id), Some(row), "{pace:?} {filter:?}: {id}");
+        }
+    }
+}
