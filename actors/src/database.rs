@@ -56,6 +56,17 @@ pub enum PutError {
     /// The body is no JSON object, or has special members it may not have.
     #[error(transparent)]
     BadBody(#[from] seqtide_storage::json::DocumentError),
+    /// The JSON has another `_id` than the document it was put under.
+    #[error("the document {id:?} was given with the _id {named:?}")]
+    AnotherId {
+        /// Where it was put.
+        id: String,
+        /// What it says.
+        named: String,
+    },
+    /// The JSON brings attachments.
+    #[error("attachments are not supported yet")]
+    Attachments,
     /// The engine could not do it.
     #[error(transparent)]
     Engine(#[from] Error),
@@ -151,12 +162,20 @@ impl Database {
         written.map_err(|_gone| database.live.gone())?
     }
 
-    /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from.
+    /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from. `_revisions`
+    /// is passed over: it is replication's, see [`Edit::replicated`].
     ///
     /// # Errors
     /// [`PutError`].
     pub async fn put(&self, id: &str, json: impl AsRef<[u8]>) -> Result<Put, PutError> {
-        let Scanned { rev, deleted, body, .. } = scan_document(json.as_ref(), &ScanLimits::default())?;
+        let Scanned { id: named, rev, deleted, body, attachments, .. } =
+            scan_document(json.as_ref(), &ScanLimits::default())?;
+        if attachments.is_some() {
+            return Err(PutError::Attachments);
+        }
+        if let Some(named) = named.filter(|named| named != id) {
+            return Err(PutError::AnotherId { id: id.to_owned(), named });
+        }
         self.edit(Edit::interactive(DocId::parse(id)?, rev, deleted, body)).await
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use seqtide_storage::StorageError;
 use seqtide_storage::model::db_name::DbNameError;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 
 /// Why the engine could not do it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -24,6 +25,14 @@ pub enum Error {
         edits_max: usize,
         /// The bound of their bodies.
         bytes_max: usize,
+    },
+    /// The token asked for is from the future, and the feed was to be refused then.
+    #[error("`since` is ahead of this database: start again from the beginning")]
+    Ahead {
+        /// Where the database stands.
+        update_seq: Sequence,
+        /// How it writes sequences.
+        format: SeqFormat,
     },
     /// As many feeds are open as are allowed. Try again later.
     #[error("{feeds_max} feeds are open, and no more are allowed")]

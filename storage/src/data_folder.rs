@@ -49,7 +49,7 @@ impl DataFolder {
     /// [`StorageError::FolderInUse`] when another process has it; [`StorageError::Io`].
     pub fn open(path: &Path, options: StoreOptions) -> Result<DataFolder, StorageError> {
         let databases = path.join("databases");
-        fs::create_dir_all(&databases).map_err(StorageError::io(path))?;
+        make_folders(&databases)?;
         let lock = lock(path)?;
         let before = Catalogue::load(path)?;
         let mut catalogue = before.clone();
@@ -204,6 +204,16 @@ fn lock(path: &Path) -> Result<File, StorageError> {
 }
 
 /// Removes a database's folder for good: unsynced, it could be back after a power cut.
+/// Makes a folder and those it is in, and syncs what names them: a new folder could be gone after a power cut, and all
+/// that is in it.
+fn make_folders(folder: &Path) -> Result<(), StorageError> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    fs::create_dir_all(folder).map_err(StorageError::io(folder))?;
+    let here = Path::new(".");
+    let parents = missing.iter().filter_map(|made| made.parent());
+    parents.map(|parent| if parent.as_os_str().is_empty() { here } else { parent }).try_for_each(sync_folder)
+}
+
 fn remove_folder(databases: &Path, name: &DbName) -> Result<(), StorageError> {
     let folder = databases.join(name.folder());
     match fs::remove_dir_all(&folder) {

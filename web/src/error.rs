@@ -13,6 +13,7 @@ use seqtide::storage::json::{DocumentError, write_json_string};
 use seqtide::storage::model::db_name::DbNameError;
 use seqtide::storage::model::doc_id::DocIdError;
 use seqtide::storage::model::rev::RevError;
+use seqtide::storage::model::sequence::Sequence;
 
 /// An answer that is an error: `{"error":…,"reason":…}`.
 #[derive(Debug, Clone)]
@@ -140,6 +141,11 @@ impl From<seqtide::Error> for ApiError {
             Error::BadName(error) => error.into(),
             Error::NoDatabase => ApiError::not_found(reason),
             Error::DatabaseExists => ApiError::new(StatusCode::PRECONDITION_FAILED, "file_exists", reason),
+            Error::Ahead { update_seq, format } => {
+                let (oldest, update) = (format.json(Sequence::ZERO), format.json(update_seq));
+                ApiError::new(StatusCode::GONE, "gone", reason)
+                    .with_members(format!(",\"oldest_seq\":{oldest},\"update_seq\":{update}"))
+            }
             Error::WriteQueueFull { .. } => try_again("1"),
             Error::TooManyFeeds { .. } | Error::TooManyDatabases { .. } | Error::Stopped => try_again("5"),
             Error::Storage(error) => ApiError::from(&*error),

@@ -56,6 +56,7 @@ fn engine_options(config: &Config) -> EngineOptions {
             floor_bytes: storage.reclaim_floor_bytes,
         },
         write_queue_edits_max: limits.write_queue_edits_max,
+        write_queue_bytes_max: limits.write_queue_bytes_max,
         databases_open_max: limits.databases_open_max,
         feeds_max: limits.feeds_max,
         committers: if storage.committers == 0 { defaults.committers } else { storage.committers },

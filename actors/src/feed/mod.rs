@@ -89,10 +89,13 @@ impl Feed {
             Since::Seq(seq) => seq,
         };
         let ahead = (since > newest).then_some(since);
+        if let (Ahead::Refuse, Some(_)) = (options.ahead, ahead) {
+            return Err(Error::Ahead { update_seq: newest, format: database.seq_format });
+        }
         let position = match options.ahead {
             Ahead::Rewind if ahead.is_some() => Sequence::ZERO,
             Ahead::Echo if since.incarnation > newest.incarnation => Sequence::ZERO,
-            Ahead::Rewind | Ahead::Echo => since,
+            Ahead::Rewind | Ahead::Echo | Ahead::Refuse => since,
         };
         let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let metrics = FeedMetrics::new(options.kind);

@@ -42,6 +42,8 @@ pub enum Ahead {
     Echo,
     /// Say so, and start from the beginning.
     Rewind,
+    /// [`Error::Ahead`](crate::Error::Ahead) instead of a feed.
+    Refuse,
 }
 
 /// What a feed is asked for.

@@ -94,3 +94,15 @@ async fn a_folder_belongs_to_one_engine_until_it_is_shut_down() {
     let names = Engine::start(folder.path()).unwrap().databases();
     assert_eq!(names.len(), 2, "the first engine's second shutdown left the folder alone: {names:?}");
 }
+
+#[tokio::test]
+async fn what_a_put_cannot_keep_is_refused() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let other = database.put("a", r#"{"_id": "b"}"#).await;
+    assert!(matches!(other, Err(PutError::AnotherId { .. })), "{other:?}");
+    let attached = database.put("a", r#"{"_attachments": {"x": {"data": ""}}}"#).await;
+    assert!(matches!(attached, Err(PutError::Attachments)), "{attached:?}");
+    assert!(database.put("a", r#"{"_id": "a", "_attachments": {}}"#).await.is_ok());
+    engine.shutdown().await.unwrap();
+}

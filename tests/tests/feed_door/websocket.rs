@@ -162,6 +162,14 @@ async fn a_strange_page_may_not_connect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_from_the_future_is_refused_if_asked_so() {
+    let (server, database) = fresh().await;
+    let mut socket = open(&server, &database, "since=99&on_rewind=error").await;
+    let (items, code) = to_close(&mut socket).await;
+    assert_eq!((items.len(), code), (0, CloseCode::Policy));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_is_sent_more_when_it_has_answered_the_ping() {
     let (server, database) = fresh().await;
     for id in 0..30 {

@@ -25,7 +25,7 @@ enum Action {
     ///
     /// Every setting is a flag, a variable and a key of the file given by --config; --print-config shows the keys.
     /// A flag wins over a variable, a variable over the file, the file over the default.
-    Serve(ServeFlags),
+    Serve(Box<ServeFlags>),
     /// Look at every row of a data folder's databases, or of one database's folder, and say what is wrong
     ///
     /// Nothing is changed, and a server may have the folder open meanwhile. Exits with 0 when all is well, with 1 when
@@ -53,7 +53,7 @@ pub fn parse() -> Task {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match cli.action {
         Some(Action::Check { folder }) => Task::Check(folder),
-        Some(Action::Serve(flags)) => Task::Serve(Box::new(flags)),
+        Some(Action::Serve(flags)) => Task::Serve(flags),
         None => Task::Serve(Box::new(cli.serve)),
     }
 }

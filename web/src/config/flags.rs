@@ -100,6 +100,10 @@ struct LimitsFlags {
     #[arg(id = "limits.write_queue_edits_max", value_name = "EDITS")]
     write_queue_edits_max: Option<i64>,
 
+    /// Bytes of bodies that wait for one database's writer
+    #[arg(id = "limits.write_queue_bytes_max", value_name = "BYTES")]
+    write_queue_bytes_max: Option<i64>,
+
     /// Most ids one request to /_uuids may ask for
     #[arg(id = "limits.uuids_max", value_name = "IDS")]
     uuids_max: Option<i64>,

@@ -49,10 +49,7 @@ pub async fn feed(call: Call, db: &str) -> Answer {
     let form = if header_has(&req, header::ACCEPT, "text/event-stream") { Form::Sse } else { Form::Lines };
     let kind = if form == Form::Sse { FeedKind::Sse } else { FeedKind::Lines };
     let asked = options.parse(kind, state.config.feeds.heartbeat)?;
-    let feed = database.feed(asked.feed).await?;
-    if asked.refuse_rewind && feed.is_ahead() {
-        return Err(gone(&database).await?);
-    }
+    let feed = database.feed(asked).await?;
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });
     answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
@@ -63,11 +60,8 @@ fn over_websocket(call: Call, database: Database) -> Answer {
     let Call { req, payload, query, state } = call;
     refuse_strange_page(&req, &state)?;
     let heartbeat = state.config.feeds.heartbeat;
-    let from_url = if query.is_empty() {
-        None
-    } else {
-        Some(Options::of_query(&query)?.parse(FeedKind::Websocket, heartbeat)?.feed)
-    };
+    let from_url =
+        if query.is_empty() { None } else { Some(Options::of_query(&query)?.parse(FeedKind::Websocket, heartbeat)?) };
     let upgraded = actix_ws::handle(&req, payload);
     let (answer, session, incoming) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;
     let incoming = incoming.max_frame_size(state.config.limits.feed_body_bytes_max);
@@ -75,7 +69,7 @@ fn over_websocket(call: Call, database: Database) -> Answer {
     let parse = move |text: &str| {
         let mut options = Options(Map::new());
         options.take_body(text.as_bytes())?;
-        Ok(options.parse(FeedKind::Websocket, heartbeat)?.feed)
+        options.parse(FeedKind::Websocket, heartbeat)
     };
     let start = match from_url {
         Some(options) => Start::Now(options),
@@ -100,23 +94,8 @@ fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
     values.any(|value| value.to_ascii_lowercase().contains(word))
 }
 
-async fn gone(database: &Database) -> Result<ApiError, ApiError> {
-    let info = database.info().await?;
-    let update_seq = info.seq_format.json(info.counters.update_seq);
-    let oldest_seq = info.seq_format.json(Default::default());
-    let reason = "`since` is ahead of this database: start again from `oldest_seq`";
-    let members = format!(",\"oldest_seq\":{oldest_seq},\"update_seq\":{update_seq}");
-    Ok(ApiError::new(StatusCode::GONE, "gone", reason).with_members(members))
-}
-
 /// Options as they were given, by name. From a query every value is text.
 struct Options(Map<String, Value>);
-
-/// A feed asked for.
-struct Asked {
-    feed: FeedOptions,
-    refuse_rewind: bool,
-}
 
 impl Options {
     fn of_query(query: &Query) -> Result<Options, ApiError> {
@@ -153,22 +132,22 @@ impl Options {
         Ok(())
     }
 
-    fn parse(&self, kind: FeedKind, default_heartbeat: Duration) -> Result<Asked, ApiError> {
+    fn parse(&self, kind: FeedKind, default_heartbeat: Duration) -> Result<FeedOptions, ApiError> {
         let mode = if self.flag("live", true)? { FeedMode::Live } else { FeedMode::Once };
         let all_leaves = self.choice("style", ["main_only", "all_docs"])? == "all_docs";
         let shape =
             RowShape { all_leaves, doc: self.flag("include_docs", false)?, conflicts: self.flag("conflicts", false)? };
-        let feed = FeedOptions {
+        let refuse_rewind = self.choice("on_rewind", ["rewind", "error"])? == "error";
+        Ok(FeedOptions {
             since: self.since()?,
             mode,
             limit: self.number("limit")?,
             shape,
             filter: self.filter()?,
             heartbeat: Some(self.heartbeat()?.unwrap_or(default_heartbeat)),
-            ahead: Ahead::Rewind,
+            ahead: if refuse_rewind { Ahead::Refuse } else { Ahead::Rewind },
             ..FeedOptions::live(kind)
-        };
-        Ok(Asked { feed, refuse_rewind: self.choice("on_rewind", ["rewind", "error"])? == "error" })
+        })
     }
 
     fn since(&self) -> Result<Since, ApiError> {
