@@ -3,7 +3,6 @@
 //! Source of what is answered when: CouchDB `chttpd_db:db_doc_req` and `couch_doc:to_json_obj`.
 
 use seqtide_storage::json::{Body, write_json_string};
-use seqtide_storage::model::body_place::BodyPlace;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::rev::RevId;
 use seqtide_storage::model::rev_tree::{Leaf, Presence, RevTree};
@@ -27,8 +26,36 @@ pub enum Which {
 pub struct Extras {
     /// Its ancestry, `_revisions`.
     pub revs: bool,
+    /// Its ancestry with what is left of each revision, `_revs_info`.
+    pub revs_info: bool,
     /// The live leaves that lost, `_conflicts`.
     pub conflicts: bool,
+    /// The tombstones that lost, `_deleted_conflicts`.
+    pub deleted_conflicts: bool,
+    /// The document's place in the feed, `_local_seq`.
+    pub local_seq: bool,
+}
+
+/// What is left of a revision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RevStatus {
+    /// It can be read.
+    Available,
+    /// Its body was never received, or has been reclaimed.
+    Missing,
+    /// It can be read, and is a tombstone.
+    Deleted,
+}
+
+impl RevStatus {
+    /// CouchDB's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            RevStatus::Available => "available",
+            RevStatus::Missing => "missing",
+            RevStatus::Deleted => "deleted",
+        }
+    }
 }
 
 /// A revision of a document, as it was read.
@@ -46,8 +73,14 @@ pub struct Document {
     pub seq: Sequence,
     /// Its ancestry, itself first, if it was asked for.
     pub revisions: Option<Vec<RevId>>,
+    /// Its ancestry with what is left of each revision, itself first, if it was asked for.
+    pub revs_info: Option<Vec<(RevId, RevStatus)>>,
     /// The live leaves that lost, best first, if they were asked for.
     pub conflicts: Option<Vec<RevId>>,
+    /// The tombstones that lost, best first, if they were asked for.
+    pub deleted_conflicts: Option<Vec<RevId>>,
+    /// Whether its place in the feed is shown.
+    pub shows_seq: bool,
 }
 
 impl Document {
@@ -64,7 +97,14 @@ impl Document {
             if let Some(revisions) = &self.revisions {
                 write_revisions(out, revisions);
             }
+            if let Some(revs_info) = &self.revs_info {
+                write_revs_info(out, revs_info);
+            }
             write_revs(out, "_conflicts", self.conflicts.iter().flatten());
+            write_revs(out, "_deleted_conflicts", self.deleted_conflicts.iter().flatten());
+            if self.shows_seq {
+                out.extend_from_slice(format!(",\"_local_seq\":{}", self.seq.to_integer()).as_bytes());
+            }
         });
     }
 }
@@ -152,20 +192,24 @@ fn read_revision(
 ) -> Result<Option<Document>, StorageError> {
     let mut tree = std::borrow::Cow::Borrowed(&doc.tree);
     let mut presence = tree.find(rev);
-    if extras.revs || presence == Presence::HistoryNeeded {
+    if extras.revs || extras.revs_info || presence == Presence::HistoryNeeded {
         tree = std::borrow::Cow::Owned(snapshot.with_history(id, &doc.tree)?);
         presence = tree.find(rev);
     }
-    let place = if let Presence::Present(place) = presence { place } else { BodyPlace::Unknown };
-    let Some(body) = snapshot.body(place)? else { return Ok(None) };
+    let Presence::Present { deleted, body } = presence else { return Ok(None) };
+    let Some(body) = snapshot.body(body)? else { return Ok(None) };
+    let revs_info = if extras.revs_info { Some(revs_info(snapshot, &tree, rev)?) } else { None };
     Ok(Some(Document {
         id: id.clone(),
         rev: rev.clone(),
-        deleted: tree.leaf(rev).is_some_and(|leaf| leaf.deleted),
+        deleted,
         body,
         seq: doc.seq,
         revisions: extras.revs.then(|| ancestry(&tree, rev)),
-        conflicts: extras.conflicts.then(|| live_losers(&tree)),
+        revs_info,
+        conflicts: extras.conflicts.then(|| losers(&tree, false)),
+        deleted_conflicts: extras.deleted_conflicts.then(|| losers(&tree, true)),
+        shows_seq: extras.local_seq,
     }))
 }
 
@@ -179,9 +223,25 @@ fn ancestry(tree: &RevTree, rev: &RevId) -> Vec<RevId> {
     line.skip_while(|known| known != rev).collect()
 }
 
-fn live_losers(tree: &RevTree) -> Vec<RevId> {
-    let live = |leaf: &&Leaf| !leaf.deleted;
-    tree.leaves().iter().skip(1).filter(live).map(|leaf| leaf.rev.clone()).collect()
+/// The leaves that lost, those that are tombstones or those that are not.
+fn losers(tree: &RevTree, deleted: bool) -> Vec<RevId> {
+    let asked = |leaf: &&Leaf| leaf.deleted == deleted;
+    tree.leaves().iter().skip(1).filter(asked).map(|leaf| leaf.rev.clone()).collect()
+}
+
+/// A revision and its ancestors, newest first, with what is left of each. Needs all history at hand.
+fn revs_info(snapshot: &Snapshot<'_>, tree: &RevTree, rev: &RevId) -> Result<Vec<(RevId, RevStatus)>, StorageError> {
+    let status = |rev: RevId| {
+        let status = match tree.find(&rev) {
+            Presence::Present { deleted, body } if snapshot.has_body(body)? => match deleted {
+                true => RevStatus::Deleted,
+                false => RevStatus::Available,
+            },
+            _ => RevStatus::Missing,
+        };
+        Ok((rev, status))
+    };
+    ancestry(tree, rev).into_iter().map(status).collect()
 }
 
 /// What a target lacks of a document's revisions.
@@ -246,6 +306,16 @@ fn write_revisions(out: &mut Vec<u8>, revisions: &[RevId]) {
         write_json_string(out, &rev.hash.to_string());
     }
     out.extend_from_slice(b"]}");
+}
+
+fn write_revs_info(out: &mut Vec<u8>, revs_info: &[(RevId, RevStatus)]) {
+    out.extend_from_slice(b",\"_revs_info\":[");
+    for (at, (rev, status)) in revs_info.iter().enumerate() {
+        out.extend_from_slice(if at > 0 { b",{\"rev\":" } else { b"{\"rev\":" });
+        write_json_string(out, &rev.to_string());
+        out.extend_from_slice(format!(",\"status\":\"{}\"}}", status.name()).as_bytes());
+    }
+    out.push(b']');
 }
 
 /// Writes `,"name":["rev",…]` unless there are none.

@@ -115,7 +115,7 @@ fn plan_interactive(tree: &RevTree, edit: &Edit, parent: Option<&RevId>, body: B
         return Plan::Conflict;
     };
     // The same edit may have come by replication already, without its parent.
-    if matches!(tree.find(&rev), Presence::Present(_)) {
+    if matches!(tree.find(&rev), Presence::Present { .. }) {
         return Plan::Conflict;
     }
     match tree.extended(base.as_ref(), rev.clone(), edit.deleted, body, revs_limit) {

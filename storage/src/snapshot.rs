@@ -165,6 +165,15 @@ impl Snapshot<'_> {
         read_body(self.view(), place)
     }
 
+    /// Whether there is a body at a place.
+    pub fn has_body(&self, place: BodyPlace) -> Result<bool, StorageError> {
+        Ok(match place {
+            BodyPlace::Empty => true,
+            BodyPlace::Unknown => false,
+            BodyPlace::Stored { key, .. } => self.view().get(Table::Bodies, &keys::body(key))?.is_some(),
+        })
+    }
+
     /// What a listing needs of a document; `None` when it never was.
     pub fn summary(&self, id: &DocId) -> Result<Option<DocSummary>, StorageError> {
         self.view().read(Table::Docs, id.as_str().as_bytes(), head::decode_summary)

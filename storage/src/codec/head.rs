@@ -52,7 +52,7 @@ pub fn encode(head: &DocHead) -> Vec<u8> {
 fn put_ancestors(out: &mut Vec<u8>, ancestors: &Ancestors) {
     put_varint(out, ancestors.recent.len() as u64);
     for ancestor in &ancestors.recent {
-        revision::put(out, &ancestor.hash, false, ancestor.body);
+        revision::put(out, &ancestor.hash, ancestor.deleted, ancestor.body);
     }
     put_varint(out, u64::from(ancestors.deeper));
     put_varint(out, ancestors.chunks.len() as u64);
@@ -91,7 +91,7 @@ fn read_ancestors(reader: &mut Reader<'_>, generation: u64) -> Result<Ancestors,
     let mut ancestors = Ancestors::default();
     for _ in 0..reader.varint()? {
         let revision = revision::read(reader)?;
-        ancestors.recent.push(Ancestor { hash: revision.hash, body: revision.body });
+        ancestors.recent.push(Ancestor { hash: revision.hash, deleted: revision.deleted, body: revision.body });
     }
     ancestors.deeper = reader.number()?;
     for _ in 0..reader.varint()? {
@@ -123,7 +123,8 @@ mod tests {
     use crate::codec::tests::{any_hash, any_place, any_seq};
 
     fn any_leaf() -> impl Strategy<Value = Leaf> {
-        let ancestor = (any_hash(), any_place()).prop_map(|(hash, body)| Ancestor { hash, body });
+        let ancestor =
+            (any_hash(), any::<bool>(), any_place()).prop_map(|(hash, deleted, body)| Ancestor { hash, deleted, body });
         let ancestors = (prop::collection::vec(ancestor, 0..6), prop::collection::vec(any::<u32>(), 0..4), 0u32..100)
             .prop_map(|(recent, chunks, deeper)| Ancestors { recent, chunks, deeper });
         (200u64.., any_hash(), any::<bool>(), any_place(), ancestors).prop_map(

@@ -10,7 +10,7 @@ pub fn encode(chunk: &[Ancestor]) -> Vec<u8> {
     let mut out = Vec::with_capacity(1 + chunk.len() * 24);
     out.push(TAG);
     for ancestor in chunk {
-        revision::put(&mut out, &ancestor.hash, false, ancestor.body);
+        revision::put(&mut out, &ancestor.hash, ancestor.deleted, ancestor.body);
     }
     out
 }
@@ -24,7 +24,7 @@ pub fn decode(value: &[u8]) -> Result<Vec<Ancestor>, Malformed> {
     let mut chunk = Vec::new();
     while !reader.rest.is_empty() {
         let revision = revision::read(&mut reader)?;
-        chunk.push(Ancestor { hash: revision.hash, body: revision.body });
+        chunk.push(Ancestor { hash: revision.hash, deleted: revision.deleted, body: revision.body });
     }
     Ok(chunk)
 }
@@ -38,8 +38,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_round_trip(chunk in prop::collection::vec((any_hash(), any_place()), 0..30)) {
-            let chunk: Vec<_> = chunk.into_iter().map(|(hash, body)| Ancestor { hash, body }).collect();
+        fn chunks_round_trip(chunk in prop::collection::vec((any_hash(), any::<bool>(), any_place()), 0..30)) {
+            let chunk: Vec<_> = chunk.into_iter().map(|(hash, deleted, body)| Ancestor { hash, deleted, body }).collect();
             prop_assert_eq!(decode(&encode(&chunk)), Ok(chunk));
         }
     }

@@ -37,6 +37,8 @@ pub struct Leaf {
 pub struct Ancestor {
     /// Its hash.
     pub hash: RevHash,
+    /// Whether it is a tombstone that was built on, as when a deleted document is made again.
+    pub deleted: bool,
     /// Where its body lay when it was last a leaf.
     pub body: BodyPlace,
 }
@@ -50,6 +52,13 @@ pub struct Ancestors {
     pub chunks: Vec<u32>,
     /// How many older ones there are, in the chunks.
     pub deeper: u32,
+}
+
+impl Ancestor {
+    /// One of which only the id was received.
+    fn unknown(hash: &RevHash) -> Ancestor {
+        Ancestor { hash: hash.clone(), deleted: false, body: BodyPlace::Unknown }
+    }
 }
 
 impl Ancestors {
@@ -96,8 +105,13 @@ impl Leaf {
 /// Whether a revision is in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// It is, and its body lies there.
-    Present(BodyPlace),
+    /// It is.
+    Present {
+        /// Whether it is a tombstone.
+        deleted: bool,
+        /// Where its body lies.
+        body: BodyPlace,
+    },
     /// It is not.
     Absent,
     /// Only the older ancestors can tell.
@@ -153,9 +167,11 @@ impl RevTree {
         let mut answer = Presence::Absent;
         for leaf in &self.leaves {
             match leaf.steps_to(rev.generation) {
-                Some(0) if leaf.rev == *rev => return Presence::Present(leaf.body),
+                Some(0) if leaf.rev == *rev => return Presence::Present { deleted: leaf.deleted, body: leaf.body },
                 Some(steps) if steps > 0 => match leaf.ancestors.recent.get(steps - 1) {
-                    Some(ancestor) if ancestor.hash == rev.hash => return Presence::Present(ancestor.body),
+                    Some(ancestor) if ancestor.hash == rev.hash => {
+                        return Presence::Present { deleted: ancestor.deleted, body: ancestor.body };
+                    }
                     None if steps <= leaf.ancestors.len() => answer = Presence::HistoryNeeded,
                     _ => {}
                 },
@@ -287,9 +303,8 @@ fn nothing_older(path_len: usize, leaf: &Leaf, steps: usize, revs_limit: u32) ->
 
 /// The ancestors of a revision above `leaf`, with revisions in between of which only the hash is known.
 fn lineage(leaf: Leaf, between: &[RevHash], revs_limit: u32) -> Ancestors {
-    let Leaf { rev, body, mut ancestors, .. } = leaf;
-    let between = between.iter().map(|hash| Ancestor { hash: hash.clone(), body: BodyPlace::Unknown });
-    let newer = between.chain([Ancestor { hash: rev.hash, body }]);
+    let Leaf { rev, deleted, body, mut ancestors } = leaf;
+    let newer = between.iter().map(Ancestor::unknown).chain([Ancestor { hash: rev.hash, deleted, body }]);
     ancestors.recent.splice(0..0, newer);
     ancestors.stem(revs_limit.saturating_sub(1) as usize);
     ancestors
@@ -297,7 +312,7 @@ fn lineage(leaf: Leaf, between: &[RevHash], revs_limit: u32) -> Ancestors {
 
 fn unknown_ancestors(hashes: &[RevHash], revs_limit: u32) -> Ancestors {
     let older = hashes.iter().take(revs_limit as usize).skip(1);
-    let recent = older.map(|hash| Ancestor { hash: hash.clone(), body: BodyPlace::Unknown }).collect();
+    let recent = older.map(Ancestor::unknown).collect();
     Ancestors { recent, ..Ancestors::default() }
 }
 
@@ -324,7 +339,7 @@ impl Nodes {
                 generation -= 1;
                 let parent = line.peek().map(|parent| parent.hash.clone());
                 let rev = RevId::new(generation, ancestor.hash.clone());
-                nodes.add(rev, Node { parent, deleted: false, body: ancestor.body });
+                nodes.add(rev, Node { parent, deleted: ancestor.deleted, body: ancestor.body });
             }
         }
         nodes
@@ -383,7 +398,10 @@ impl Nodes {
         while let Some(hash) = parent.take_if(|_| line.len() + 1 < branch_len_max) {
             generation -= 1;
             let known = self.nodes.get(&RevId::new(generation, hash.clone()));
-            line.push(Ancestor { hash, body: known.map_or(BodyPlace::Unknown, |node| node.body) });
+            line.push(known.map_or_else(
+                || Ancestor::unknown(&hash),
+                |node| Ancestor { hash: hash.clone(), deleted: node.deleted, body: node.body },
+            ));
             parent = known.and_then(|node| node.parent.clone());
         }
         line

@@ -84,7 +84,7 @@ fn ancestors_in_chunks_are_found_once_history_is_at_hand() {
     let db = Db::new();
     let revs = edited(&db, "a", 100, 10);
     assert_eq!(db.tree("a").find(&revs[3]), Presence::HistoryNeeded);
-    assert!(matches!(db.whole_tree("a").find(&revs[3]), Presence::Present(_)));
+    assert!(matches!(db.whole_tree("a").find(&revs[3]), Presence::Present { .. }));
     assert_eq!(db.whole_tree("a").leaves_under(&revs[3]).len(), 1);
 }
 

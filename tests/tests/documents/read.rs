@@ -158,3 +158,42 @@ async fn each_leaf_is_deleted_by_its_own_revision() {
     let (status, error, reason) = DELETED;
     database.get("/conf").send().await.assert_error(status, error, reason);
 }
+
+/// A deleted document that is made again keeps its tombstone among the ancestors, and the tombstone stays one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tombstone_that_was_built_on_is_still_a_tombstone() {
+    let (_server, database) = fresh().await;
+    let first = database.put("a", &json!({ "n": 1 })).await.rev();
+    let second = database.request("DELETE", &format!("/a?rev={first}")).expect(200).await.rev();
+    let third = database.put("a", &json!({ "n": 3 })).await.rev();
+    let tombstone = database.get(&format!("/a?rev={second}")).expect(200).await.json();
+    assert_eq!(tombstone, json!({ "_id": "a", "_rev": second, "_deleted": true }));
+    let info = database.get("/a?revs_info=true").expect(200).await;
+    let expected = json!([
+        { "rev": third, "status": "available" },
+        { "rev": second, "status": "deleted" },
+        { "rev": first, "status": "available" },
+    ]);
+    assert_eq!((&info.json()["_revs_info"], info.header("etag")), (&expected, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn meta_is_revs_info_and_both_kinds_of_conflicts() {
+    let (_server, database) = fresh().await;
+    conflicted(&database).await;
+    let deleted = database.get("/conf?deleted_conflicts=true").expect(200).await;
+    assert_eq!(deleted.json(), json!({ "_id": "conf", "_rev": C, "w": "c", "_deleted_conflicts": [D] }));
+    assert_eq!(deleted.header("etag"), None);
+    let meta = database.get("/conf?meta=true").expect(200).await.json();
+    let expected = json!({
+        "_id": "conf",
+        "_rev": C,
+        "w": "c",
+        "_revs_info": [{ "rev": C, "status": "available" }, { "rev": ROOT, "status": "missing" }],
+        "_conflicts": [B],
+        "_deleted_conflicts": [D],
+    });
+    assert_eq!(meta, expected);
+    let placed = database.get("/conf?local_seq=true").expect(200).await;
+    assert_eq!((&placed.json()["_local_seq"], placed.header("etag")), (&json!(1), None));
+}

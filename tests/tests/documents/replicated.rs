@@ -108,3 +108,30 @@ async fn a_rev_that_fits_no_etag_is_answered_without() {
         assert_eq!((get.json(), get.header("etag")), (json!({ "_id": id, "_rev": rev }), None));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_revs_lists_what_is_missing_and_nothing_else() {
+    let (_server, database) = fresh().await;
+    let rev = database.put("a", &json!({})).await.rev();
+    let asked = json!({ "a": [rev, "9-x"], "b": ["1-y"], "c": [] });
+    let answer = database.post("/_missing_revs").json(&asked).expect(200).await;
+    assert_eq!(answer.json(), json!({ "missing_revs": { "a": ["9-x"], "b": ["1-y"] } }));
+    database.get("/_missing_revs").expect(405).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_revs_limit_is_read_set_and_kept_to() {
+    let (_server, database) = fresh().await;
+    assert_eq!(database.get("/_revs_limit").expect(200).await.text(), "1000\n");
+    for wrong in ["0", "-1", "1.5", "\"3\"", "x", ""] {
+        database.request("PUT", "/_revs_limit").body(wrong).expect(400).await;
+    }
+    database.request("PUT", "/_revs_limit").body("3").expect(200).await;
+    assert_eq!(database.get("/_revs_limit").expect(200).await.text(), "3\n");
+    let mut rev = database.put("a", &json!({})).await.rev();
+    for n in 0..5 {
+        rev = database.put("a", &json!({ "_rev": rev, "n": n })).await.rev();
+    }
+    let revisions = &database.get("/a?revs=true").expect(200).await.json()["_revisions"];
+    assert_eq!((&revisions["start"], revisions["ids"].as_array().map(Vec::len)), (&json!(6), Some(3)));
+}

@@ -1,10 +1,10 @@
-//! A database as a whole: `/{db}`, `/{db}/_ensure_full_commit`.
+//! A database as a whole: `/{db}`, `/{db}/_ensure_full_commit`, `/{db}/_revs_limit`.
 
 use actix_web::http::StatusCode;
 use seqtide::DatabaseInfo;
-use seqtide::storage::FORMAT;
 use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::sequence::SeqFormat;
+use seqtide::storage::{FORMAT, Write};
 
 use super::{Answer, Call};
 use crate::error::ApiError;
@@ -72,4 +72,19 @@ pub async fn ensure_full_commit(call: &Call, db: &str) -> Answer {
     request::require_json(&call.req)?;
     let body = format!("{{\"ok\":true,\"instance_start_time\":\"{}\"}}", info.created_secs);
     Ok(reply::json_body(StatusCode::CREATED, body.into_bytes()))
+}
+
+pub async fn revs_limit(call: &Call, db: &str) -> Answer {
+    let limit = call.state.database(db)?.read(|snapshot| snapshot.revs_limit()).await?;
+    Ok(reply::json_body(StatusCode::OK, limit.to_string().into_bytes()))
+}
+
+/// Branches are cut to the new limit when they are next written.
+pub async fn set_revs_limit(call: Call, db: &str) -> Answer {
+    let database = call.state.database(db)?;
+    let (_, _, state, body) = call.body().await?;
+    let limit = serde_json::from_slice(&body).ok().filter(|limit| *limit > 0);
+    let limit: u32 = limit.ok_or_else(|| ApiError::bad_request("`_revs_limit` is a positive integer, as JSON"))?;
+    state.write_one(&database, Write::RevsLimit(limit)).await?;
+    Ok(reply::ok(StatusCode::OK))
 }

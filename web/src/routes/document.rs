@@ -13,7 +13,14 @@ use crate::reply;
 
 /// What a query asks to see of documents.
 pub fn extras(query: &Query) -> Extras {
-    Extras { revs: query.flag("revs"), conflicts: query.flag("conflicts") }
+    let meta = query.flag("meta");
+    Extras {
+        revs: query.flag("revs"),
+        revs_info: meta || query.flag("revs_info"),
+        conflicts: meta || query.flag("conflicts"),
+        deleted_conflicts: meta || query.flag("deleted_conflicts"),
+        local_seq: query.flag("local_seq"),
+    }
 }
 
 pub async fn get(call: &Call, db: &str, id: &str) -> Answer {
@@ -37,7 +44,9 @@ pub async fn get(call: &Call, db: &str, id: &str) -> Answer {
 
 fn answer(call: &Call, found: &Document) -> actix_web::HttpResponse {
     // What stands beside the body may change without the revision changing.
-    let alone = found.conflicts.as_ref().is_none_or(Vec::is_empty);
+    let none = |revs: &Option<Vec<RevId>>| revs.as_ref().is_none_or(Vec::is_empty);
+    let alone =
+        none(&found.conflicts) && none(&found.deleted_conflicts) && found.revs_info.is_none() && !found.shows_seq;
     let etag = if alone { reply::rev_etag(&found.rev) } else { None };
     if let Some(known) = etag.as_ref().filter(|etag| reply::is_known(&call.req, etag)) {
         return reply::not_modified(known.clone());

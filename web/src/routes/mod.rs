@@ -100,7 +100,7 @@ fn is_system_database(name: &str) -> bool {
 }
 
 /// Endpoints of CouchDB's databases that are not built yet.
-const NOT_BUILT: [&str; 16] = [
+const NOT_BUILT: [&str; 14] = [
     "_auto_purge",
     "_compact",
     "_design_docs",
@@ -108,11 +108,9 @@ const NOT_BUILT: [&str; 16] = [
     "_find",
     "_index",
     "_local_docs",
-    "_missing_revs",
     "_partition",
     "_purge",
     "_purged_infos_limit",
-    "_revs_limit",
     "_security",
     "_shards",
     "_sync_shards",
@@ -187,8 +185,12 @@ async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answe
         ("_bulk_docs", Method::POST) => bulk::bulk_docs(call, db).await,
         ("_bulk_get", Method::POST) => bulk::bulk_get(call, db).await,
         ("_revs_diff", Method::POST) => revs::revs_diff(call, db).await,
+        ("_missing_revs", Method::POST) => revs::missing_revs(call, db).await,
+        ("_revs_limit", Method::GET | Method::HEAD) => database::revs_limit(&call, db).await,
+        ("_revs_limit", Method::PUT) => database::set_revs_limit(call, db).await,
+        ("_revs_limit", _) => Err(ApiError::method_not_allowed("GET,HEAD,PUT")),
         ("_ensure_full_commit", Method::POST) => database::ensure_full_commit(&call, db).await,
-        ("_bulk_docs" | "_bulk_get" | "_revs_diff" | "_ensure_full_commit", _) => {
+        ("_bulk_docs" | "_bulk_get" | "_revs_diff" | "_missing_revs" | "_ensure_full_commit", _) => {
             Err(ApiError::method_not_allowed("POST"))
         }
         (name, _) if NOT_BUILT.contains(&name) => {

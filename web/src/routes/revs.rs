@@ -1,4 +1,4 @@
-//! What a target lacks of a source's revisions: `_revs_diff`.
+//! What a target lacks of a source's revisions: `_revs_diff`, `_missing_revs`.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,35 @@ use crate::{reply, request};
 /// Documents compared in one snapshot.
 const PAGE_DOCS: usize = 200;
 
+/// Each document's missing revisions, with leaves that may be their ancestors.
 pub async fn revs_diff(call: Call, db: &str) -> Answer {
+    let mut out = vec![b'{'];
+    for (id, diff) in differences(call, db).await? {
+        start_member(&mut out, &id);
+        write_diff(&mut out, &diff);
+    }
+    out.push(b'}');
+    Ok(reply::json_body(StatusCode::OK, out))
+}
+
+/// Each document's missing revisions alone.
+pub async fn missing_revs(call: Call, db: &str) -> Answer {
+    let mut out = b"{\"missing_revs\":{".to_vec();
+    for (id, diff) in differences(call, db).await? {
+        start_member(&mut out, &id);
+        write_list(&mut out, &diff.missing);
+    }
+    out.extend_from_slice(b"}}");
+    Ok(reply::json_body(StatusCode::OK, out))
+}
+
+/// Compares what is asked with what is there; documents that lack nothing are left out.
+async fn differences(call: Call, db: &str) -> Result<Vec<(String, RevsDiff)>, ApiError> {
     let database = call.state.database(db)?;
     request::require_json(&call.req)?;
     let (_, _, _, body) = call.body().await?;
     let asked = request::parse(body, parse).await?;
-    let mut out = vec![b'{'];
+    let mut differences = Vec::new();
     for page in asked.chunks(PAGE_DOCS) {
         let page = page.to_vec();
         let read = move |snapshot: &Snapshot<'_>| {
@@ -40,15 +63,9 @@ pub async fn revs_diff(call: Call, db: &str) -> Answer {
             }
             Ok(found)
         };
-        for (id, diff) in database.read(read).await? {
-            if out.len() > 1 {
-                out.push(b',');
-            }
-            write_diff(&mut out, &id, &diff);
-        }
+        differences.extend(database.read(read).await?);
     }
-    out.push(b'}');
-    Ok(reply::json_body(StatusCode::OK, out))
+    Ok(differences)
 }
 
 /// Reads `{"id":["rev",…],…}`.
@@ -66,23 +83,33 @@ fn parse(body: &[u8]) -> Result<Vec<(String, Vec<RevId>)>, ApiError> {
     asked.into_iter().map(parse).collect()
 }
 
-fn write_diff(out: &mut Vec<u8>, id: &str, diff: &RevsDiff) {
-    let list = |out: &mut Vec<u8>, name: &str, revs: &[RevId]| {
-        out.extend_from_slice(format!("\"{name}\":[").as_bytes());
-        for (at, rev) in revs.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            write_json_string(out, &rev.to_string());
-        }
-        out.push(b']');
-    };
-    write_json_string(out, id);
-    out.extend_from_slice(b":{");
-    list(out, "missing", &diff.missing);
-    if !diff.possible_ancestors.is_empty() {
+/// Writes a member's name, and a comma in front unless it is the first.
+fn start_member(out: &mut Vec<u8>, name: &str) {
+    if out.last() != Some(&b'{') {
         out.push(b',');
-        list(out, "possible_ancestors", &diff.possible_ancestors);
+    }
+    write_json_string(out, name);
+    out.push(b':');
+}
+
+fn write_diff(out: &mut Vec<u8>, diff: &RevsDiff) {
+    out.push(b'{');
+    start_member(out, "missing");
+    write_list(out, &diff.missing);
+    if !diff.possible_ancestors.is_empty() {
+        start_member(out, "possible_ancestors");
+        write_list(out, &diff.possible_ancestors);
     }
     out.push(b'}');
+}
+
+fn write_list(out: &mut Vec<u8>, revs: &[RevId]) {
+    out.push(b'[');
+    for (at, rev) in revs.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_json_string(out, &rev.to_string());
+    }
+    out.push(b']');
 }

@@ -92,7 +92,7 @@ fn ancestors_on_disk_are_asked_for_only_when_they_decide() {
         leaf.ancestors.recent.truncate(1);
         leaf.ancestors.deeper = 2;
     }
-    assert_eq!(tree.find(&rev("3-c")), Presence::Present(BodyPlace::Unknown));
+    assert_eq!(tree.find(&rev("3-c")), Presence::Present { deleted: false, body: BodyPlace::Unknown });
     assert_eq!(tree.find(&rev("2-b")), Presence::HistoryNeeded);
     assert_eq!(tree.find(&rev("5-b")), Presence::Absent);
     let ask = |path: &RevPath| tree.merge(path, false, BodyPlace::Empty, LIMIT);
