@@ -222,3 +222,23 @@ async fn an_if_match_that_is_no_rev_is_not_passed_over() {
         assert_eq!(answer.status_line, "HTTP/1.1 400 Bad Request", "{if_match:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copy_writes_the_body_under_another_id() {
+    let (_server, database) = fresh().await;
+    let rev = database.put("a", &json!({ "x": 1 })).await.rev();
+    let copy = |from: &str, to: &str| database.request("COPY", from).header("destination", to);
+    let made = copy("/a", "b%2Fc").expect(201).await;
+    assert_eq!(made.json(), json!({ "ok": true, "id": "b/c", "rev": rev }), "the same body makes the same revision");
+    assert_eq!(made.header("etag"), Some(format!("\"{rev}\"").as_str()));
+    copy("/a", "b%2Fc").expect(409).await;
+    let second = database.put("a", &json!({ "_rev": rev, "x": 2 })).await.rev();
+    let replaced = copy("/a", &format!("b%2Fc?rev={rev}")).expect(201).await.rev();
+    assert_eq!(replaced, second);
+    copy(&format!("/a?rev={rev}"), "old").expect(201).await;
+    assert_eq!(database.get("/old").expect(200).await.json()["x"], json!(1));
+    copy("/nowhere", "d").expect(404).await;
+    copy("/a", "http://example.test/db/d").expect(400).await;
+    copy("/a", "_bad").expect(400).await;
+    database.request("COPY", "/a").expect(400).await;
+}

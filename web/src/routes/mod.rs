@@ -218,7 +218,8 @@ async fn on_document(call: Call, method: &Method, db: &str, id: &str) -> Answer 
         Method::GET | Method::HEAD => document::get(&call, db, id).await,
         Method::PUT => update::put(call, db, id).await,
         Method::DELETE => update::delete(&call, db, id).await,
-        _ => Err(ApiError::method_not_allowed("DELETE,GET,HEAD,PUT")),
+        _ if method.as_str() == "COPY" => update::copy(&call, db, id).await,
+        _ => Err(ApiError::method_not_allowed("DELETE,GET,HEAD,PUT,COPY")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Writing a document: `PUT` and `DELETE /{db}/{id}`, `POST /{db}`.
+//! Writing a document: `PUT`, `DELETE` and `COPY /{db}/{id}`, `POST /{db}`.
 
 use actix_web::http::{StatusCode, header};
 use actix_web::web::Data;
@@ -10,11 +10,11 @@ use seqtide::storage::json::{Body, Document, scan_document, write_json_string};
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::rev_path::RevPath;
-use seqtide::storage::{Edit, Outcome, Write};
+use seqtide::storage::{Edit, Outcome, Snapshot, Write};
 
 use super::{Answer, Call, local, server};
 use crate::error::ApiError;
-use crate::query::Query;
+use crate::query::{Query, decode};
 use crate::state::State;
 use crate::{reply, request};
 
@@ -83,6 +83,38 @@ pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
     let (rev, seq) = target.write(&call.state, document).await?;
     let answer = written(StatusCode::OK, seq);
     Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev.to_string())))
+}
+
+/// Writes a document's body under another id of the same database: the same edit as a PUT of it would be.
+///
+/// Source: CouchDB `chttpd_db:db_doc_req`, COPY.
+pub async fn copy(call: &Call, db: &str, id: &str) -> Answer {
+    let database = call.state.database(db)?;
+    let source = DocId::parse(id)?;
+    let (id, rev) = destination(&call.req)?;
+    let which = call.query.get("rev").map(RevId::parse).transpose()?.map_or(Which::Winner, Which::Rev);
+    let read = move |snapshot: &Snapshot<'_>| read_document(snapshot, &source, &which, Extras::default());
+    let found = database.read(read).await??;
+    let target = Target { database: &database, db, id, replicated: false };
+    let (deleted, body) = (found.deleted, found.body);
+    let document = Document { id: None, rev, deleted, revisions: None, attachments: None, body };
+    let (rev, seq) = target.write(&call.state, document).await?;
+    let mut answer = written(StatusCode::CREATED, seq);
+    answer.insert_header(reply::location(&call.req, &[db, target.id.as_str()]));
+    Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev.to_string())))
+}
+
+/// Where a copy goes: `id`, or `id?rev=…` to replace that revision.
+fn destination(req: &HttpRequest) -> Result<(DocId, Option<RevId>), ApiError> {
+    let missing = || ApiError::bad_request("Destination header is mandatory for COPY.");
+    let given = req.headers().get("destination").ok_or_else(missing)?;
+    let given = given.to_str().map_err(|_| ApiError::bad_request("the Destination header is not ASCII: escape it"))?;
+    if given.contains("://") {
+        return Err(ApiError::bad_request("Destination URL must be relative."));
+    }
+    let (id, query) = given.split_once('?').unwrap_or((given, ""));
+    let rev = Query::parse(query)?.get("rev").map(RevId::parse).transpose()?;
+    Ok((DocId::parse(&decode(id.trim())?)?, rev))
 }
 
 pub async fn post(call: Call, db: &str) -> Answer {
