@@ -45,6 +45,11 @@ impl ApiError {
         DocumentError::NotJson.into()
     }
 
+    /// 400: a document's id is no string.
+    pub fn id_not_string() -> ApiError {
+        DocumentError::IdNotString.into()
+    }
+
     /// 404 with a reason.
     pub fn not_found(reason: impl Into<Cow<'static, str>>) -> ApiError {
         ApiError::new(StatusCode::NOT_FOUND, "not_found", reason)

@@ -1,5 +1,6 @@
 //! Request bodies: their size, encoding and type, and where they are parsed.
 
+use std::fmt;
 use std::io::Read;
 
 use actix_web::http::{StatusCode, header};
@@ -7,6 +8,9 @@ use actix_web::{HttpRequest, web};
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use futures_util::StreamExt;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use crate::error::ApiError;
 
@@ -82,4 +86,52 @@ pub fn require_json(req: &HttpRequest) -> Result<(), ApiError> {
     }
     let reason = "Content-Type must be application/json";
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_content_type", reason))
+}
+
+/// Reads a JSON object that borrows from the body.
+///
+/// # Errors
+/// 400 for what is no JSON, or no object.
+pub fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
+    let text = std::str::from_utf8(body).map_err(|_| ApiError::not_json())?;
+    if !text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok() {
+        return Err(ApiError::bad_request("Request body must be a JSON object"));
+    }
+    serde_json::from_str(text).map_err(|_| ApiError::not_json())
+}
+
+/// The elements of a list, which are at most so many.
+///
+/// # Errors
+/// `no_list`; 413 when there are more.
+pub fn elements(list: &RawValue, most: usize, no_list: impl FnOnce() -> ApiError) -> Result<Vec<&RawValue>, ApiError> {
+    let mut reader = serde_json::Deserializer::from_str(list.get());
+    let elements = reader.deserialize_seq(Elements { most }).map_err(|_| no_list())?;
+    if elements.len() > most {
+        return Err(ApiError::too_large(format!("`docs` has too many documents: at most {most} are accepted")));
+    }
+    Ok(elements)
+}
+
+/// Collects the elements of a list up to one more than `most`; what follows takes no memory.
+struct Elements {
+    most: usize,
+}
+
+impl<'de> Visitor<'de> for Elements {
+    type Value = Vec<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(element) = list.next_element()? {
+            if elements.len() <= self.most {
+                elements.push(element);
+            }
+        }
+        Ok(elements)
+    }
 }

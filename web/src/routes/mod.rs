@@ -1,7 +1,8 @@
 //! Which request goes where: one table. Paths are taken apart here, because an escaped slash belongs to a name.
 
 mod all_docs;
-mod bulk;
+mod bulk_docs;
+mod bulk_get;
 mod changes;
 mod database;
 mod document;
@@ -182,8 +183,8 @@ async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answe
         ("_feed", _) => Err(ApiError::method_not_allowed("GET,POST")),
         ("_all_docs", Method::GET | Method::HEAD | Method::POST) => all_docs::all_docs(call, db).await,
         ("_all_docs", _) => Err(ApiError::method_not_allowed("GET,HEAD,POST")),
-        ("_bulk_docs", Method::POST) => bulk::bulk_docs(call, db).await,
-        ("_bulk_get", Method::POST) => bulk::bulk_get(call, db).await,
+        ("_bulk_docs", Method::POST) => bulk_docs::bulk_docs(call, db).await,
+        ("_bulk_get", Method::POST) => bulk_get::bulk_get(call, db).await,
         ("_revs_diff", Method::POST) => revs::revs_diff(call, db).await,
         ("_missing_revs", Method::POST) => revs::missing_revs(call, db).await,
         ("_revs_limit", Method::GET | Method::HEAD) => database::revs_limit(&call, db).await,

@@ -1,0 +1,147 @@
+//! Writing many documents in one request: `_bulk_docs`.
+
+use actix_web::http::StatusCode;
+use seqtide::storage::json::write_json_string;
+use seqtide::storage::model::doc_id::{DocId, LocalId};
+use seqtide::storage::model::rev::RevId;
+use seqtide::storage::{Edit, Outcome, Write};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::update::{replicated_path, scan, write_written};
+use super::{Answer, Call, local, server};
+use crate::error::ApiError;
+use crate::request::{elements, object};
+use crate::state::State;
+use crate::{reply, request};
+
+#[derive(Deserialize)]
+struct BulkDocs<'a> {
+    #[serde(borrow)]
+    docs: Option<&'a RawValue>,
+    #[serde(borrow)]
+    new_edits: Option<&'a RawValue>,
+}
+
+/// A document of a bulk request.
+struct Item {
+    id: String,
+    /// The revision as given, for refusals of replicated ones.
+    rev: Option<RevId>,
+    /// Why it is refused by itself, before anything is written.
+    refused: Option<ApiError>,
+}
+
+struct Bulk {
+    items: Vec<Item>,
+    /// What is written: one a document that is not refused, in order.
+    writes: Vec<Write>,
+    replicated: bool,
+}
+
+pub async fn bulk_docs(call: Call, db: &str) -> Answer {
+    let database = call.state.database(db)?;
+    request::require_json(&call.req)?;
+    let (_, _, state, body) = call.body().await?;
+    let shared = state.clone();
+    let Bulk { items, writes, replicated } = request::parse(body, move |body| Bulk::parse(body, &shared)).await?;
+    let written = state.write(&database, writes).await?;
+    let mut answer = reply::json(StatusCode::CREATED);
+    answer.insert_header(reply::seq_header(database.seq_format().await?, written.seq));
+    Ok(answer.body(results_json(&items, &written.outcomes, replicated)))
+}
+
+impl Bulk {
+    fn parse(body: &[u8], state: &State) -> Result<Bulk, ApiError> {
+        let request: BulkDocs<'_> = object(body)?;
+        let docs = request.docs.ok_or_else(|| ApiError::bad_request("POST body must include `docs` parameter."))?;
+        let not_array = || ApiError::bad_request("`docs` parameter must be an array.");
+        let docs = elements(docs, state.config.limits.bulk_docs_max, not_array)?;
+        let replicated = match request.new_edits.map(RawValue::get) {
+            None | Some("true") => false,
+            Some("false") => true,
+            Some(_) => return Err(ApiError::bad_request("`new_edits` parameter must be a boolean.")),
+        };
+        let mut bulk =
+            Bulk { items: Vec::with_capacity(docs.len()), writes: Vec::with_capacity(docs.len()), replicated };
+        for doc in docs {
+            bulk.add(doc.get().as_bytes(), state)?;
+        }
+        Ok(bulk)
+    }
+
+    /// Adds a document.
+    ///
+    /// # Errors
+    /// What makes the whole request invalid.
+    fn add(&mut self, text: &[u8], state: &State) -> Result<(), ApiError> {
+        let mut document = scan(text, state)?;
+        let id = document.id.take().filter(|id| !id.is_empty()).unwrap_or_else(server::new_id);
+        if let Some(local_id) = LocalId::parse(&id) {
+            self.writes.push(Write::Local(local::edit(local_id?, document, !self.replicated)?));
+            self.items.push(Item { id, rev: None, refused: None });
+            return Ok(());
+        }
+        let doc_id = DocId::parse(&id)?;
+        let path = if self.replicated { Some(replicated_path(&document)?) } else { None };
+        let rev = path.as_ref().map(|path| path.rev());
+        let refused = document.attachments.is_some().then(|| ApiError::not_implemented("attachments"));
+        if refused.is_none() {
+            self.writes.push(Write::Edit(match path {
+                Some(path) => Edit::replicated(doc_id, path, document.deleted, document.body),
+                None => Edit::interactive(doc_id, document.rev, document.deleted, document.body),
+            }));
+        }
+        self.items.push(Item { id, rev, refused });
+        Ok(())
+    }
+}
+
+/// One result an item, in order; of replicated items only those that were refused.
+fn results_json(items: &[Item], outcomes: &[Outcome], replicated: bool) -> Vec<u8> {
+    let mut out = vec![b'['];
+    let mut outcomes = outcomes.iter();
+    for item in items {
+        let start = out.len();
+        if start > 1 {
+            out.push(b',');
+        }
+        let refused = match &item.refused {
+            Some(refused) => Some(refused.clone()),
+            None => write_outcome(&mut out, item, outcomes.next(), replicated),
+        };
+        if let Some(refused) = refused {
+            write_refusal(&mut out, item, &refused);
+        } else if replicated {
+            out.truncate(start);
+        }
+    }
+    out.extend_from_slice(b"]\n");
+    out
+}
+
+/// Writes what became of an item, or gives why it was refused.
+fn write_outcome(out: &mut Vec<u8>, item: &Item, outcome: Option<&Outcome>, replicated: bool) -> Option<ApiError> {
+    match outcome {
+        Some(Outcome::Written { rev, .. } | Outcome::Known { rev }) if !replicated => {
+            write_written(out, &item.id, &rev.to_string());
+        }
+        Some(Outcome::Local { revision }) if !replicated => write_written(out, &item.id, &format!("0-{revision}")),
+        Some(Outcome::Written { .. } | Outcome::Known { .. } | Outcome::Local { .. } | Outcome::Done) => {}
+        Some(Outcome::Missing) => return Some(ApiError::not_found("missing")),
+        Some(Outcome::Conflict) | None => return Some(ApiError::conflict()),
+    }
+    None
+}
+
+fn write_refusal(out: &mut Vec<u8>, item: &Item, refused: &ApiError) {
+    out.extend_from_slice(b"{\"id\":");
+    write_json_string(out, &item.id);
+    if let Some(rev) = &item.rev {
+        out.extend_from_slice(b",\"rev\":");
+        write_json_string(out, &rev.to_string());
+    }
+    out.push(b',');
+    refused.write_members(out);
+    out.push(b'}');
+}
