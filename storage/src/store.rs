@@ -212,4 +212,4 @@ fn check_format(view: View<'_>, folder: &Path) -> Result<(), StorageError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,5 +1,7 @@
 //! Answers.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use actix_web::http::{Method, StatusCode, Version, header};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
@@ -68,6 +70,13 @@ pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, St
         url.extend(utf8_percent_encode(segment, PLAIN));
     }
     (header::LOCATION, url)
+}
+
+/// An ETag of what is not a revision: the same for the same parts.
+pub fn etag_of(parts: impl Hash) -> String {
+    let mut hasher = DefaultHasher::new();
+    parts.hash(&mut hasher);
+    format!("\"{:016x}\"", hasher.finish())
 }
 
 /// The ETag of a revision: `None` for one made by hand that has what no ETag may (a control, a quote, a space, a letter

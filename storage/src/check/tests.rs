@@ -5,8 +5,8 @@ use crate::codec::meta as meta_codec;
 use crate::json::{Body, ScanLimits, revision_hash, scan_document};
 use crate::model::rev::RevId;
 use crate::plan::Edit;
+use crate::store::tests::damage;
 use crate::store::{Birth, Store, StoreOptions};
-use crate::tables::Rows;
 use crate::view::META_COUNTERS;
 use crate::{Identity, LocalEdit, Write};
 
@@ -38,18 +38,6 @@ fn edits_of(number: u64) -> Vec<Edit> {
     (0..=number * 2).map(edit).collect()
 }
 
-fn change_row(store: &Store, table: Table, key: &[u8], value: Option<&[u8]>) {
-    let plan = |_: View<'_>| {
-        let mut rows = Rows::default();
-        match value {
-            Some(value) => rows.put(table, key, value.to_vec()),
-            None => rows.delete(table, key),
-        }
-        Ok((rows, ()))
-    };
-    store.env().write(plan, |()| {}).unwrap();
-}
-
 fn first_row(store: &Store, table: Table) -> (Vec<u8>, Vec<u8>) {
     let reading = store.env().read().unwrap();
     let (key, value) = all(reading.view(), table).unwrap().next().unwrap().unwrap();
@@ -75,7 +63,7 @@ fn every_table_s_missing_row_is_noticed() {
         let key = if table == Table::Meta { META_COUNTERS.to_vec() } else { first_row(&store, table).0 };
         // The oldest body is garbage: take the newest, which a leaf has.
         let key = if table == Table::Bodies { last_key(&store, table) } else { key };
-        change_row(&store, table, &key, None);
+        damage(&store, table, &key, None);
         let report = store.check().unwrap();
         assert!(!report.is_clean(), "{}", table.name());
     }
@@ -94,7 +82,7 @@ fn every_table_s_garbled_row_is_named() {
         let store = filled(folder.path());
         let (key, mut value) = first_row(&store, table);
         value[0] ^= 0x40;
-        change_row(&store, table, &key, Some(&value));
+        damage(&store, table, &key, Some(&value));
         let report = store.check().unwrap();
         let named = report.problems.iter().any(|problem| problem.contains(&format!("table {}", table.name())));
         assert!(named, "{}: {:?}", table.name(), report.problems);
@@ -108,7 +96,7 @@ fn wrong_counters_are_noticed() {
     let mut counters = store.snapshot().unwrap().counters().unwrap();
     counters.docs += 1;
     counters.garbage_bytes += 10;
-    change_row(&store, Table::Meta, META_COUNTERS, Some(&meta_codec::encode_counters(&counters)));
+    damage(&store, Table::Meta, META_COUNTERS, Some(&meta_codec::encode_counters(&counters)));
     let report = store.check().unwrap();
     assert_eq!(report.problems_total, 3, "{:?}", report.problems);
 }

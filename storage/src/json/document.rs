@@ -49,8 +49,7 @@ pub fn scan_document(text: &[u8], limits: &ScanLimits) -> Result<Document, Docum
     if !compact.is_object() {
         return Err(DocumentError::NotAnObject);
     }
-    let mut document =
-        Document { id: None, rev: None, deleted: false, revisions: None, attachments: None, body: Body::empty() };
+    let mut document = Document::new(None, false, Body::empty());
     let mut taken = Vec::new();
     for (place, member) in compact.members().filter(|(_, member)| member.name.starts_with('_')) {
         if stays_in_body(&member.name) {
@@ -78,6 +77,11 @@ fn stays_in_body(name: &str) -> bool {
 }
 
 impl Document {
+    /// A document that names neither itself nor its ancestry.
+    pub fn new(rev: Option<RevId>, deleted: bool, body: Body) -> Document {
+        Document { id: None, rev, deleted, revisions: None, attachments: None, body }
+    }
+
     fn take_special(&mut self, name: &str, value: Cow<'_, str>) -> Result<(), DocumentError> {
         let bad = || DocumentError::BadSpecialMember { name: name.into() };
         let is_object = value.starts_with('{');

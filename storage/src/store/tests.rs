@@ -51,7 +51,7 @@ fn filled(folder: &Path) -> Store {
 }
 
 /// Puts a row as it should not be; `None` takes it away.
-fn damage(store: &Store, table: Table, key: &[u8], value: Option<&[u8]>) {
+pub(crate) fn damage(store: &Store, table: Table, key: &[u8], value: Option<&[u8]>) {
     let plan = |_: View<'_>| {
         let mut rows = Rows::default();
         match value {

@@ -61,11 +61,8 @@ pub async fn changes(call: Call, db: &str) -> Answer {
 
 /// Tells two answers apart: another database, another state of it, another question.
 async fn etag(database: &Database, query: &str, body: &[u8]) -> Result<String, ApiError> {
-    use std::hash::{DefaultHasher, Hash, Hasher};
     let info = database.info().await?;
-    let mut hasher = DefaultHasher::new();
-    (info.uuid, info.counters.update_seq, query, body).hash(&mut hasher);
-    Ok(format!("\"{:016x}\"", hasher.finish()))
+    Ok(reply::etag_of((info.uuid, info.counters.update_seq, query, body)))
 }
 
 impl Asked {

@@ -45,7 +45,7 @@ pub async fn put(call: Call, db: &str, id: LocalId) -> Answer {
 
 pub async fn delete(call: &Call, db: &str, id: LocalId) -> Answer {
     let rev = agreed_rev(&call.req, &call.query, None)?;
-    let document = Document { id: None, rev, deleted: true, revisions: None, attachments: None, body: Body::empty() };
+    let document = Document::new(rev, true, Body::empty());
     write(&call.req, &call.state, db, id, document, true).await
 }
 
@@ -96,8 +96,5 @@ fn number_of(rev: &RevId) -> Result<u64, ApiError> {
 }
 
 fn etag(revision: u64, body: &Body) -> String {
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    let mut hasher = DefaultHasher::new();
-    (revision, body.as_bytes()).hash(&mut hasher);
-    format!("\"{:016x}\"", hasher.finish())
+    reply::etag_of((revision, body.as_bytes()))
 }

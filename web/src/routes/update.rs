@@ -63,9 +63,8 @@ pub async fn put(call: Call, db: &str, id: &str) -> Answer {
     document.rev = agreed_rev(&req, &query, document.rev)?;
     let deleted = document.deleted;
     let (rev, seq) = target.write(&state, document).await?;
-    let mut answer = written(if deleted { StatusCode::OK } else { StatusCode::CREATED }, seq);
-    answer.insert_header(reply::location(&req, &[db, target.id.as_str()]));
-    Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev.to_string())))
+    let status = if deleted { StatusCode::OK } else { StatusCode::CREATED };
+    Ok(tagged(target.placed(&req, status, seq), &rev).body(written_json(target.id.as_str(), &rev.to_string())))
 }
 
 pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
@@ -79,7 +78,7 @@ pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
         Ok(_) => {}
     }
     let target = Target { database: &database, db, id, replicated: false };
-    let document = Document { id: None, rev, deleted: true, revisions: None, attachments: None, body: Body::empty() };
+    let document = Document::new(rev, true, Body::empty());
     let (rev, seq) = target.write(&call.state, document).await?;
     let answer = written(StatusCode::OK, seq);
     Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev.to_string())))
@@ -96,12 +95,9 @@ pub async fn copy(call: &Call, db: &str, id: &str) -> Answer {
     let read = move |snapshot: &Snapshot<'_>| read_document(snapshot, &source, &which, Extras::default());
     let found = database.read(read).await??;
     let target = Target { database: &database, db, id, replicated: false };
-    let (deleted, body) = (found.deleted, found.body);
-    let document = Document { id: None, rev, deleted, revisions: None, attachments: None, body };
-    let (rev, seq) = target.write(&call.state, document).await?;
-    let mut answer = written(StatusCode::CREATED, seq);
-    answer.insert_header(reply::location(&call.req, &[db, target.id.as_str()]));
-    Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev.to_string())))
+    let (rev, seq) = target.write(&call.state, Document::new(rev, found.deleted, found.body)).await?;
+    Ok(tagged(target.placed(&call.req, StatusCode::CREATED, seq), &rev)
+        .body(written_json(target.id.as_str(), &rev.to_string())))
 }
 
 /// Where a copy goes: `id`, or `id?rev=…` to replace that revision.
@@ -129,9 +125,7 @@ pub async fn post(call: Call, db: &str) -> Answer {
     }
     let target = Target { database: &database, db, id: DocId::parse(&id)?, replicated };
     let (rev, seq) = target.write(&state, document).await?;
-    let mut answer = written(StatusCode::CREATED, seq);
-    answer.insert_header(reply::location(&req, &[db, target.id.as_str()]));
-    Ok(answer.body(written_json(target.id.as_str(), &rev.to_string())))
+    Ok(target.placed(&req, StatusCode::CREATED, seq).body(written_json(target.id.as_str(), &rev.to_string())))
 }
 
 /// What is written, and how.
@@ -143,6 +137,13 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
+    /// Starts the answer to a write that says where the document is.
+    fn placed(&self, req: &HttpRequest, status: StatusCode, seq: (header::HeaderName, String)) -> HttpResponseBuilder {
+        let mut answer = written(status, seq);
+        answer.insert_header(reply::location(req, &[self.db, self.id.as_str()]));
+        answer
+    }
+
     async fn write(
         &self,
         state: &State,
