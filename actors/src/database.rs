@@ -20,7 +20,7 @@ use crate::metrics::FeedKind;
 use crate::open_database::OpenDatabase;
 use crate::registry::Open;
 use crate::row::RowShape;
-use crate::writer::{ReclaimNow, Submit, Written};
+use crate::writer::{Enqueue, ReclaimNow, Submit, Written};
 
 /// A database. Cheap to clone; it is opened when it is used, and may be closed in between.
 #[derive(Clone)]
@@ -160,6 +160,17 @@ impl Database {
         let written = database.writer.send(Submit { writes }).await;
         // A writer that is gone has finished: its database was closed or deleted meanwhile.
         written.map_err(|_gone| database.live.gone())?
+    }
+
+    /// Queues a write and returns: it is made when its turn comes, before the engine has shut down. A write that then
+    /// fails is logged and counted, and nobody is told.
+    ///
+    /// # Errors
+    /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::Stopped`]: then it is not queued.
+    pub async fn write_later(&self, write: Write) -> Result<(), Error> {
+        let database = self.opened().await?;
+        let queued = database.writer.send(Enqueue { write }).await;
+        queued.map_err(|_gone| database.live.gone())?
     }
 
     /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from. `_revisions`

@@ -61,6 +61,7 @@ pub(crate) fn describe(durability: &'static str) {
     describe_histogram!("seqtide_commit_batch_edits", "edits in a commit");
     describe_histogram!("seqtide_commit_seconds", Unit::Seconds, "time from shipping a commit until it is durable");
     describe_counter!("seqtide_rows_written_total", "documents changed");
+    describe_counter!("seqtide_unattended_writes_failed_total", "writes that nobody waited for (batch=ok) and that failed");
     describe_counter!("seqtide_reclaimed_bytes_total", Unit::Bytes, "bodies freed that no leaf needed");
     describe_gauge!("seqtide_feeds_open", "open feeds, by kind");
     describe_counter!("seqtide_rows_sent_total", "rows sent to feeds, by kind");
@@ -81,6 +82,7 @@ pub(crate) struct WriterMetrics {
     seconds: Histogram,
     rows: Counter,
     reclaimed: Counter,
+    unattended_failed: Counter,
 }
 
 impl Default for WriterMetrics {
@@ -91,6 +93,7 @@ impl Default for WriterMetrics {
             seconds: histogram!("seqtide_commit_seconds"),
             rows: counter!("seqtide_rows_written_total"),
             reclaimed: counter!("seqtide_reclaimed_bytes_total"),
+            unattended_failed: counter!("seqtide_unattended_writes_failed_total"),
         }
     }
 }
@@ -105,6 +108,10 @@ impl WriterMetrics {
 
     pub fn reclaimed(&self, bytes: u64) {
         self.reclaimed.increment(bytes);
+    }
+
+    pub fn unattended_failed(&self) {
+        self.unattended_failed.increment(1);
     }
 }
 

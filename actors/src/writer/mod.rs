@@ -1,5 +1,6 @@
 //! The writer of a database: an actor that gathers what arrives while a commit is under way, and ships it as one.
 
+mod asker;
 pub(crate) mod committer;
 mod load;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{Commit, Outcome, ReclaimPolicy, Reclaimed, RequestOutcome, StorageError, Store, Write};
 use tokio::sync::oneshot;
 
+use self::asker::Asker;
 use self::committer::{Committer, Work};
 use self::load::Load;
 use crate::error::Error;
@@ -40,6 +42,13 @@ pub(crate) struct Submit {
     pub writes: Vec<Write>,
 }
 
+/// Write this when its turn comes. Answers when it is queued; what becomes of it is logged if it is not written.
+#[derive(Message)]
+#[rtype(result = "Result<(), Error>")]
+pub(crate) struct Enqueue {
+    pub write: Write,
+}
+
 /// Free bodies that no leaf needs, whether there is much garbage or not.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -61,7 +70,7 @@ enum Finished {
 struct Job {
     writes: Vec<Write>,
     load: Load,
-    answer: oneshot::Sender<Result<Written, Error>>,
+    asker: Asker,
 }
 
 /// What bounds a writer.
@@ -108,7 +117,7 @@ impl Writer {
         }
     }
 
-    fn enqueue(&mut self, writes: Vec<Write>) -> Result<oneshot::Receiver<Result<Written, Error>>, Error> {
+    fn enqueue(&mut self, writes: Vec<Write>, asker: Asker) -> Result<(), Error> {
         if !self.finishing.is_empty() {
             return Err(self.live.gone());
         }
@@ -116,11 +125,10 @@ impl Writer {
         if self.queued.edits >= edits_max || self.queued.bytes >= bytes_max {
             return Err(Error::WriteQueueFull { edits_max, bytes_max });
         }
-        let (answer, answered) = oneshot::channel();
         let load = Load::of(&writes);
         self.queued.add(load);
-        self.queue.push_back(Job { writes, load, answer });
-        Ok(answered)
+        self.queue.push_back(Job { writes, load, asker });
+        Ok(())
     }
 
     /// Ships the next commit, or a slice of reclaiming when there is none, unless something is under way.
@@ -169,15 +177,14 @@ impl Writer {
         self.metrics.committed(edits, commit.changes.len(), shipped.elapsed());
         self.live.publish(commit.changes, commit.counters.update_seq);
         for (job, RequestOutcome { outcomes, seq }) in self.shipped.drain(..).zip(commit.requests) {
-            // Whoever asked may be gone; the write stands all the same.
-            let _ = job.answer.send(Ok(Written { outcomes, seq }));
+            job.asker.tell(Ok(Written { outcomes, seq }), &self.metrics);
         }
         self.sweeping = self.sweeping || self.limits.reclaim.due(&commit.counters);
     }
 
     fn answer_all(&mut self, error: &Error) {
         for job in self.shipped.drain(..) {
-            let _ = job.answer.send(Err(error.clone()));
+            job.asker.tell(Err(error.clone()), &self.metrics);
         }
     }
 
@@ -204,9 +211,24 @@ impl Handler<Submit> for Writer {
     type Result = ResponseFuture<Result<Written, Error>>;
 
     fn handle(&mut self, Submit { writes }: Submit, ctx: &mut Context<Writer>) -> Self::Result {
-        let answered = self.enqueue(writes);
+        let (asker, answered) = Asker::waiting();
+        let queued = self.enqueue(writes, asker);
         self.ship_if_idle(ctx);
-        Box::pin(async move { answered?.await.map_err(|_gone| Error::Stopped)? })
+        Box::pin(async move {
+            queued?;
+            answered.await.map_err(|_gone| Error::Stopped)?
+        })
+    }
+}
+
+impl Handler<Enqueue> for Writer {
+    type Result = Result<(), Error>;
+
+    fn handle(&mut self, Enqueue { write }: Enqueue, ctx: &mut Context<Writer>) -> Self::Result {
+        let asker = Asker::gone(&write);
+        let queued = self.enqueue(vec![write], asker);
+        self.ship_if_idle(ctx);
+        queued
     }
 }
 

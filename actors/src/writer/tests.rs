@@ -42,6 +42,11 @@ fn put(id: &str, json: &str) -> Submit {
     Submit { writes: vec![Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), None, false, body))] }
 }
 
+fn enqueue(writer: &mut Writer, writes: Vec<Write>) -> Result<oneshot::Receiver<Result<Written, Error>>, Error> {
+    let (asker, answered) = Asker::waiting();
+    writer.enqueue(writes, asker).map(|()| answered)
+}
+
 /// Trips over a document called `wire`, after it was written and before anybody is told.
 fn tripping(store: &Store, requests: &[Vec<Write>]) -> Result<Commit, StorageError> {
     let wire = |write: &Write| matches!(write, Write::Edit(edit) if edit.id().as_str() == "wire");
@@ -92,7 +97,7 @@ fn a_writer_without_its_committer_answers_and_finishes() {
         let mut writer = bench.writer(&pool);
         writer.committer = Committer::without_thread();
         // More than one commit takes: what the first leaves must not be left waiting.
-        let waiting: Vec<_> = (0..3).map(|_| writer.enqueue(Vec::new()).unwrap()).collect();
+        let waiting: Vec<_> = (0..3).map(|_| enqueue(&mut writer, Vec::new()).unwrap()).collect();
         writer.queue.iter_mut().for_each(|job| job.load = COMMIT_MAX);
         writer.queued = Load { edits: 3 * COMMIT_MAX.edits, bytes: 3 * COMMIT_MAX.bytes };
         let writer = writer.start();
@@ -106,15 +111,34 @@ fn a_writer_without_its_committer_answers_and_finishes() {
 }
 
 #[test]
+fn what_nobody_waits_for_is_written_before_the_writer_finishes() {
+    actix::System::new().block_on(async {
+        let bench = Bench::new();
+        let pool = CommitterPool::start(1, 1).unwrap();
+        let writer = bench.writer(&pool).start();
+        for n in 0..10 {
+            let Submit { mut writes } = put(&format!("d{n}"), "{}");
+            writer.send(Enqueue { write: writes.pop().unwrap() }).await.unwrap().unwrap();
+        }
+        writer.send(Finish).await.unwrap();
+        assert_eq!(bench.store.snapshot().unwrap().counters().unwrap().docs, 10);
+        let Submit { mut writes } = put("late", "{}");
+        assert!(writer.send(Enqueue { write: writes.pop().unwrap() }).await.is_err(), "it has stopped");
+    });
+}
+
+#[test]
 fn the_queue_is_bounded_in_edits_in_bytes_and_in_empty_requests() {
     let bench = Bench::new();
     let pool = CommitterPool::start(1, 1).unwrap();
     let full = |answer: Result<_, Error>| matches!(answer, Err(Error::WriteQueueFull { edits_max: 100, .. }));
     let mut writer = bench.writer(&pool);
-    let _waiting: Vec<_> = (0..100).map(|_| writer.enqueue(Vec::new()).unwrap()).collect();
-    assert!(full(writer.enqueue(Vec::new())));
+    let _waiting: Vec<_> = (0..100).map(|_| enqueue(&mut writer, Vec::new()).unwrap()).collect();
+    assert!(full(enqueue(&mut writer, Vec::new())));
     let mut writer = bench.writer(&pool);
     let large = format!(r#"{{"pad": "{}"}}"#, "x".repeat(1 << 20));
-    let _waiting = writer.enqueue(put("a", &large).writes).unwrap();
-    assert!(full(writer.enqueue(put("b", "{}").writes)));
+    let _waiting = enqueue(&mut writer, put("a", &large).writes).unwrap();
+    assert!(full(enqueue(&mut writer, put("b", "{}").writes)));
+    let gone = Asker::gone(&put("b", "{}").writes[0]);
+    assert!(matches!(writer.enqueue(Vec::new(), gone), Err(Error::WriteQueueFull { .. })), "waited for or not");
 }
