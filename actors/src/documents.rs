@@ -2,12 +2,16 @@
 //!
 //! Source of what is answered when: CouchDB `chttpd_db:db_doc_req` and `couch_doc:to_json_obj`.
 
+mod open_revs;
+
 use seqtide_storage::json::{Body, write_json_string};
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::rev::RevId;
 use seqtide_storage::model::rev_tree::{Leaf, Presence, RevTree};
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{DocTree, Snapshot, StorageError};
+
+pub use self::open_revs::{OpenRev, open_revs};
 
 /// Which revision of a document is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

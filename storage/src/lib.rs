@@ -32,6 +32,9 @@ pub use env::Durability;
 pub use error::StorageError;
 pub use plan::{Edit, EditKind};
 pub use reclaim::{ReclaimPolicy, Reclaimed};
-pub use snapshot::{ChangesPage, Detail, DocTree, DocsPage, KeepId, PageLimits, ReadChanges, ReadDocs, Snapshot};
+pub use snapshot::{
+    ChangesPage, Detail, DocTree, DocsPage, KeepId, LocalDoc, LocalsPage, PageLimits, ReadChanges, ReadDocs, ReadLocals,
+    Snapshot,
+};
 pub use store::{Birth, FORMAT, Store, StoreOptions};
 pub use view::Direction;

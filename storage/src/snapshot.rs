@@ -1,5 +1,7 @@
 //! Reading a database: one state of it, for as long as one page takes.
 
+mod locals;
+
 use std::collections::HashSet;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
@@ -19,7 +21,9 @@ use crate::model::doc_id::{DocId, LocalId};
 use crate::model::rev_tree::RevTree;
 use crate::model::sequence::Sequence;
 use crate::tables::Table;
-use crate::view::{Direction, META_REVS_LIMIT, View};
+use crate::view::{Direction, META_REVS_LIMIT, Range, View};
+
+pub use self::locals::{LocalDoc, LocalsPage, ReadLocals};
 
 /// One state of a database. It pins what it sees: read a page, drop it, then send.
 pub struct Snapshot<'store> {
@@ -294,16 +298,27 @@ impl Snapshot<'_> {
         to: &Bound<String>,
         direction: Direction,
     ) -> Result<impl Iterator<Item = Result<(&str, DocSummary), StorageError>>, StorageError> {
-        let bytes = |bound: &Bound<String>| bound.clone().map(String::into_bytes);
-        let (from, to) = (bytes(from), bytes(to));
-        let range = (above_nothing(from.as_ref().map(Vec::as_slice)), to.as_ref().map(Vec::as_slice));
-        let rows = if is_empty(range) { None } else { Some(self.view().range(Table::Docs, range, direction)?) };
-        Ok(rows.into_iter().flatten().map(|row| {
+        let rows = text_range(self.view(), Table::Docs, from, to, direction)?;
+        Ok(rows.map(|row| {
             let (key, value) = row?;
             let damaged = |what| StorageError::damaged(Table::Docs, key, what);
             Ok((as_text(key).map_err(damaged)?, head::decode_summary(value).map_err(damaged)?))
         }))
     }
+}
+
+/// Rows of a table whose keys are texts.
+fn text_range<'txn>(
+    view: View<'txn>,
+    table: Table,
+    from: &Bound<String>,
+    to: &Bound<String>,
+    direction: Direction,
+) -> Result<std::iter::Flatten<std::option::IntoIter<Range<'txn>>>, StorageError> {
+    let (from, to) = (from.as_ref().map(String::as_bytes), to.as_ref().map(String::as_bytes));
+    let range = (above_nothing(from), to);
+    let rows = if is_empty(range) { None } else { Some(view.range(table, range, direction)?) };
+    Ok(rows.into_iter().flatten())
 }
 
 /// The empty key is below every key, and LMDB refuses to look for it.
@@ -366,7 +381,11 @@ impl Budget {
 
     fn charge(&mut self, change: &Change) {
         let body = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
+        self.charge_row(body + change.id.as_str().len() + 64 * change.leaves.len());
+    }
+
+    fn charge_row(&mut self, bytes: usize) {
         self.rows -= 1;
-        self.bytes = self.bytes.saturating_sub(body + change.id.as_str().len() + 64 * change.leaves.len());
+        self.bytes = self.bytes.saturating_sub(bytes);
     }
 }

@@ -3,12 +3,15 @@
 //! A request's way: [`routes`](crate) takes its path apart and names a handler; the handler parses, asks the engine,
 //! and shapes the answer. What goes wrong becomes an answer in one place, `error`.
 
+mod accept;
 pub mod check;
 pub mod config;
 mod cors;
 mod error;
 mod feeds;
 pub mod logging;
+mod multipart;
+mod pages;
 mod query;
 mod reply;
 mod request;

@@ -62,7 +62,11 @@ impl Query {
 
 /// CouchDB's answer to what is no number.
 pub fn query_parse_error(text: &str) -> ApiError {
-    let reason = format!("Invalid value for integer: {text:?}");
+    bad_option(format!("Invalid value for integer: {text:?}"))
+}
+
+/// 400 `query_parse_error`: an option of the query makes no sense.
+pub fn bad_option(reason: impl Into<std::borrow::Cow<'static, str>>) -> ApiError {
     ApiError::new(actix_web::http::StatusCode::BAD_REQUEST, "query_parse_error", reason)
 }
 

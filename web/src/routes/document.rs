@@ -1,12 +1,11 @@
 //! Reading a document: `GET /{db}/{id}`.
 
 use actix_web::http::{StatusCode, header};
-use seqtide::documents::{Document, Extras, Which, read_document, read_leaves, read_leaves_under};
+use seqtide::documents::{Document, Extras, Which, read_document};
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::rev::RevId;
-use seqtide::storage::{Snapshot, StorageError};
 
-use super::{Answer, Call};
+use super::{Answer, Call, open_revs};
 use crate::error::ApiError;
 use crate::query::Query;
 use crate::reply;
@@ -23,14 +22,27 @@ pub fn extras(query: &Query) -> Extras {
     }
 }
 
+/// Reads a list of revisions.
+///
+/// # Errors
+/// 400 for what is no JSON, no list of texts, or has a text that is no revision.
+pub fn rev_list(text: &str) -> Result<Vec<RevId>, ApiError> {
+    let list: serde_json::Value = serde_json::from_str(text).map_err(|_| ApiError::not_json())?;
+    let no_list = |_| ApiError::bad_request("Invalid list of revisions: it is [\"1-…\",…]");
+    let revs: Vec<String> = serde_json::from_value(list).map_err(no_list)?;
+    Ok(revs.iter().map(|rev| RevId::parse(rev)).collect::<Result<_, _>>()?)
+}
+
 pub async fn get(call: &Call, db: &str, id: &str) -> Answer {
     let database = call.state.database(db)?;
     let id = DocId::parse(id)?;
     let extras = extras(&call.query);
+    if let Some(since) = call.query.get("atts_since") {
+        // Of attachments, which no document has yet.
+        rev_list(since)?;
+    }
     if let Some(asked) = call.query.get("open_revs") {
-        let asked = OpenRevs::parse(asked, call.query.flag("latest"))?;
-        let read = move |snapshot: &Snapshot<'_>| asked.read(snapshot, &id, extras);
-        return Ok(reply::json(StatusCode::OK).body(open_revs_json(&database.read(read).await??)));
+        return open_revs::answer(call, database, id, asked, extras).await;
     }
     let which = match call.query.get("rev").map(RevId::parse).transpose()? {
         // CouchDB's `latest` gives the winner, even from another branch.
@@ -58,76 +70,4 @@ fn answer(call: &Call, found: &Document) -> actix_web::HttpResponse {
     let mut body = found.to_json();
     body.push(b'\n');
     answer.body(body)
-}
-
-/// `open_revs`: all leaves, or those named.
-struct OpenRevs {
-    revs: Option<Vec<RevId>>,
-    latest: bool,
-}
-
-/// A revision asked for, as it was found.
-enum OpenRev {
-    Ok(Document),
-    Missing(RevId),
-}
-
-impl OpenRevs {
-    fn parse(text: &str, latest: bool) -> Result<OpenRevs, ApiError> {
-        if text == "all" {
-            return Ok(OpenRevs { revs: None, latest });
-        }
-        let revs: Vec<String> = serde_json::from_str(text).map_err(|_| ApiError::not_json())?;
-        let revs = revs.iter().map(|rev| RevId::parse(rev)).collect::<Result<_, _>>()?;
-        Ok(OpenRevs { revs: Some(revs), latest })
-    }
-
-    fn read(
-        &self,
-        snapshot: &Snapshot<'_>,
-        id: &DocId,
-        extras: Extras,
-    ) -> Result<Result<Vec<OpenRev>, ApiError>, StorageError> {
-        let Some(revs) = &self.revs else {
-            let leaves = read_leaves(snapshot, id, extras)?;
-            let missing = leaves.is_empty().then(|| ApiError::not_found("missing"));
-            return Ok(missing.map_or_else(|| Ok(leaves.into_iter().map(OpenRev::Ok).collect()), Err));
-        };
-        let mut found = Vec::new();
-        for rev in revs {
-            let documents = if self.latest {
-                read_leaves_under(snapshot, id, rev, extras)?
-            } else {
-                read_document(snapshot, id, &Which::Rev(rev.clone()), extras)?.into_iter().collect()
-            };
-            if documents.is_empty() {
-                found.push(OpenRev::Missing(rev.clone()));
-            }
-            found.extend(documents.into_iter().map(OpenRev::Ok));
-        }
-        found.sort_by_key(|open| match open {
-            OpenRev::Ok(document) => (false, document.rev.clone()),
-            OpenRev::Missing(rev) => (true, rev.clone()),
-        });
-        Ok(Ok(found))
-    }
-}
-
-fn open_revs_json(revs: &[OpenRev]) -> Vec<u8> {
-    let mut out = vec![b'['];
-    for (at, rev) in revs.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        match rev {
-            OpenRev::Ok(document) => {
-                out.extend_from_slice(b"{\"ok\":");
-                document.write_json(&mut out);
-                out.push(b'}');
-            }
-            OpenRev::Missing(rev) => out.extend_from_slice(format!("{{\"missing\":\"{rev}\"}}").as_bytes()),
-        }
-    }
-    out.extend_from_slice(b"]\n");
-    out
 }

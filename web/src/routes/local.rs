@@ -7,9 +7,10 @@ use seqtide::storage::model::doc_id::LocalId;
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{LocalEdit, Outcome, Write};
 
-use super::update::{agreed_rev, scan_body, written_json};
+use super::update::{accepted, agreed_rev, scan_body, unattended, written_json};
 use super::{Answer, Call};
 use crate::error::ApiError;
+use crate::query::Query;
 use crate::reply;
 use crate::state::State;
 
@@ -18,14 +19,8 @@ pub async fn get(call: &Call, db: &str, id: LocalId) -> Answer {
     let name = id.to_string();
     let found = database.read(move |snapshot| snapshot.local(&id)).await?;
     let (revision, body) = found.ok_or_else(|| ApiError::not_found("missing"))?;
-    let mut out = b"{\"_id\":".to_vec();
-    write_json_string(&mut out, &name);
-    out.extend_from_slice(format!(",\"_rev\":\"0-{revision}\"").as_bytes());
-    if !body.is_empty() {
-        out.push(b',');
-        out.extend_from_slice(body.members());
-    }
-    out.push(b'}');
+    let mut out = Vec::with_capacity(body.as_bytes().len() + 64);
+    write_document(&mut out, &name, revision, &body);
     let etag = etag(revision, &body);
     if reply::is_known(&call.req, &etag) {
         return Ok(reply::not_modified(etag));
@@ -34,35 +29,51 @@ pub async fn get(call: &Call, db: &str, id: LocalId) -> Answer {
     Ok(reply::json(StatusCode::OK).insert_header((header::ETAG, etag)).body(out))
 }
 
+/// Appends a local document as CouchDB writes it.
+pub fn write_document(out: &mut Vec<u8>, id: &str, revision: u64, body: &Body) {
+    out.extend_from_slice(b"{\"_id\":");
+    write_json_string(out, id);
+    out.extend_from_slice(format!(",\"_rev\":\"0-{revision}\"").as_bytes());
+    if !body.is_empty() {
+        out.push(b',');
+        out.extend_from_slice(body.members());
+    }
+    out.push(b'}');
+}
+
 pub async fn put(call: Call, db: &str, id: LocalId) -> Answer {
     call.state.database(db)?;
     let (req, query, state, body) = call.body().await?;
     let mut document = scan_body(body, &state).await?;
     document.rev = agreed_rev(&req, &query, document.rev)?;
-    let checked = query.get("new_edits") != Some("false");
-    write(&req, &state, db, id, document, checked).await
+    write(&req, &query, &state, db, id, document).await
 }
 
 pub async fn delete(call: &Call, db: &str, id: LocalId) -> Answer {
     let rev = agreed_rev(&call.req, &call.query, None)?;
     let document = Document::new(rev, true, Body::empty());
-    write(&call.req, &call.state, db, id, document, true).await
+    write(&call.req, &call.query, &call.state, db, id, document).await
 }
 
 /// Writes a local document, or deletes it if it says so.
 pub async fn write(
     req: &HttpRequest,
+    query: &Query,
     state: &State,
     db: &str,
     id: LocalId,
     document: Document,
-    checked: bool,
 ) -> Answer {
     let database = state.database(db)?;
+    let checked = query.get("new_edits") != Some("false");
     let name = id.to_string();
     let deleted = document.deleted;
     let tag_body = document.body.clone();
     let edit = edit(id, document, checked)?;
+    if unattended(query) {
+        database.write_later(Write::Local(edit)).await?;
+        return Ok(accepted(&name));
+    }
     let (outcome, _) = state.write_one(&database, Write::Local(edit)).await?;
     let revision = match outcome {
         Outcome::Local { revision } => revision,

@@ -1,13 +1,14 @@
 //! Which request goes where: one table. Paths are taken apart here, because an escaped slash belongs to a name.
 
-mod all_docs;
 mod bulk_docs;
 mod bulk_get;
 mod changes;
 mod database;
 mod document;
 mod feed;
+mod listing;
 mod local;
+mod open_revs;
 mod revs;
 mod server;
 mod update;
@@ -21,6 +22,8 @@ use seqtide::storage::model::doc_id::{DocId, LocalId};
 use crate::error::ApiError;
 use crate::query::{Query, decode};
 use crate::state::State;
+
+pub(crate) use self::server::new_id;
 
 /// A request, its path and query decoded.
 pub(crate) struct Call {
@@ -87,6 +90,9 @@ fn place(path: &str) -> Result<Place, ApiError> {
         [db, kind @ ("_design" | "_local"), name, ..] => {
             Place::Attachment { db: owned(db), id: format!("{kind}/{name}") }
         }
+        [db, listing, "queries"] if listing::is_listing(listing) => {
+            Place::Endpoint { db: owned(db), name: format!("{listing}/queries") }
+        }
         [db, id, ..] => Place::Attachment { db: owned(db), id: owned(id) },
     })
 }
@@ -101,14 +107,12 @@ fn is_system_database(name: &str) -> bool {
 }
 
 /// Endpoints of CouchDB's databases that are not built yet.
-const NOT_BUILT: [&str; 14] = [
+const NOT_BUILT: [&str; 12] = [
     "_auto_purge",
     "_compact",
-    "_design_docs",
     "_explain",
     "_find",
     "_index",
-    "_local_docs",
     "_partition",
     "_purge",
     "_purged_infos_limit",
@@ -181,8 +185,7 @@ async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answe
         ("_changes", _) => Err(ApiError::method_not_allowed("GET,POST,HEAD")),
         ("_feed", Method::GET | Method::POST) => feed::feed(call, db).await,
         ("_feed", _) => Err(ApiError::method_not_allowed("GET,POST")),
-        ("_all_docs", Method::GET | Method::HEAD | Method::POST) => all_docs::all_docs(call, db).await,
-        ("_all_docs", _) => Err(ApiError::method_not_allowed("GET,HEAD,POST")),
+        (name, _) if listing::is_listing(name) => listing::answer(call, db, name).await,
         ("_bulk_docs", Method::POST) => bulk_docs::bulk_docs(call, db).await,
         ("_bulk_get", Method::POST) => bulk_get::bulk_get(call, db).await,
         ("_revs_diff", Method::POST) => revs::revs_diff(call, db).await,
@@ -271,6 +274,7 @@ mod tests {
             ("/a%2Fb", Place::Database("a/b".into())),
             ("/db/_changes", Place::Endpoint { db: "db".into(), name: "_changes".into() }),
             ("/db/a", document("a")),
+            ("/db/_all_docs/queries", Place::Endpoint { db: "db".into(), name: "_all_docs/queries".into() }),
             ("/db/a%2Fb%20c+d", document("a/b c d")),
             ("/db/_design/x", document("_design/x")),
             ("/db/_design%2Fx", Place::DesignEscaped { db: "db".into(), id: "_design/x".into() }),

@@ -2,7 +2,7 @@
 
 use actix_web::http::{StatusCode, header};
 use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponseBuilder};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use seqtide::Database;
 use seqtide::documents::{Extras, NotFound, Which, read_document};
@@ -61,6 +61,9 @@ pub async fn put(call: Call, db: &str, id: &str) -> Answer {
     }
     let target = Target { database: &database, db, id, replicated: query.get("new_edits") == Some("false") };
     document.rev = agreed_rev(&req, &query, document.rev)?;
+    if unattended(&query) {
+        return target.write_later(document).await;
+    }
     let deleted = document.deleted;
     let (rev, seq) = target.write(&state, document).await?;
     let status = if deleted { StatusCode::OK } else { StatusCode::CREATED };
@@ -79,6 +82,9 @@ pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
     }
     let target = Target { database: &database, db, id, replicated: false };
     let document = Document::new(rev, true, Body::empty());
+    if unattended(&call.query) {
+        return target.write_later(document).await;
+    }
     let (rev, seq) = target.write(&call.state, document).await?;
     let answer = written(StatusCode::OK, seq);
     Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev.to_string())))
@@ -95,7 +101,11 @@ pub async fn copy(call: &Call, db: &str, id: &str) -> Answer {
     let read = move |snapshot: &Snapshot<'_>| read_document(snapshot, &source, &which, Extras::default());
     let found = database.read(read).await??;
     let target = Target { database: &database, db, id, replicated: false };
-    let (rev, seq) = target.write(&call.state, Document::new(rev, found.deleted, found.body)).await?;
+    let document = Document::new(rev, found.deleted, found.body);
+    if unattended(&call.query) {
+        return target.write_later(document).await;
+    }
+    let (rev, seq) = target.write(&call.state, document).await?;
     Ok(tagged(target.placed(&call.req, StatusCode::CREATED, seq), &rev)
         .body(written_json(target.id.as_str(), &rev.to_string())))
 }
@@ -119,11 +129,14 @@ pub async fn post(call: Call, db: &str) -> Answer {
     let (req, query, state, body) = call.body().await?;
     let mut document = scan_body(body, &state).await?;
     let id = document.id.take().unwrap_or_else(server::new_id);
-    let replicated = query.get("new_edits") == Some("false");
     if let Some(id) = LocalId::parse(&id) {
-        return local::write(&req, &state, db, id?, document, !replicated).await;
+        return local::write(&req, &query, &state, db, id?, document).await;
     }
+    let replicated = query.get("new_edits") == Some("false");
     let target = Target { database: &database, db, id: DocId::parse(&id)?, replicated };
+    if unattended(&query) {
+        return target.write_later(document).await;
+    }
     let (rev, seq) = target.write(&state, document).await?;
     Ok(target.placed(&req, StatusCode::CREATED, seq).body(written_json(target.id.as_str(), &rev.to_string())))
 }
@@ -144,22 +157,30 @@ impl Target<'_> {
         answer
     }
 
+    fn edit(&self, document: Document) -> Result<Edit, ApiError> {
+        if document.attachments.is_some() {
+            return Err(ApiError::not_implemented("attachments"));
+        }
+        let id = self.id.clone();
+        Ok(if self.replicated {
+            let path = replicated_path(&document)?;
+            Edit::replicated(id, path, document.deleted, document.body)
+        } else {
+            Edit::interactive(id, document.rev, document.deleted, document.body)
+        })
+    }
+
+    async fn write_later(&self, document: Document) -> Answer {
+        self.database.write_later(Write::Edit(self.edit(document)?)).await?;
+        Ok(accepted(self.id.as_str()))
+    }
+
     async fn write(
         &self,
         state: &State,
         document: Document,
     ) -> Result<(RevId, (header::HeaderName, String)), ApiError> {
-        if document.attachments.is_some() {
-            return Err(ApiError::not_implemented("attachments"));
-        }
-        let id = self.id.clone();
-        let edit = if self.replicated {
-            let path = replicated_path(&document)?;
-            Edit::replicated(id, path, document.deleted, document.body)
-        } else {
-            Edit::interactive(id, document.rev, document.deleted, document.body)
-        };
-        let (outcome, written) = state.write_one(self.database, Write::Edit(edit)).await?;
+        let (outcome, written) = state.write_one(self.database, Write::Edit(self.edit(document)?)).await?;
         let header = reply::seq_header(self.database.seq_format().await?, written.seq);
         match outcome {
             Outcome::Written { rev, .. } | Outcome::Known { rev } => Ok((rev, header)),
@@ -188,6 +209,19 @@ pub fn agreed_rev(req: &HttpRequest, query: &Query, body: Option<RevId>) -> Resu
         return Err(ApiError::bad_request("Document rev and etag have different values"));
     }
     Ok(rev.or(in_header))
+}
+
+/// Whether nobody waits for the write: `batch=ok`.
+pub fn unattended(query: &Query) -> bool {
+    query.get("batch") == Some("ok")
+}
+
+/// The answer to a write that is queued: it has no revision yet.
+pub fn accepted(id: &str) -> HttpResponse {
+    let mut out = b"{\"ok\":true,\"id\":".to_vec();
+    write_json_string(&mut out, id);
+    out.push(b'}');
+    reply::json_body(StatusCode::ACCEPTED, out)
 }
 
 /// Starts the answer to a write.

@@ -1,33 +1,26 @@
-//! Reading many revisions in one request: `_bulk_get`.
-//!
-//! Source: CouchDB `chttpd_db:bulk_get_ret_json`. The answer has no other member than `results`: CouchDB's replicator
-//! gives up on it otherwise.
+//! An item of a `_bulk_get`: what it asks for, and how its answer is written.
 
-use actix_web::http::StatusCode;
+use percent_encoding::{CONTROLS, utf8_percent_encode};
 use seqtide::documents::{Document, Extras, Which, read_document, read_leaves, read_leaves_under};
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{Snapshot, StorageError};
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use super::{Answer, Call, document};
 use crate::error::ApiError;
-use crate::request::{elements, object};
-use crate::{reply, request};
+use crate::multipart::{JSON_PART, JSON_PART_ERROR};
 
-/// Revisions read in one snapshot.
-const PAGE_ITEMS: usize = 100;
-
-/// Options of a document's GET that make no sense here.
-const FORBIDDEN: [&str; 5] = ["open_revs", "new_edits", "w", "rev", "atts_since"];
-
-#[derive(Deserialize)]
-struct BulkGet<'a> {
-    #[serde(borrow)]
-    docs: Option<&'a RawValue>,
+/// How items are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Read {
+    pub extras: Extras,
+    /// Whether a revision stands for the leaves that it became.
+    pub latest: bool,
 }
+
+/// What was found, or why there is nothing.
+pub type Found = Result<Vec<Document>, ApiError>;
 
 /// An item of `docs` as it was given.
 #[derive(Deserialize)]
@@ -39,15 +32,13 @@ struct Given {
 }
 
 /// What an item asks for, and what its answer repeats of it.
-#[derive(Clone)]
-struct Item {
+pub struct Item {
     id: Value,
     rev: Value,
     asked: Result<Asked, ApiError>,
 }
 
 /// Revisions of a document.
-#[derive(Clone)]
 enum Asked {
     /// Every leaf.
     Leaves(DocId),
@@ -55,44 +46,8 @@ enum Asked {
     Rev(DocId, RevId),
 }
 
-pub async fn bulk_get(call: Call, db: &str) -> Answer {
-    let database = call.state.database(db)?;
-    request::require_json(&call.req)?;
-    if let Some(forbidden) = FORBIDDEN.into_iter().find(|name| call.query.get(name).is_some()) {
-        return Err(ApiError::bad_request(format!("\"{forbidden}\" query parameter is not acceptable")));
-    }
-    let (_, query, state, body) = call.body().await?;
-    let docs_max = state.config.limits.bulk_docs_max;
-    let items = request::parse(body, move |body| parse(body, docs_max)).await?;
-    let (extras, latest) = (document::extras(&query), query.flag("latest"));
-    let mut out = b"{\"results\":[".to_vec();
-    // Page by page, so that no snapshot is held for long.
-    for page in items.chunks(PAGE_ITEMS) {
-        let page = page.to_vec();
-        let read = move |snapshot: &Snapshot<'_>| {
-            let read = |item: Item| Ok((item.read(snapshot, latest, extras)?, item));
-            page.into_iter().map(read).collect::<Result<Vec<_>, StorageError>>()
-        };
-        for (found, item) in database.read(read).await? {
-            if out.last() == Some(&b'}') {
-                out.push(b',');
-            }
-            item.write(&mut out, &found);
-        }
-    }
-    out.extend_from_slice(b"]}");
-    Ok(reply::json_body(StatusCode::OK, out))
-}
-
-fn parse(body: &[u8], docs_max: usize) -> Result<Vec<Item>, ApiError> {
-    let missing = || ApiError::bad_request("Missing JSON list of 'docs'.");
-    let request: BulkGet<'_> = object(body)?;
-    let docs = elements(request.docs.ok_or_else(missing)?, docs_max, missing)?;
-    Ok(docs.iter().map(|doc| Item::parse(doc.get())).collect())
-}
-
 impl Item {
-    fn parse(text: &str) -> Item {
+    pub fn parse(text: &str) -> Item {
         match serde_json::from_str(text) {
             // Without a document, CouchDB repeats no revision either.
             Ok(Given { id: Value::Null, .. }) => Item::refused(ApiError::bad_request("document id missed")),
@@ -106,12 +61,8 @@ impl Item {
     }
 
     /// Reads what is asked for; inside, why there is nothing.
-    fn read(
-        &self,
-        snapshot: &Snapshot<'_>,
-        latest: bool,
-        extras: Extras,
-    ) -> Result<Result<Vec<Document>, ApiError>, StorageError> {
+    pub fn read(&self, snapshot: &Snapshot<'_>, read: Read) -> Result<Found, StorageError> {
+        let Read { extras, latest } = read;
         let found: Vec<Document> = match &self.asked {
             Err(refused) => return Ok(Err(refused.clone())),
             Ok(Asked::Leaves(id)) => read_leaves(snapshot, id, extras)?,
@@ -123,7 +74,7 @@ impl Item {
         Ok(if found.is_empty() { Err(ApiError::not_found("missing")) } else { Ok(found) })
     }
 
-    fn write(&self, out: &mut Vec<u8>, found: &Result<Vec<Document>, ApiError>) {
+    pub fn write_json(&self, out: &mut Vec<u8>, found: &Found) {
         out.extend_from_slice(format!("{{\"id\":{},\"docs\":[", self.id).as_bytes());
         match found {
             Ok(documents) => {
@@ -134,12 +85,38 @@ impl Item {
                 }
             }
             Err(refused) => {
-                out.extend_from_slice(format!("{{\"error\":{{\"id\":{},\"rev\":{},", self.id, self.rev()).as_bytes());
-                refused.write_members(out);
-                out.extend_from_slice(b"}}");
+                out.extend_from_slice(b"{\"error\":");
+                self.write_refusal(out, refused);
+                out.push(b'}');
             }
         }
         out.extend_from_slice(b"]}");
+    }
+
+    /// Appends a part a document, or one that says why there is none.
+    pub fn write_parts(&self, out: &mut Vec<u8>, found: &Found, delimiter: &str) {
+        match found {
+            Ok(documents) => {
+                for document in documents {
+                    out.extend_from_slice(delimiter.as_bytes());
+                    out.extend_from_slice(format!("\r\nX-Doc-Id: {}", header_text(document.id.as_str())).as_bytes());
+                    out.extend_from_slice(format!("\r\nX-Rev-Id: {}", header_text(&document.rev.to_string())).as_bytes());
+                    out.extend_from_slice(JSON_PART);
+                    document.write_json(out);
+                }
+            }
+            Err(refused) => {
+                out.extend_from_slice(delimiter.as_bytes());
+                out.extend_from_slice(JSON_PART_ERROR);
+                self.write_refusal(out, refused);
+            }
+        }
+    }
+
+    fn write_refusal(&self, out: &mut Vec<u8>, refused: &ApiError) {
+        out.extend_from_slice(format!("{{\"id\":{},\"rev\":{},", self.id, self.rev()).as_bytes());
+        refused.write_members(out);
+        out.push(b'}');
     }
 
     /// The revision as an error repeats it: of a document that is not there and was asked for without one, CouchDB
@@ -162,4 +139,9 @@ impl Asked {
             _ => Err(ApiError::bad_request("Invalid rev format")),
         }
     }
+}
+
+/// A text as it may stand in a header: controls are escaped.
+fn header_text(text: &str) -> impl std::fmt::Display + '_ {
+    utf8_percent_encode(text, CONTROLS)
 }

@@ -1,0 +1,49 @@
+//! Which media types a client takes.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{self, Accept, Header, Quality};
+use actix_web::mime::{self, Mime};
+
+/// Whether a client takes a media type: the range of its `Accept` header that names the type most closely decides. One
+/// that sends no such header takes everything.
+///
+/// Source: RFC 9110, section 12.5.1.
+pub fn accepts(req: &HttpRequest, kind: &str, subtype: &str) -> bool {
+    if !req.headers().contains_key(header::ACCEPT) {
+        return true;
+    }
+    let Ok(Accept(ranges)) = Accept::parse(req) else { return false };
+    let closest = ranges.iter().max_by_key(|range| closeness(&range.item, kind, subtype));
+    closest.is_some_and(|range| closeness(&range.item, kind, subtype) > 0 && range.quality > Quality::ZERO)
+}
+
+/// 3 for the type itself, 2 for `kind/*`, 1 for `*/*`, 0 for another.
+fn closeness(range: &Mime, kind: &str, subtype: &str) -> u8 {
+    match (range.type_(), range.subtype()) {
+        (a, b) if a == kind && b == subtype => 3,
+        (a, mime::STAR) if a == kind => 2,
+        (mime::STAR, mime::STAR) => 1,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+
+    #[test]
+    fn the_closest_range_decides() {
+        let takes = |accept: &str| {
+            let req = TestRequest::default().insert_header((header::ACCEPT, accept)).to_http_request();
+            accepts(&req, "multipart", "mixed")
+        };
+        for accept in ["*/*", "multipart/*", "multipart/mixed", "text/html, */*;q=0.1", "a/b, multipart/mixed;q=0.5"] {
+            assert!(takes(accept), "{accept}");
+        }
+        for accept in ["application/json", "multipart/related", "*/*, multipart/mixed;q=0", "multipart/*;q=0, */*", "?"] {
+            assert!(!takes(accept), "{accept}");
+        }
+        assert!(accepts(&TestRequest::default().to_http_request(), "multipart", "mixed"));
+    }
+}

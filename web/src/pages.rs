@@ -1,0 +1,89 @@
+//! Answers that are sent page by page. Each page is read from a snapshot of its own, which is gone before the page's
+//! bytes are sent; a client that reads slowly holds one page and no snapshot.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use seqtide::storage::{Snapshot, StorageError};
+use seqtide::{Database, Error};
+
+/// What ends a page of items, whichever comes first; an item is never cut.
+const PAGE_ITEMS: usize = 200;
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Something that is sent page by page.
+pub trait Pages {
+    /// The next page; `None` behind the last.
+    async fn next_page(&mut self) -> Result<Option<Vec<u8>>, Error>;
+}
+
+/// The pages as a body. An error ends it without its proper end, so the client knows that it is incomplete.
+pub fn paged(pages: impl Pages) -> impl Stream<Item = Result<Bytes, Error>> {
+    stream::unfold(Some(pages), |pages| async move {
+        let mut pages = pages?;
+        match pages.next_page().await {
+            Ok(Some(page)) => Some((Ok(Bytes::from(page)), Some(pages))),
+            Ok(None) => None,
+            Err(error) => Some((Err(error), None)),
+        }
+    })
+}
+
+/// A list of items, each written from what is read for it.
+pub struct Items<I, W> {
+    database: Database,
+    items: Arc<Vec<I>>,
+    /// The next item.
+    at: usize,
+    write: W,
+    head: Vec<u8>,
+    between: &'static [u8],
+    /// Taken by the last page.
+    end: Option<Vec<u8>>,
+}
+
+impl<I, W> Items<I, W>
+where
+    I: Send + Sync + 'static,
+    W: Fn(&mut Vec<u8>, &Snapshot<'_>, &I) -> Result<(), StorageError> + Clone + Send + 'static,
+{
+    pub fn new(database: Database, items: Vec<I>, write: W) -> Items<I, W> {
+        Items { database, items: Arc::new(items), at: 0, write, head: Vec::new(), between: b"", end: Some(Vec::new()) }
+    }
+
+    /// The same with what stands before, between and behind the items.
+    pub fn framed(self, head: Vec<u8>, between: &'static [u8], end: Vec<u8>) -> Items<I, W> {
+        Items { head, between, end: Some(end), ..self }
+    }
+}
+
+impl<I, W> Pages for Items<I, W>
+where
+    I: Send + Sync + 'static,
+    W: Fn(&mut Vec<u8>, &Snapshot<'_>, &I) -> Result<(), StorageError> + Clone + Send + 'static,
+{
+    async fn next_page(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        if self.end.is_none() {
+            return Ok(None);
+        }
+        let mut out = std::mem::take(&mut self.head);
+        if self.at < self.items.len() {
+            let (items, start, between, write) = (Arc::clone(&self.items), self.at, self.between, self.write.clone());
+            let read = move |snapshot: &Snapshot<'_>| {
+                let mut at = start;
+                while at < items.len() && at < start + PAGE_ITEMS && out.len() < PAGE_BYTES {
+                    out.extend_from_slice(if at > 0 { between } else { b"" });
+                    write(&mut out, snapshot, &items[at])?;
+                    at += 1;
+                }
+                Ok((out, at))
+            };
+            (out, self.at) = self.database.read(read).await?;
+        }
+        if self.at == self.items.len() {
+            out.extend(self.end.take().unwrap_or_default());
+        }
+        Ok(Some(out))
+    }
+}

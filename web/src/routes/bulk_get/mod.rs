@@ -1,0 +1,94 @@
+//! Reading many revisions in one request: `_bulk_get`.
+//!
+//! Source: CouchDB `chttpd_db:bulk_get_ret_json`, `bulk_get_ret_multipart`. The JSON answer has no other member than `results`: CouchDB's replicator
+//! gives up on it otherwise.
+
+mod item;
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpRequest, HttpResponse};
+use seqtide::Database;
+use seqtide::storage::Snapshot;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use self::item::{Item, Read};
+use super::{Answer, Call, document};
+use crate::accept::accepts;
+use crate::error::ApiError;
+use crate::multipart::boundary;
+use crate::pages::{Items, paged};
+use crate::request::{elements, object};
+use crate::{reply, request};
+
+/// Options of a document's GET that make no sense here.
+const FORBIDDEN: [&str; 5] = ["open_revs", "new_edits", "w", "rev", "atts_since"];
+
+#[derive(Deserialize)]
+struct BulkGet<'a> {
+    #[serde(borrow)]
+    docs: Option<&'a RawValue>,
+}
+
+pub async fn bulk_get(call: Call, db: &str) -> Answer {
+    let database = call.state.database(db)?;
+    request::require_json(&call.req)?;
+    if let Some(forbidden) = FORBIDDEN.into_iter().find(|name| call.query.get(name).is_some()) {
+        return Err(ApiError::bad_request(format!("\"{forbidden}\" query parameter is not acceptable")));
+    }
+    let (req, query, state, body) = call.body().await?;
+    let docs_max = state.config.limits.bulk_docs_max;
+    let items = request::parse(body, move |body| parse(body, docs_max)).await?;
+    let read = Read { extras: document::extras(&query), latest: query.flag("latest") };
+    Ok(match Form::of(&req) {
+        Form::Json => json(&req, database, items, read),
+        Form::Multipart(kind) => multipart(&req, database, items, read, kind),
+    })
+}
+
+/// How the answer is written: as JSON unless the client takes multipart alone.
+enum Form {
+    Json,
+    Multipart(&'static str),
+}
+
+impl Form {
+    fn of(req: &HttpRequest) -> Form {
+        let takes = |subtype: &&&str| accepts(req, "multipart", subtype);
+        match ["mixed", "related"].iter().find(takes) {
+            Some(kind) if !accepts(req, "application", "json") => Form::Multipart(kind),
+            _ => Form::Json,
+        }
+    }
+}
+
+fn json(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read) -> HttpResponse {
+    let write = move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, item: &Item| {
+        item.write_json(out, &item.read(snapshot, read)?);
+        Ok(())
+    };
+    let items = Items::new(database, items, write).framed(b"{\"results\":[".into(), b",", b"]}\n".into());
+    reply::streaming(req, reply::json(StatusCode::OK), paged(items))
+}
+
+fn multipart(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read, kind: &str) -> HttpResponse {
+    // In CouchDB the boundary itself begins with dashes here.
+    let boundary = format!("--{}", boundary());
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((header::CONTENT_TYPE, format!("multipart/{kind}; boundary=\"{boundary}\"")));
+    let end = if items.is_empty() { String::new() } else { format!("\r\n--{boundary}--\r\n") };
+    let delimiter = format!("\r\n--{boundary}");
+    let write = move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, item: &Item| {
+        item.write_parts(out, &item.read(snapshot, read)?, &delimiter);
+        Ok(())
+    };
+    let items = Items::new(database, items, write).framed(Vec::new(), b"", end.into_bytes());
+    reply::streaming(req, answer, paged(items))
+}
+
+fn parse(body: &[u8], docs_max: usize) -> Result<Vec<Item>, ApiError> {
+    let missing = || ApiError::bad_request("Missing JSON list of 'docs'.");
+    let request: BulkGet<'_> = object(body)?;
+    let docs = elements(request.docs.ok_or_else(missing)?, docs_max, missing)?;
+    Ok(docs.iter().map(|doc| Item::parse(doc.get())).collect())
+}
