@@ -61,7 +61,10 @@ pub(crate) fn describe(durability: &'static str) {
     describe_histogram!("seqtide_commit_batch_edits", "edits in a commit");
     describe_histogram!("seqtide_commit_seconds", Unit::Seconds, "time from shipping a commit until it is durable");
     describe_counter!("seqtide_rows_written_total", "documents changed");
-    describe_counter!("seqtide_unattended_writes_failed_total", "writes that nobody waited for (batch=ok) and that failed");
+    describe_counter!(
+        "seqtide_unattended_writes_failed_total",
+        "writes that nobody waited for (batch=ok) and that failed"
+    );
     describe_counter!("seqtide_reclaimed_bytes_total", Unit::Bytes, "bodies freed that no leaf needed");
     describe_gauge!("seqtide_feeds_open", "open feeds, by kind");
     describe_counter!("seqtide_rows_sent_total", "rows sent to feeds, by kind");

@@ -33,8 +33,8 @@ pub use error::StorageError;
 pub use plan::{Edit, EditKind};
 pub use reclaim::{ReclaimPolicy, Reclaimed};
 pub use snapshot::{
-    ChangesPage, Detail, DocTree, DocsPage, KeepId, LocalDoc, LocalsPage, PageLimits, ReadChanges, ReadDocs, ReadLocals,
-    Snapshot,
+    ChangesPage, Detail, DocTree, DocsPage, KeepId, LocalDoc, LocalsPage, PageLimits, ReadChanges, ReadDocs,
+    ReadLocals, Snapshot,
 };
 pub use store::{Birth, FORMAT, Store, StoreOptions};
 pub use view::Direction;

@@ -41,7 +41,8 @@ mod tests {
         for accept in ["*/*", "multipart/*", "multipart/mixed", "text/html, */*;q=0.1", "a/b, multipart/mixed;q=0.5"] {
             assert!(takes(accept), "{accept}");
         }
-        for accept in ["application/json", "multipart/related", "*/*, multipart/mixed;q=0", "multipart/*;q=0, */*", "?"] {
+        for accept in ["application/json", "multipart/related", "*/*, multipart/mixed;q=0", "multipart/*;q=0, */*", "?"]
+        {
             assert!(!takes(accept), "{accept}");
         }
         assert!(accepts(&TestRequest::default().to_http_request(), "multipart", "mixed"));

@@ -11,8 +11,9 @@ use seqtide::{Engine, EngineOptions};
 
 use crate::config::{self, Config};
 use crate::cors::{cors, quiet_without_origin};
+use crate::request_id::name_request;
 use crate::state::State;
-use crate::{routes, telemetry};
+use crate::{intake, routes, telemetry};
 
 /// Why the server did not start, or did not end well: one line.
 #[derive(Debug, thiserror::Error)]
@@ -103,8 +104,11 @@ pub async fn serve(
     let app = move || {
         App::new()
             .app_data(state.clone())
+            .wrap(from_fn(intake::override_method))
             .wrap(cors(origins.clone()))
             .wrap(from_fn(quiet_without_origin))
+            // The outermost: every answer has a name.
+            .wrap(from_fn(name_request))
             .default_service(web::to(routes::dispatch))
     };
     let mut server = HttpServer::new(app)

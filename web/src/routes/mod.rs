@@ -130,6 +130,7 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
         // What a browser asks beforehand is answered before it comes here.
         return Ok(HttpResponse::NoContent().insert_header((header::ALLOW, METHODS)).finish());
     }
+    crate::intake::check(&req)?;
     let place = place(req.uri().path())?;
     let query = Query::parse(req.query_string())?;
     let method = req.method().clone();

@@ -28,7 +28,8 @@ pub async fn answer(call: &Call, database: Database, id: DocId, asked: &str, ext
     }
     let read = Read { id, extras };
     if !accepts(&call.req, "multipart", "mixed") {
-        let write = move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, rev: &OpenRev| read.write_json(out, snapshot, rev);
+        let write =
+            move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, rev: &OpenRev| read.write_json(out, snapshot, rev);
         let items = Items::new(database, found, write).framed(b"[".into(), b",", b"]\n".into());
         return Ok(reply::streaming(&call.req, reply::json(StatusCode::OK), paged(items)));
     }

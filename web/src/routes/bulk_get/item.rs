@@ -86,7 +86,7 @@ impl Item {
             }
             Err(refused) => {
                 out.extend_from_slice(b"{\"error\":");
-                self.write_refusal(out, refused);
+                self.write_refusal(out, refused, true);
                 out.push(b'}');
             }
         }
@@ -100,7 +100,9 @@ impl Item {
                 for document in documents {
                     out.extend_from_slice(delimiter.as_bytes());
                     out.extend_from_slice(format!("\r\nX-Doc-Id: {}", header_text(document.id.as_str())).as_bytes());
-                    out.extend_from_slice(format!("\r\nX-Rev-Id: {}", header_text(&document.rev.to_string())).as_bytes());
+                    out.extend_from_slice(
+                        format!("\r\nX-Rev-Id: {}", header_text(&document.rev.to_string())).as_bytes(),
+                    );
                     out.extend_from_slice(JSON_PART);
                     document.write_json(out);
                 }
@@ -108,13 +110,19 @@ impl Item {
             Err(refused) => {
                 out.extend_from_slice(delimiter.as_bytes());
                 out.extend_from_slice(JSON_PART_ERROR);
-                self.write_refusal(out, refused);
+                // In CouchDB a missing revision does not say of which document.
+                let named = !matches!(self.asked, Ok(Asked::Rev(..)));
+                self.write_refusal(out, refused, named);
             }
         }
     }
 
-    fn write_refusal(&self, out: &mut Vec<u8>, refused: &ApiError) {
-        out.extend_from_slice(format!("{{\"id\":{},\"rev\":{},", self.id, self.rev()).as_bytes());
+    fn write_refusal(&self, out: &mut Vec<u8>, refused: &ApiError, named: bool) {
+        out.push(b'{');
+        if named {
+            out.extend_from_slice(format!("\"id\":{},", self.id).as_bytes());
+        }
+        out.extend_from_slice(format!("\"rev\":{},", self.rev()).as_bytes());
         refused.write_members(out);
         out.push(b'}');
     }
@@ -141,7 +149,7 @@ impl Asked {
     }
 }
 
-/// A text as it may stand in a header: controls are escaped.
+/// A text as it may stand in a header: controls, and letters beyond ASCII, are escaped.
 fn header_text(text: &str) -> impl std::fmt::Display + '_ {
     utf8_percent_encode(text, CONTROLS)
 }

@@ -28,9 +28,8 @@ pub fn rows(
     let keys = keys.into_iter().skip(count(options.skip)).take(count(options.limit));
     let keys = keys.filter(|key| namespace.has(key)).collect();
     let shape = options.shape;
-    let write = move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, key: &String| {
-        write_row(out, snapshot, namespace, key, shape)
-    };
+    let write =
+        move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, key: &String| write_row(out, snapshot, namespace, key, shape);
     paged(Items::new(database, keys, write).framed(head, b",\r\n", END.into()))
 }
 

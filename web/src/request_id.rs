@@ -1,0 +1,38 @@
+//! A name for each request: the header `X-Couch-Request-ID` of its answer, and in the log if it failed.
+
+use actix_web::Error;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+
+/// The header.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-couch-request-id");
+
+/// Names the request in its answer, and logs a failure of the server's.
+pub async fn name_request(
+    req: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let mut answer = next.call(req).await?;
+    let id = new_id();
+    if answer.status().is_server_error() {
+        log(&answer, &id);
+    }
+    if let Ok(value) = HeaderValue::try_from(id) {
+        answer.headers_mut().insert(REQUEST_ID, value);
+    }
+    Ok(answer)
+}
+
+/// Ten random hex digits, as CouchDB's.
+fn new_id() -> String {
+    let mut id = uuid::Uuid::now_v7().simple().to_string();
+    id.split_off(id.len() - 10)
+}
+
+fn log(answer: &ServiceResponse<impl MessageBody>, id: &str) {
+    let (method, path) = (answer.request().method(), answer.request().path());
+    let reason = answer.response().error().map(ToString::to_string).unwrap_or_default();
+    tracing::warn!(request = id, %method, path, status = answer.status().as_u16(), reason, "a request failed");
+}
