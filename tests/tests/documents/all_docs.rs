@@ -58,6 +58,15 @@ async fn ranges_limits_and_directions() {
         ("key=%22nope%22", vec![]),
         ("key=%22gone%22", vec![]),
         ("startkey=%22b%22&endkey=%22b%5Cufff0%22", vec!["b"]),
+        ("descending=true&endkey=%22a%22&inclusive_end=false", vec!["é", "b"]),
+        ("descending=true&skip=1&limit=2", vec!["b", "a"]),
+        ("startkey_docid=a&endkey_docid=b", vec!["a", "b"]),
+        ("start_key_doc_id=a&end_key_doc_id=b&inclusive_end=false", vec!["a"]),
+        ("startkey=%22b%22&startkey_docid=a", vec!["b", "é"]),
+        ("startkey=null", vec!["Z", "a", "b", "é"]),
+        ("endkey=%7B%7D", vec!["Z", "a", "b", "é"]),
+        ("startkey=%22b%22&endkey=%22a%22", vec![]),
+        ("descending=True&limit=1", vec!["é"]),
     ] {
         assert_eq!(ids(&ask(&database, query).await), expected, "{query}");
     }
@@ -91,6 +100,57 @@ async fn keys_give_a_row_each_in_their_order() {
     assert_eq!(rows[2], json!({ "key": "nope", "error": "not_found" }));
     assert_eq!(rows[3], rows[1]);
     assert_eq!(by_post["offset"], json!(null));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_takes_every_option_in_its_body() {
+    let (_server, database) = filled().await;
+    for (query, body) in [
+        ("startkey=%22a%22&endkey=%22b%22", json!({ "startkey": "a", "endkey": "b" })),
+        (
+            "start_key=%22a%22&end_key=%22b%22&inclusive_end=false",
+            json!({ "start_key": "a", "end_key": "b", "inclusive_end": false }),
+        ),
+        ("key=%22a%22&include_docs=true", json!({ "key": "a", "include_docs": true })),
+        ("descending=true&skip=1&limit=1", json!({ "descending": true, "skip": 1, "limit": 1 })),
+        ("update_seq=true", json!({ "update_seq": true })),
+    ] {
+        let by_get = ask(&database, query).await;
+        assert_eq!(database.post("/_all_docs").json(&body).expect(200).await.json(), by_get, "{query}");
+    }
+    let both = database.post("/_all_docs?limit=1").json(&json!({ "limit": 3 })).expect(200).await.json();
+    assert_eq!(ids(&both), ["Z"], "the URL wins");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn update_seq_is_where_the_feed_stands() {
+    let (_server, database) = filled().await;
+    let expected = database.info().await["update_seq"].clone();
+    let answer = ask(&database, "update_seq=true&limit=0").await;
+    assert_eq!((&answer["update_seq"], &answer["rows"]), (&expected, &json!([])));
+    assert_eq!(ask(&database, "limit=0").await.get("update_seq"), None);
+    assert_eq!(ask(&database, "update_seq=true&keys=%5B%22a%22%5D").await["update_seq"], json!(null), "as CouchDB");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_turned_round_then_skipped_then_cut() {
+    let (_server, database) = filled().await;
+    let asked = json!({ "keys": ["Z", "a", "b", "é"], "descending": true, "skip": 1, "limit": 2 });
+    let answer = database.post("/_all_docs").json(&asked).expect(200).await.json();
+    assert_eq!(ids(&answer), ["b", "a"]);
+    assert_eq!(answer["total_rows"], json!(4));
+    let none = database.post("/_all_docs").json(&json!({ "keys": [] })).expect(200).await;
+    assert_eq!(none.text(), "{\"total_rows\":4,\"offset\":null,\"rows\":[\r\n\r\n]}\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conflicts_and_options_of_attachments_go_with_keys_too() {
+    let (_server, database) = filled().await;
+    database.push(&[json!({ "_id": "a", "_rev": "1-0" })]).await;
+    let query = "include_docs=true&conflicts=true&attachments=true&att_encoding_info=true&keys=%5B%22a%22%5D";
+    assert_eq!(ask(&database, query).await["rows"][0]["doc"]["_conflicts"], json!(["1-0"]));
+    let answer = database.get("/_all_docs?attachments=maybe").send().await;
+    answer.assert_error(400, "query_parse_error", "Invalid boolean parameter: \"maybe\"");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,14 +1,19 @@
 //! The document API: what CouchDB's documents, revisions and bulk calls promise, by example.
 
 mod all_docs;
+mod batch;
 mod bodies;
 mod bulk;
 mod bulk_get;
 mod databases;
+mod errors;
 mod ids;
+mod listings;
 mod local;
+mod multipart;
 mod read;
 mod replicated;
+mod requests;
 mod revs_diff;
 mod server;
 mod transcripts;

@@ -1,0 +1,85 @@
+//! What holds for every request, whatever it is for.
+
+use serde_json::json;
+
+use super::fresh;
+use seqtide_tests::raw::exchange;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_may_stand_for_another_method() {
+    let (_server, database) = fresh().await;
+    let post = |rest: &str, method: &str| database.post(rest).header("x-http-method-override", method);
+    let rev = post("/a", "PUT").json(&json!({ "n": 1 })).expect(201).await.rev();
+    assert_eq!(post("/a", "GET").expect(200).await.json()["n"], json!(1));
+    assert_eq!(post("/a", "HEAD").expect(200).await.json()["n"], json!(1), "a POST has a body");
+    post("/a", "COPY").header("destination", "b").expect(201).await;
+    post(&format!("/a?rev={rev}"), "DELETE").expect(200).await;
+    post("", "POST").json(&json!({ "_id": "c" })).expect(201).await;
+    assert_eq!(database.info().await["doc_count"], json!(2));
+    for method in ["PATCH", "put", "OPTIONS", "nonsense"] {
+        let reason = "X-HTTP-Method-Override is one of GET, HEAD, POST, PUT, DELETE, COPY";
+        post("/b", method).json(&json!({})).send().await.assert_error(400, "bad_request", reason);
+    }
+    let get = database.get("/b").header("x-http-method-override", "DELETE").expect(200).await;
+    assert_eq!(get.json()["_id"], json!("b"), "on anything but a POST it means nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_has_a_name_of_its_own() {
+    let (_server, database) = fresh().await;
+    let mut ids = Vec::new();
+    for (method, rest, status) in [
+        ("GET", "", 200),
+        ("HEAD", "", 200),
+        ("GET", "/nope", 404),
+        ("PATCH", "", 405),
+        ("GET", "/_changes", 200),
+        ("OPTIONS", "", 204),
+        ("POST", "/_find", 501),
+    ] {
+        let answer = database.request(method, rest).expect(status).await;
+        let id = answer.header("x-couch-request-id").unwrap_or_default().to_owned();
+        let is_hex = id.len() == 10 && id.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase());
+        assert!(is_hex, "{method} {rest}: {id:?}");
+        ids.push(id);
+    }
+    let preflight = database.request("OPTIONS", "/a").header("origin", "http://localhost:3000");
+    let preflight = preflight.header("access-control-request-method", "PUT").send().await;
+    ids.push(preflight.header("x-couch-request-id").expect("preflights too").to_owned());
+    let different: std::collections::HashSet<_> = ids.iter().collect();
+    assert_eq!(different.len(), ids.len(), "{ids:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_request_is_in_the_log_under_its_name() {
+    let (mut server, database) = fresh().await;
+    let failed = database.post("/_find").expect(501).await;
+    let name = failed.header("x-couch-request-id").expect("a name").to_owned();
+    let fine = database.get("").expect(200).await.header("x-couch-request-id").expect("a name").to_owned();
+    // All of standard error is there once the process has ended.
+    server.stop();
+    let log = server.stderr();
+    assert!(log.lines().any(|line| line.contains(&name) && line.contains("/db/_find")), "{name} is not in {log}");
+    assert!(!log.contains(&fine), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_expects_to_be_asked_for_its_body_is_asked() {
+    let (server, _database) = fresh().await;
+    let head = "PUT /db/a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close";
+    let answer = exchange(server.address(), &format!("{head}\r\nExpect: 100-continue\r\n\r\n{{}}")).await;
+    assert_eq!(answer.status_line, "HTTP/1.1 100 Continue");
+    assert!(answer.body.starts_with("HTTP/1.1 201 Created\r\n"), "{}", answer.body);
+}
+
+/// What the HTTP library itself refuses has a status and no body.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_beyond_all_bounds_is_refused() {
+    let (server, _database) = fresh().await;
+    let request = format!("GET /db HTTP/1.1\r\nHost: x\r\nX-Long: {}\r\n\r\n", "x".repeat(200_000));
+    let answer = exchange(server.address(), &request).await;
+    assert!(answer.status_line.starts_with("HTTP/1.1 431 "), "{}", answer.status_line);
+    let request = format!("GET /db?x={} HTTP/1.1\r\nHost: x\r\n\r\n", "x".repeat(66_000));
+    let answer = exchange(server.address(), &request).await;
+    assert!(answer.status_line.starts_with("HTTP/1.1 400 "), "{}", answer.status_line);
+}
