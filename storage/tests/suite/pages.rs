@@ -6,10 +6,13 @@ use std::thread;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use seqtide_storage::model::doc_id::LocalId;
 use seqtide_storage::model::sequence::Sequence;
-use seqtide_storage::{Change, Detail, Direction, PageLimits, ReadChanges, ReadDocs, Snapshot};
+use seqtide_storage::{
+    Change, Detail, Direction, LocalEdit, PageLimits, ReadChanges, ReadDocs, ReadLocals, Snapshot, Write,
+};
 
-use crate::db::{Db, NO_LIMITS, create, delete, everything, id, push, push_deleted, seq, update};
+use crate::db::{Db, NO_LIMITS, body, create, delete, everything, id, push, push_deleted, seq, update};
 
 /// Forty documents: updated, deleted, in conflict, or as they were made.
 fn varied() -> Db {
@@ -307,4 +310,39 @@ fn a_row_of_an_earlier_incarnation_lies_before_all_later_ones() {
     let expected = [row(seq(2), "b"), row(Sequence::new(2, 3), "a"), row(Sequence::new(2, 4), "c")];
     assert_eq!(feed, expected);
     assert_eq!(db.snapshot().rows_after(Sequence::new(1, 9)).unwrap(), 2);
+}
+
+/// Names in a stretch of local documents, read page by page.
+fn paged_locals(snapshot: &Snapshot<'_>, mut read: ReadLocals) -> Vec<String> {
+    let mut names = Vec::new();
+    loop {
+        let page = snapshot.locals(&read).unwrap();
+        names.extend(page.docs.into_iter().map(|doc| doc.name));
+        let Some(next) = page.next_after.map(Bound::Excluded) else { return names };
+        match read.direction {
+            Direction::Forward => read.from = next,
+            Direction::Backward => read.to = next,
+        }
+    }
+}
+
+#[test]
+fn pages_of_local_documents_put_together_are_all_of_a_stretch() {
+    let db = Db::new();
+    for n in 0..40 {
+        let id = LocalId::parse(&format!("_local/n-{:02}", n * 7 % 40)).unwrap().unwrap();
+        db.write(Write::Local(LocalEdit { id, base: None, checked: true, body: Some(body(r#"{"a":1}"#)) }));
+    }
+    let snapshot = db.snapshot();
+    let names = |range: std::ops::Range<usize>| range.map(|n| format!("n-{n:02}")).collect::<Vec<_>>();
+    for limits in tiny_limits() {
+        let all = ReadLocals { from: Bound::Unbounded, to: Bound::Unbounded, direction: Direction::Forward, limits };
+        assert_eq!(paged_locals(&snapshot, all.clone()), names(0..40), "{limits:?}");
+        let from = Bound::Included("n-10".to_owned());
+        let to = Bound::Excluded("n-20".to_owned());
+        let part = ReadLocals { from, to, direction: Direction::Backward, limits };
+        assert_eq!(paged_locals(&snapshot, part), names(10..20).into_iter().rev().collect::<Vec<_>>(), "{limits:?}");
+        let none = ReadLocals { from: Bound::Included("z".to_owned()), to: Bound::Included("a".to_owned()), ..all };
+        assert_eq!(paged_locals(&snapshot, none), names(0..0));
+    }
 }

@@ -92,7 +92,8 @@ fn bad_requests() -> Vec<Case> {
         bad("POST", "/db/_revs_diff", "each member must be a list of revisions…").body(json!({ "a": "1-a" })),
         bad("POST", "/db/_missing_revs", "each member must be a list of revisions…").body(json!({ "a": null })),
         bad("PUT", "/db/_revs_limit", "`_revs_limit` is a positive integer, as JSON").body(json!(0)),
-        bad("PUT", "/db/_local/l", "_local documents do not accept attachments.").body(json!({ "_attachments": {} })),
+        bad("PUT", "/db/_local/l", "_local documents do not accept attachments.")
+            .body(json!({ "_attachments": { "x": {} } })),
         bad("GET", "/db/_changes?since=zzz", "Malformed sequence supplied in 'since' parameter."),
         parse_error("/db/_all_docs?limit=x", "Invalid value for integer: \"x\""),
         parse_error("/db/_all_docs?skip=-1", "Invalid value for positive integer: \"-1\""),
