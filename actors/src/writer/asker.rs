@@ -5,13 +5,12 @@ use tokio::sync::oneshot;
 
 use super::Written;
 use crate::error::Error;
-use crate::metrics::WriterMetrics;
 
 /// Who asked for a write.
 pub(super) enum Asker {
     /// Waits for the answer.
     Waiting(oneshot::Sender<Result<Written, Error>>),
-    /// Has gone on: a write that fails is logged and counted. The text is the id of what was written.
+    /// Has gone on. The text is the id of what was to be written.
     Gone(String),
 }
 
@@ -31,19 +30,21 @@ impl Asker {
         })
     }
 
-    pub fn tell(self, result: Result<Written, Error>, metrics: &WriterMetrics) {
+    /// Says what became of the write. Gives back what nobody was told: the id, and why it was not written.
+    pub fn tell(self, result: Result<Written, Error>) -> Option<(String, String)> {
         let id = match self {
-            // Whoever waited may be gone by now; the write stands all the same.
-            Asker::Waiting(answer) => return drop(answer.send(result)),
+            Asker::Waiting(answer) => {
+                // Whoever waited may be gone by now; the write stands all the same.
+                let _ = answer.send(result);
+                return None;
+            }
             Asker::Gone(id) => id,
         };
         let refused = |outcome: &Outcome| matches!(outcome, Outcome::Conflict | Outcome::Missing);
-        let reason = match result {
-            Ok(Written { outcomes, .. }) if !outcomes.iter().any(refused) => return,
-            Ok(_) => "the document has another revision than the edit goes on from".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        metrics.unattended_failed();
-        tracing::warn!(id, reason, "a write nobody waits for was not made");
+        match result {
+            Ok(Written { outcomes, .. }) if !outcomes.iter().any(refused) => None,
+            Ok(_) => Some((id, "the document has another revision than the edit goes on from".to_owned())),
+            Err(error) => Some((id, error.to_string())),
+        }
     }
 }

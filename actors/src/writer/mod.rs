@@ -176,15 +176,25 @@ impl Writer {
         let edits = commit.requests.iter().map(|request| request.outcomes.len()).sum();
         self.metrics.committed(edits, commit.changes.len(), shipped.elapsed());
         self.live.publish(commit.changes, commit.counters.update_seq);
-        for (job, RequestOutcome { outcomes, seq }) in self.shipped.drain(..).zip(commit.requests) {
-            job.asker.tell(Ok(Written { outcomes, seq }), &self.metrics);
+        for (job, RequestOutcome { outcomes, seq }) in
+            std::mem::take(&mut self.shipped).into_iter().zip(commit.requests)
+        {
+            self.tell(job.asker, Ok(Written { outcomes, seq }));
         }
         self.sweeping = self.sweeping || self.limits.reclaim.due(&commit.counters);
     }
 
     fn answer_all(&mut self, error: &Error) {
-        for job in self.shipped.drain(..) {
-            job.asker.tell(Err(error.clone()), &self.metrics);
+        for job in std::mem::take(&mut self.shipped) {
+            self.tell(job.asker, Err(error.clone()));
+        }
+    }
+
+    /// A failure that nobody hears of is logged and counted.
+    fn tell(&self, asker: Asker, result: Result<Written, Error>) {
+        if let Some((id, reason)) = asker.tell(result) {
+            self.metrics.unattended_failed();
+            tracing::warn!(id, reason, folder = %self.store.folder().display(), "a write nobody waits for was not made");
         }
     }
 

@@ -24,6 +24,19 @@ async fn a_post_may_stand_for_another_method() {
     assert_eq!(get.json()["_id"], json!("b"), "on anything but a POST it means nothing");
 }
 
+/// Every acknowledged write is committed, by the one server there is.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_asks_for_a_kind_of_commit_is_accepted() {
+    let (_server, database) = fresh().await;
+    for (id, full) in [("a", "true"), ("b", "false")] {
+        let put = database.request("PUT", &format!("/{id}?w=1")).header("x-couch-full-commit", full);
+        put.json(&json!({})).expect(201).await;
+        let bulk = database.post("/_bulk_docs").header("x-couch-full-commit", full);
+        let docs = json!({ "docs": [{ "_id": format!("{id}-bulk") }], "w": 1 });
+        assert_eq!(bulk.json(&docs).expect(201).await.json()[0]["ok"], json!(true));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_has_a_name_of_its_own() {
     let (_server, database) = fresh().await;
