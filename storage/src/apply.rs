@@ -26,34 +26,41 @@ pub(crate) struct PlannedDoc {
     pub id: DocId,
     /// What the tables have; `None` for a new document.
     pub before: Option<DocHead>,
-    /// What it becomes.
+    /// What it becomes; without leaves once all of it is purged.
     pub tree: RevTree,
     pub seq: Sequence,
     /// The bodies the edits brought, those of leaves and those already superseded.
     pub bodies: Vec<(BodyKey, Body)>,
+    /// Bodies in the table that go with purged revisions, with their lengths in bytes.
+    pub erased: Vec<(BodyKey, u64)>,
 }
 
 /// The rows of a batch, gathered table by table so that each is written in the order of its keys.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     docs: BTreeMap<DocId, Vec<u8>>,
+    docs_left: Vec<DocId>,
     history: Rows,
     seqs_left: Vec<Sequence>,
     by_seq: BTreeMap<Sequence, Vec<u8>>,
     bodies: BTreeMap<BodyKey, Vec<u8>>,
+    bodies_left: Vec<BodyKey>,
 }
 
 impl Effects {
     /// Adds what a document's move to its sequence writes: its head, one row of `by_seq` instead of the old one, its
-    /// bodies, and history chunks where a branch has grown past them.
+    /// bodies, and history chunks where a branch has grown past them. Of one that vanishes all rows go.
     pub fn apply(&mut self, doc: &PlannedDoc) {
         let head = self.settle_history(doc);
         if let Some(before) = &doc.before {
             self.seqs_left.push(before.seq);
         }
-        if let Some(row) = change_row(doc.id.as_str(), &head) {
-            self.by_seq.insert(doc.seq, change::encode(&row));
-        }
+        self.bodies_left.extend(doc.erased.iter().map(|(key, _)| *key));
+        let Some(row) = change_row(doc.id.as_str(), &head) else {
+            self.docs_left.push(doc.id.clone());
+            return;
+        };
+        self.by_seq.insert(doc.seq, change::encode(&row));
         for (key, json) in &doc.bodies {
             self.bodies.insert(*key, body::encode(doc.id.as_str(), json.as_bytes()));
         }
@@ -92,8 +99,14 @@ impl Effects {
         for (seq, value) in self.by_seq {
             rows.append(Table::BySeq, keys::seq(seq), value);
         }
+        for key in self.bodies_left {
+            rows.delete(Table::Bodies, keys::body(key));
+        }
         for (key, value) in self.bodies {
             rows.append(Table::Bodies, keys::body(key), value);
+        }
+        for id in self.docs_left {
+            rows.delete(Table::Docs, id.as_str().as_bytes());
         }
         for (id, value) in self.docs {
             rows.put(Table::Docs, id.as_str().as_bytes(), value);
@@ -109,9 +122,12 @@ fn change_row<'a>(id: &'a str, head: &DocHead) -> Option<ChangeRow<'a>> {
     Some(ChangeRow { seq: head.seq, id, rev, deleted, branches, body })
 }
 
-/// The same leaf with as long a line in the tree before: its ancestors stay as they are stored.
+/// The same leaf with the same line in the tree before: its ancestors stay as they are stored.
 fn unchanged_in<'a>(before: &'a RevTree, leaf: &Leaf) -> Option<&'a Leaf> {
-    before.leaf(&leaf.rev).filter(|same| same.ancestors.len() == leaf.ancestors.len())
+    let same_line = |same: &&Leaf| {
+        same.ancestors.len() == leaf.ancestors.len() && leaf.ancestors.recent.starts_with(&same.ancestors.recent)
+    };
+    before.leaf(&leaf.rev).filter(same_line)
 }
 
 fn chunks_of(tree: &RevTree) -> impl Iterator<Item = u32> + '_ {
@@ -153,15 +169,22 @@ impl PlannedDoc {
         let before = self.before.as_ref().map(|head| &head.tree);
         let leaf_bytes = |tree: &RevTree| tree.leaves().iter().map(|leaf| leaf.body.bytes() as i64).sum::<i64>();
         let live = |tree: &RevTree| i64::from(tree.is_live());
+        let deleted = |tree: &RevTree| i64::from(tree.winner().is_some_and(|winner| winner.deleted));
         let bytes_before = before.map_or(0, leaf_bytes);
         let bytes_after = leaf_bytes(&self.tree);
         let bytes_brought: i64 = self.bodies.iter().map(|(_, body)| body.as_bytes().len() as i64).sum();
+        let bytes_erased: i64 = self.erased.iter().map(|(_, bytes)| *bytes as i64).sum();
         CountsChange {
             docs: live(&self.tree) - before.map_or(0, live),
-            deleted_docs: i64::from(!self.tree.is_live()) - before.map_or(0, |tree| i64::from(!tree.is_live())),
+            deleted_docs: deleted(&self.tree) - before.map_or(0, deleted),
             body_bytes: bytes_after - bytes_before,
-            garbage_bytes: bytes_before + bytes_brought - bytes_after,
+            garbage_bytes: bytes_before + bytes_brought - bytes_after - bytes_erased,
         }
+    }
+
+    /// Whether nothing is left of it: no head, no row.
+    pub fn vanishes(&self) -> bool {
+        self.tree.leaves().is_empty()
     }
 
     /// The leaves after the move, winner first.

@@ -1,8 +1,11 @@
 //! A group commit: the writes of many, planned one after the other over one state of the tables, written at once.
 
+mod purge;
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use self::purge::Purges;
 use crate::apply::{Effects, PlannedDoc};
 use crate::change::Change;
 use crate::codec::head::DocHead;
@@ -27,6 +30,13 @@ pub enum Write {
     Edit(Edit),
     /// A `_local` document.
     Local(LocalEdit),
+    /// Forgets leaves of a document, with the ancestors and bodies that no other leaf shares.
+    Purge {
+        /// The document.
+        id: DocId,
+        /// The leaves; what is no leaf is passed over.
+        revs: Vec<RevId>,
+    },
     /// How many revisions a branch keeps.
     RevsLimit(u32),
 }
@@ -66,6 +76,13 @@ pub enum Outcome {
         /// The number n of `0-n`.
         revision: u64,
     },
+    /// These leaves are gone.
+    Purged {
+        /// The leaves, as they were named.
+        revs: Vec<RevId>,
+        /// The sequence it took: the document's new place, if anything is left of it. `None` when nothing was purged.
+        seq: Option<Sequence>,
+    },
     /// There is no such local document to delete.
     Missing,
     /// Done; nothing more to say.
@@ -89,6 +106,10 @@ pub struct Commit {
     /// The rows that came, in the order of their sequences, leaves and bodies included. A row that the same commit
     /// superseded is not among them.
     pub changes: Vec<Change>,
+    /// The documents that were purged and have no row any more.
+    pub vanished: Vec<DocId>,
+    /// Whether a purge may have left bodies that only a sweep finds: those of revisions that stemming had cut off.
+    pub sweep: bool,
     /// The counters after it.
     pub counters: Counters,
 }
@@ -100,6 +121,7 @@ pub(crate) struct Batch<'txn> {
     revs_limit: u32,
     drafts: HashMap<DocId, Draft>,
     locals: HashMap<LocalId, Option<u64>>,
+    purges: Purges,
     rows: Rows,
 }
 
@@ -108,6 +130,8 @@ struct Draft {
     before: Option<DocHead>,
     tree: RevTree,
     bodies: Vec<(BodyKey, Body)>,
+    /// Bodies in the table that go with purged revisions, with their lengths in bytes.
+    erased: Vec<(BodyKey, u64)>,
     /// The sequence it moved to last, and the request that moved it; `None` while nothing changed.
     moved: Option<(Sequence, usize)>,
 }
@@ -121,6 +145,7 @@ impl<'txn> Batch<'txn> {
             revs_limit: u32::try_from(revs_limit).unwrap_or(u32::MAX),
             drafts: HashMap::new(),
             locals: HashMap::new(),
+            purges: Purges::default(),
             rows: Rows::default(),
         })
     }
@@ -132,11 +157,13 @@ impl<'txn> Batch<'txn> {
             outcomes.push(match write {
                 Write::Edit(edit) => self.plan_edit(request, edit)?,
                 Write::Local(edit) => self.plan_local(edit)?,
+                Write::Purge { id, revs } => self.plan_purge(request, id, revs)?,
                 Write::RevsLimit(limit) => self.set_revs_limit(*limit),
             });
         }
         let produced = outcomes.iter().filter_map(|outcome| match outcome {
             Outcome::Written { seq, .. } => Some(*seq),
+            Outcome::Purged { seq, .. } => *seq,
             _ => None,
         });
         let seq = produced.max().unwrap_or(self.counters.update_seq);
@@ -145,15 +172,8 @@ impl<'txn> Batch<'txn> {
 
     fn plan_edit(&mut self, request: usize, edit: &Edit) -> Result<Outcome, StorageError> {
         let view = self.view;
-        let draft = match self.drafts.entry(edit.id().clone()) {
-            Entry::Occupied(draft) => draft.into_mut(),
-            Entry::Vacant(slot) => slot.insert(Draft::of(view.head(edit.id())?)),
-        };
-        let next = self.counters.update_seq.next();
-        let seq = match draft.moved {
-            Some((seq, by)) if by == request => seq,
-            _ => next,
-        };
+        let draft = Draft::in_batch(&mut self.drafts, view, edit.id())?;
+        let seq = draft.seq_in(request, self.counters.update_seq);
         let place = draft.place_at(seq, edit.body());
         let planned = match plan(&draft.tree, edit, place, self.revs_limit) {
             Ok(planned) => planned,
@@ -208,18 +228,24 @@ impl<'txn> Batch<'txn> {
         let mut docs: Vec<PlannedDoc> = (self.drafts.into_iter())
             .filter_map(|(id, draft)| {
                 let (seq, _) = draft.moved?;
-                Some(PlannedDoc { id, before: draft.before, tree: draft.tree, seq, bodies: draft.bodies })
+                let Draft { before, tree, bodies, erased, .. } = draft;
+                Some(PlannedDoc { id, before, tree, seq, bodies, erased })
             })
             .collect();
         docs.sort_unstable_by_key(|doc| doc.seq);
         let mut effects = Effects::default();
         let mut blocks = BlockChanges::default();
         let mut changes = Vec::with_capacity(docs.len());
+        let mut vanished = Vec::new();
         for doc in &docs {
             effects.apply(doc);
             count(&mut self.counters, doc);
             if let Some(before) = &doc.before {
                 blocks.row_left(before.seq);
+            }
+            if doc.vanishes() {
+                vanished.push(doc.id.clone());
+                continue;
             }
             blocks.row_came(doc.seq);
             changes.push(change_of(self.view, doc)?);
@@ -227,16 +253,20 @@ impl<'txn> Batch<'txn> {
         let mut rows = self.rows;
         rows.0.extend(effects.into_rows().0);
         blocks.write(self.view, &mut rows)?;
+        self.purges.write(self.view, &mut rows)?;
         if !docs.is_empty() {
             rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&self.counters));
         }
-        Ok((rows, Finished { changes, counters: self.counters, blocks }))
+        let sweep = self.purges.stemmed;
+        Ok((rows, Finished { changes, vanished, sweep, counters: self.counters, blocks }))
     }
 }
 
 /// What a planned batch leaves to do once it is committed.
 pub(crate) struct Finished {
     pub changes: Vec<Change>,
+    pub vanished: Vec<DocId>,
+    pub sweep: bool,
     pub counters: Counters,
     pub blocks: BlockChanges,
 }
@@ -244,7 +274,27 @@ pub(crate) struct Finished {
 impl Draft {
     fn of(before: Option<DocHead>) -> Draft {
         let tree = before.as_ref().map(|head| head.tree.clone()).unwrap_or_default();
-        Draft { before, tree, bodies: Vec::new(), moved: None }
+        Draft { before, tree, bodies: Vec::new(), erased: Vec::new(), moved: None }
+    }
+
+    /// A document's draft in a batch; from the tables where the batch has none yet.
+    fn in_batch<'a>(
+        drafts: &'a mut HashMap<DocId, Draft>,
+        view: View<'_>,
+        id: &DocId,
+    ) -> Result<&'a mut Draft, StorageError> {
+        Ok(match drafts.entry(id.clone()) {
+            Entry::Occupied(draft) => draft.into_mut(),
+            Entry::Vacant(slot) => slot.insert(Draft::of(view.head(id)?)),
+        })
+    }
+
+    /// The sequence a request moves the document to: the one it has moved it to already, or the next.
+    fn seq_in(&self, request: usize, update_seq: Sequence) -> Sequence {
+        match self.moved {
+            Some((seq, by)) if by == request => seq,
+            _ => update_seq.next(),
+        }
     }
 
     /// Where a body lies if its edit changes the tree: the next ordinal at the sequence.
@@ -252,8 +302,8 @@ impl Draft {
         if body.is_empty() {
             return BodyPlace::Empty;
         }
-        let before = self.bodies.iter().filter(|(key, _)| key.seq == seq).count();
-        let ordinal = u32::try_from(before).unwrap_or(u32::MAX);
+        let taken = self.bodies.iter().filter(|(key, _)| key.seq == seq).map(|(key, _)| key.ordinal);
+        let ordinal = taken.max().map_or(0, |last| last.saturating_add(1));
         let bytes = u32::try_from(body.as_bytes().len()).unwrap_or(u32::MAX);
         BodyPlace::Stored { key: BodyKey { seq, ordinal }, bytes }
     }

@@ -16,6 +16,7 @@ mod error;
 pub mod json;
 pub mod model;
 mod plan;
+mod purge;
 mod reclaim;
 mod snapshot;
 mod store;

@@ -17,6 +17,8 @@ use crate::view::{Direction, META_COUNTERS, View};
 /// What a slice of a sweep did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reclaimed {
+    /// Bodies looked at.
+    pub examined: u64,
     /// Bytes of bodies freed.
     pub bytes: u64,
     /// Whether the sweep has passed the newest row; the next slice starts anew.
@@ -67,7 +69,8 @@ impl Store {
                 counters.garbage_bytes = counters.garbage_bytes.saturating_sub(slice.bytes);
                 rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
             }
-            let reclaimed = Reclaimed { bytes: slice.bytes, swept: slice.last.is_none() };
+            let Slice { examined, bytes, .. } = slice;
+            let reclaimed = Reclaimed { examined, bytes, swept: slice.last.is_none() };
             Ok((rows, (slice, reclaimed)))
         };
         let (slice, reclaimed) = self.env().write(plan, |_| {})?;
@@ -79,6 +82,7 @@ impl Store {
 /// Part of a sweep.
 struct Slice {
     unneeded: Vec<BodyKey>,
+    examined: u64,
     bytes: u64,
     /// The last row examined; `None` at the end of the table.
     last: Option<BodyKey>,
@@ -86,7 +90,7 @@ struct Slice {
 
 impl Slice {
     fn examine(view: View<'_>, start: Option<BodyKey>, rows_max: usize) -> Result<Slice, StorageError> {
-        let mut slice = Slice { unneeded: Vec::new(), bytes: 0, last: None };
+        let mut slice = Slice { unneeded: Vec::new(), examined: 0, bytes: 0, last: None };
         let start = start.map(keys::body);
         let from = start.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(&key[..]));
         for (at, row) in view.range(Table::Bodies, (from, Bound::Unbounded), Direction::Forward)?.enumerate() {
@@ -94,6 +98,7 @@ impl Slice {
                 return Ok(slice);
             }
             let (key, value) = row?;
+            slice.examined += 1;
             let damaged = |what| StorageError::damaged(Table::Bodies, key, what);
             let place = keys::read_body(key).map_err(damaged)?;
             let (id, json) = body::decode(value).map_err(damaged)?;

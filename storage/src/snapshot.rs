@@ -132,6 +132,11 @@ impl Snapshot<'_> {
         self.view().counters()
     }
 
+    /// How many purges have changed a document.
+    pub fn purge_seq(&self) -> Result<u64, StorageError> {
+        self.view().purge_seq()
+    }
+
     /// How many revisions a branch keeps.
     pub fn revs_limit(&self) -> Result<u32, StorageError> {
         let limit = self.view().expect(Table::Meta, META_REVS_LIMIT, meta::decode_number)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::batch::{Batch, Commit, Write};
+use crate::batch::{Batch, Commit, Finished, Write};
 use crate::check::{CheckReport, check};
 use crate::codec::meta::{self, Counters, Identity};
 use crate::counts::{BlockChanges, BlockSums};
@@ -136,7 +136,8 @@ impl Store {
         };
         let (outcomes, finished) =
             self.env.write(plan, |(_, done)| self.advance_sums(done.counters.update_seq, &done.blocks))?;
-        Ok(Commit { requests: outcomes, changes: finished.changes, counters: finished.counters })
+        let Finished { changes, vanished, sweep, counters, .. } = finished;
+        Ok(Commit { requests: outcomes, changes, vanished, sweep, counters })
     }
 
     /// Raises the incarnation: tokens given out before stay valid and sort below all that is written from now on.

@@ -83,6 +83,11 @@ impl<'txn> View<'txn> {
         self.expect(Table::Meta, META_COUNTERS, meta::decode_counters)
     }
 
+    /// How many purges have changed a document; 0 in a database from before there were purges.
+    pub fn purge_seq(&self) -> Result<u64, StorageError> {
+        Ok(self.read(Table::Meta, META_PURGE_SEQ, meta::decode_number)?.unwrap_or(0))
+    }
+
     /// All ancestors of a leaf, newest first.
     pub fn ancestors(&self, id: &DocId, leaf: &Leaf) -> Result<Vec<Ancestor>, StorageError> {
         let mut line = leaf.ancestors.recent.clone();
@@ -109,6 +114,8 @@ pub(crate) const META_COUNTERS: &[u8] = b"counters";
 pub(crate) const META_FORMAT: &[u8] = b"format";
 /// Row of `meta`: uuid, time of making, form of sequences.
 pub(crate) const META_IDENTITY: &[u8] = b"identity";
+/// Row of `meta`: how many purges have changed a document. It is not there before the first.
+pub(crate) const META_PURGE_SEQ: &[u8] = b"purge_seq";
 /// Row of `meta`: how many revisions a branch keeps.
 pub(crate) const META_REVS_LIMIT: &[u8] = b"revs_limit";
 

@@ -103,7 +103,14 @@ impl Disk {
     fn apply(&mut self, tree: RevTree) {
         let seq = self.head.as_ref().map_or(Sequence::ZERO, |head| head.seq).next();
         let mut effects = Effects::default();
-        effects.apply(&PlannedDoc { id: Disk::id(), before: self.head.take(), tree, seq, bodies: Vec::new() });
+        effects.apply(&PlannedDoc {
+            id: Disk::id(),
+            before: self.head.take(),
+            tree,
+            seq,
+            bodies: Vec::new(),
+            erased: Vec::new(),
+        });
         for row in effects.into_rows().0 {
             match (row.table, row.change) {
                 (Table::History, RowChange::Put(chunk)) => assert_eq!(self.chunks.insert(row.key, chunk), None),
@@ -175,7 +182,7 @@ fn rows_are_written_in_an_order_that_lets_new_ones_be_appended() {
         let bodies = ordinals.iter().map(|n| (place(seq, *n), Body::empty())).collect();
         let before = Some(DocHead { seq: Sequence::new(0, version - 5), tree: tree(BodyPlace::Empty), next_chunk: 0 });
         let body = BodyPlace::Stored { key: place(seq, 0), bytes: 2 };
-        PlannedDoc { id: DocId::stored(id), before, tree: tree(body), seq, bodies }
+        PlannedDoc { id: DocId::stored(id), before, tree: tree(body), seq, bodies, erased: Vec::new() }
     };
     let mut effects = Effects::default();
     for doc in [doc("b", 8, &[1, 0]), doc("c", 6, &[0]), doc("a", 7, &[])] {

@@ -87,7 +87,7 @@ impl Leaf {
     }
 
     /// The generation of the oldest revision of the branch that is known.
-    fn root_generation(&self) -> u64 {
+    pub(crate) fn root_generation(&self) -> u64 {
         self.rev.generation.saturating_sub(self.ancestors.len() as u64)
     }
 

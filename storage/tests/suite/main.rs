@@ -6,5 +6,6 @@ mod grow;
 mod history;
 mod model;
 mod pages;
+mod purge;
 mod reclaim;
 mod store;

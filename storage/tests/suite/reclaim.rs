@@ -79,7 +79,7 @@ fn a_superseded_body_is_readable_until_a_sweep_passes_it() {
     db.rev(update("a", &first, r#"{"n":2}"#));
     let old = db.tree("a").leaves()[0].ancestors.recent[0].body;
     assert_eq!(db.body_at(old), Some(body(r#"{"n":1}"#)));
-    assert_eq!(db.store.reclaim(1).unwrap(), Reclaimed { bytes: 7, swept: false });
+    assert_eq!(db.store.reclaim(1).unwrap(), Reclaimed { examined: 1, bytes: 7, swept: false });
     assert_eq!(db.body_at(old), None);
 }
 
@@ -89,7 +89,7 @@ fn slices_go_on_where_the_last_one_ended_and_take_at_least_one_row() {
     let first = db.rev(create("a", r#"{"n":1}"#));
     db.rev(update("a", &first, r#"{"n":2}"#));
     let slices = [0; 3].map(|rows_max| db.store.reclaim(rows_max).unwrap());
-    let slice = |bytes, swept| Reclaimed { bytes, swept };
+    let slice = |bytes, swept| Reclaimed { examined: 1, bytes, swept };
     assert_eq!(slices, [slice(7, false), slice(0, true), slice(0, true)]);
 }
 

@@ -1,7 +1,7 @@
 //! A document as a set of revisions.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use seqtide_storage::Edit;
 use seqtide_storage::json::{Body, revision_hash};
@@ -97,6 +97,25 @@ impl Document {
             .collect();
         leaves.sort_by_key(|leaf| Reverse((!leaf.deleted, leaf.rev.clone())));
         leaves
+    }
+
+    /// Forgets leaves, and what no other leaf came from; gives those that were leaves.
+    pub fn purge(&mut self, revs: &[RevId]) -> Vec<RevId> {
+        let (purged, kept): (Vec<_>, Vec<_>) = self.leaves().into_iter().partition(|leaf| revs.contains(&leaf.rev));
+        let mut needed = BTreeSet::new();
+        for leaf in &kept {
+            needed.insert(leaf.rev.clone());
+            let generations = (1..leaf.rev.generation).rev();
+            needed.extend(
+                generations
+                    .zip(&leaf.line)
+                    .map(|(generation, hash)| RevId::parse(&format!("{generation}-{hash}")).unwrap()),
+            );
+        }
+        self.0.retain(|rev, _| purged.is_empty() || needed.contains(rev));
+        let mut gone: Vec<_> = purged.into_iter().map(|leaf| leaf.rev).collect();
+        gone.sort_by_key(|rev| revs.iter().position(|named| named == rev));
+        gone
     }
 
     fn line(&self, rev: &RevId) -> Vec<String> {

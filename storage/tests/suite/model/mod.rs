@@ -4,16 +4,17 @@
 mod documents;
 mod steps;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proptest::prelude::*;
+use seqtide_storage::model::body_place::BodyPlace;
 use seqtide_storage::model::doc_id::LocalId;
 use seqtide_storage::model::sequence::Sequence;
-use seqtide_storage::{LocalEdit, Outcome, Write};
+use seqtide_storage::{Change, LocalEdit, Outcome, Write};
 
 use crate::db::{Db, body, id, line, small};
 use documents::{Document, Effect};
-use steps::{Op, Step, Truth, step};
+use steps::{Op, Step, Truth, doc_name, step};
 
 /// All that a store should say.
 #[derive(Default)]
@@ -23,6 +24,7 @@ struct Model {
     /// The latest sequence of each document.
     seqs: HashMap<String, Sequence>,
     update_seq: Sequence,
+    purge_seq: u64,
 }
 
 impl Model {
@@ -34,6 +36,16 @@ impl Model {
         for op in ops {
             let (write, outcome) = match op {
                 Op::Local { name, fresh, json } => self.local(name, *fresh, json.as_deref()),
+                Op::Purge { doc, leaves, others } => {
+                    let name = doc_name(*doc);
+                    let document = self.documents.entry(name.clone()).or_default();
+                    let revs = truth.to_purge(*doc, document, leaves, others);
+                    let purged = document.purge(&revs);
+                    let seq = (!purged.is_empty()).then(|| self.move_document(&name, &mut moved));
+                    self.purge_seq += u64::from(seq.is_some());
+                    let write = Write::Purge { id: id(&name), revs };
+                    (write, Outcome::Purged { revs: purged, seq })
+                }
                 Op::Edit(edit) => {
                     let doc = edit.doc();
                     let document = self.documents.entry(doc.clone()).or_default();
@@ -42,9 +54,7 @@ impl Model {
                         Effect::Conflict => Outcome::Conflict,
                         Effect::Known => Outcome::Known { rev: proposed.rev() },
                         Effect::Changed(rev) => {
-                            let seq = *moved.entry(doc.clone()).or_insert_with(|| self.update_seq.next());
-                            self.update_seq = self.update_seq.max(seq);
-                            self.seqs.insert(doc.clone(), seq);
+                            let seq = self.move_document(&doc, &mut moved);
                             Outcome::Written { rev, seq }
                         }
                     };
@@ -55,6 +65,17 @@ impl Model {
             expected.push(outcome);
         }
         (writes, expected)
+    }
+
+    /// Moves a document to the sequence it has in its request, and takes its row away if nothing is left of it.
+    fn move_document(&mut self, doc: &str, moved: &mut HashMap<String, Sequence>) -> Sequence {
+        let seq = *moved.entry(doc.to_owned()).or_insert_with(|| self.update_seq.next());
+        self.update_seq = self.update_seq.max(seq);
+        self.seqs.insert(doc.to_owned(), seq);
+        if self.documents[doc].is_new() {
+            self.seqs.remove(doc);
+        }
+        seq
     }
 
     fn local(&mut self, name: &str, fresh: bool, json: Option<&str>) -> (Write, Outcome) {
@@ -86,7 +107,9 @@ impl Model {
         assert_eq!(counters.update_seq, self.update_seq);
         let body_bytes: u64 = self.documents.values().map(Document::leaf_bytes).sum();
         assert_eq!(counters.body_bytes, body_bytes);
+        assert_eq!(db.snapshot().purge_seq().unwrap(), self.purge_seq);
         self.check_feed(db);
+        self.check_bodies(db);
         self.documents.iter().filter(|(_, document)| !document.is_new()).for_each(|(doc, document)| {
             check_document(db, doc, document);
         });
@@ -95,6 +118,20 @@ impl Model {
             let expected = self.locals.get(name).map(|(revision, json)| (*revision, body(json)));
             assert_eq!(stored, expected);
         }
+    }
+
+    /// No body is stored that no revision speaks of: what was purged is gone. (Nothing is stemmed here.)
+    fn check_bodies(&self, db: &Db) {
+        let documents = self.documents.iter().filter(|(_, document)| !document.is_new());
+        let mut bodies = HashSet::new();
+        for leaf in documents.flat_map(|(doc, _)| db.whole_tree(doc).leaves().to_vec()) {
+            let places = leaf.ancestors.recent.iter().map(|ancestor| ancestor.body).chain([leaf.body]);
+            bodies.extend(places.filter_map(|place| match place {
+                BodyPlace::Stored { key, .. } if db.body_at(place).is_some() => Some(key),
+                _ => None,
+            }));
+        }
+        assert_eq!(db.store.check().unwrap().bodies, bodies.len() as u64);
     }
 
     fn check_feed(&self, db: &Db) {
@@ -156,11 +193,15 @@ proptest! {
                 Step::Commit(requests) => {
                     let planned: Vec<_> = requests.iter().map(|ops| model.request(ops, &mut truth)).collect();
                     let (writes, expected): (Vec<_>, Vec<_>) = planned.into_iter().unzip();
+                    let before = db.feed();
                     let commit = db.commit(&writes);
                     let found: Vec<_> = commit.requests.into_iter().map(|request| request.outcomes).collect();
                     prop_assert_eq!(found, expected);
                     let feed = db.feed();
                     prop_assert_eq!(&commit.changes[..], &feed[feed.len() - commit.changes.len()..]);
+                    let gone = |change: &Change| feed.iter().all(|row| row.id != change.id);
+                    prop_assert!(before.iter().filter(|row| gone(row)).all(|row| commit.vanished.contains(&row.id)));
+                    prop_assert!(commit.vanished.iter().all(|id| feed.iter().all(|row| row.id != *id)));
                 }
                 Step::Reopen => db = db.reopen(),
                 Step::Reclaim(rows_max) => drop(db.store.reclaim(*rows_max).unwrap()),

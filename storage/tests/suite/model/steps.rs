@@ -22,7 +22,17 @@ pub enum Step {
 #[derive(Debug, Clone)]
 pub enum Op {
     Edit(EditOp),
-    Local { name: String, fresh: bool, json: Option<String> },
+    Local {
+        name: String,
+        fresh: bool,
+        json: Option<String>,
+    },
+    /// Of a document, the leaves at these places, and revisions that are no leaves.
+    Purge {
+        doc: u8,
+        leaves: Vec<Index>,
+        others: Vec<Index>,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -68,7 +78,9 @@ fn op() -> impl Strategy<Value = Op> {
         .prop_map(|(doc, deleted, json, how)| Op::Edit(EditOp { doc, deleted, json, how }));
     let local = ("[xy]", prop::bool::weighted(0.8), prop::option::of(Just(r#"{"l":1}"#.to_owned())))
         .prop_map(|(name, fresh, json)| Op::Local { name, fresh, json });
-    prop_oneof![9 => edit, 1 => local]
+    let purge = (0u8..4, prop::collection::vec(any::<Index>(), 0..4), prop::collection::vec(any::<Index>(), 0..3))
+        .prop_map(|(doc, leaves, others)| Op::Purge { doc, leaves, others });
+    prop_oneof![9 => edit, 1 => local, 1 => purge]
 }
 
 /// What was ever replicated, each revision with one parent for good.
@@ -100,6 +112,15 @@ impl Truth {
         parent.unwrap_or(at)
     }
 
+    /// The revisions that a purge names: some leaves, and some that were replicated once.
+    pub fn to_purge(&self, doc: u8, document: &Document, leaves: &[Index], others: &[Index]) -> Vec<RevId> {
+        let all: Vec<_> = document.leaves().into_iter().map(|leaf| leaf.rev).collect();
+        let known: Vec<_> = self.0.get(&doc).into_iter().flatten().map(|known| known.rev.clone()).collect();
+        let pick = |from: &[RevId], at: &Index| (!from.is_empty()).then(|| at.get(from).clone());
+        let leaves = leaves.iter().filter_map(|at| pick(&all, at));
+        leaves.chain(others.iter().filter_map(|at| pick(&known, at))).collect()
+    }
+
     fn path(&self, doc: u8, at: usize, ancestors: usize) -> RevPath {
         let known = &self.0[&doc];
         let line = std::iter::successors(Some(at), |at| known[*at].parent).take(ancestors + 1);
@@ -108,9 +129,13 @@ impl Truth {
     }
 }
 
+pub fn doc_name(doc: u8) -> String {
+    format!("doc-{doc}")
+}
+
 impl EditOp {
     pub fn doc(&self) -> String {
-        format!("doc-{}", self.doc)
+        doc_name(self.doc)
     }
 
     fn body(&self) -> Body {
