@@ -20,6 +20,7 @@ use crate::metrics::FeedKind;
 use crate::open_database::OpenDatabase;
 use crate::registry::Open;
 use crate::row::RowShape;
+use crate::sweep::Sweep;
 use crate::writer::{Enqueue, ReclaimNow, Submit, Written};
 
 /// A database. Cheap to clone; it is opened when it is used, and may be closed in between.
@@ -34,6 +35,10 @@ pub struct Database {
 pub struct DatabaseInfo {
     /// Its counters.
     pub counters: Counters,
+    /// How many purges have changed a document.
+    pub purge_seq: u64,
+    /// The sweep for bodies that no leaf needs that goes on now.
+    pub sweep: Option<Sweep>,
     /// Its length on disk, in bytes.
     pub file_bytes: u64,
     /// How it writes its sequences.
@@ -241,12 +246,14 @@ impl Database {
     pub async fn info(&self) -> Result<DatabaseInfo, Error> {
         let database = self.opened().await?;
         let file_bytes = database.store()?.file_bytes()?;
-        let mut counters = database.read(|snapshot| snapshot.counters()).await?;
+        let read = |snapshot: &Snapshot<'_>| Ok((snapshot.counters()?, snapshot.purge_seq()?));
+        let (mut counters, purge_seq) = database.read(read).await?;
         // A commit counts once feeds can see it.
         counters.update_seq = counters.update_seq.min(database.live.newest());
         let (identity, seq_format) = (database.identity, database.seq_format);
         let (created_secs, uuid) = (identity.created_secs, identity.uuid);
-        Ok(DatabaseInfo { counters, file_bytes, seq_format, created_secs, uuid })
+        let sweep = database.sweeping.now();
+        Ok(DatabaseInfo { counters, purge_seq, sweep, file_bytes, seq_format, created_secs, uuid })
     }
 
     /// How the database writes its sequences.
@@ -257,7 +264,7 @@ impl Database {
         Ok(self.opened().await?.seq_format)
     }
 
-    /// Frees bodies that no leaf needs, in the background, now rather than when there is much of it.
+    /// Starts to free all bodies that no leaf needs now, in the background: [`DatabaseInfo::sweep`] tells how it goes.
     ///
     /// # Errors
     /// [`Error::NoDatabase`], [`Error::Stopped`].

@@ -37,6 +37,7 @@ mod open_database;
 mod permits;
 mod registry;
 mod row;
+mod sweep;
 mod tail;
 mod writer;
 
@@ -50,6 +51,7 @@ pub use feed::{EndReason, Feed, FeedEvent};
 pub use filter::Filter;
 pub use metrics::{FeedKind, FeedMetrics};
 pub use row::{Frame, Row, RowShape, write_row, write_row_document};
+pub use sweep::Sweep;
 pub use writer::Written;
 
 /// What lies beneath: the store's types that the engine's own interface speaks of.

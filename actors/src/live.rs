@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use seqtide_storage::Change;
+use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
 
@@ -31,11 +32,12 @@ impl Live {
         }
     }
 
-    /// Makes a commit visible to feeds, then wakes those it concerns.
-    pub fn publish(&self, changes: Vec<Change>, newest: Sequence) {
+    /// Makes a commit visible to feeds, then wakes those it concerns. A document that has vanished concerns nobody: it
+    /// has no row any more.
+    pub fn publish(&self, changes: Vec<Change>, vanished: &[DocId], newest: Sequence) {
         let rows: Vec<Arc<Row>> = changes.into_iter().map(|change| Arc::new(Row::new(change, self.format))).collect();
         let mut tail = self.tail.write().unwrap_or_else(PoisonError::into_inner);
-        tail.push(rows.iter().cloned(), newest);
+        tail.push(rows.iter().cloned(), vanished, newest);
         drop(tail);
         self.matcher.publish(&rows, newest);
     }

@@ -14,6 +14,7 @@ use tokio::task::spawn_blocking;
 use crate::error::Error;
 use crate::feed::EndReason;
 use crate::live::Live;
+use crate::sweep::Sweeping;
 use crate::writer::{Finish, Writer};
 
 /// Of a store's read transactions, those kept for others than [`OpenDatabase::read`].
@@ -23,6 +24,7 @@ pub(crate) struct OpenDatabase {
     /// Empty once the database is being closed.
     store: RwLock<Option<Arc<Store>>>,
     pub live: Arc<Live>,
+    pub sweeping: Arc<Sweeping>,
     pub writer: Addr<Writer>,
     pub seq_format: SeqFormat,
     pub identity: Identity,
@@ -34,13 +36,20 @@ pub(crate) struct OpenDatabase {
 }
 
 impl OpenDatabase {
-    pub fn new(store: Arc<Store>, live: Arc<Live>, writer: Addr<Writer>, readers_max: u32) -> OpenDatabase {
+    pub fn new(
+        store: Arc<Store>,
+        live: Arc<Live>,
+        sweeping: Arc<Sweeping>,
+        writer: Addr<Writer>,
+        readers_max: u32,
+    ) -> OpenDatabase {
         OpenDatabase {
             seq_format: store.seq_format(),
             identity: *store.identity(),
             map_bytes: store.map_bytes(),
             store: RwLock::new(Some(store)),
             live,
+            sweeping,
             writer,
             readers: Arc::new(Semaphore::new((readers_max as usize).saturating_sub(READERS_SPARE).max(1))),
             last_used: AtomicU64::new(0),

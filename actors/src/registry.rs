@@ -14,6 +14,7 @@ use crate::feed::EndReason;
 use crate::live::Live;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
+use crate::sweep::{Sweep, Sweeping};
 use crate::writer::committer::CommitterPool;
 use crate::writer::{Writer, WriterLimits};
 
@@ -106,6 +107,12 @@ impl OpenDatabases {
         }
     }
 
+    /// The sweeps that go on, by database.
+    pub fn sweeps(&self) -> Vec<(DbName, Sweep)> {
+        let sweeps = |(name, database): (&DbName, &Arc<OpenDatabase>)| Some((name.clone(), database.sweeping.now()?));
+        self.read().iter().filter_map(sweeps).collect()
+    }
+
     fn tell_metrics(&self) {
         let databases = self.read();
         metrics::databases_open(databases.len(), databases.values().map(|database| database.map_bytes).sum());
@@ -168,10 +175,12 @@ impl Surroundings {
         let store = Arc::new(store);
         let newest = store.snapshot()?.counters()?.update_seq;
         let live = Arc::new(Live::new(newest, store.seq_format(), self.tail_bytes_max));
-        let writer = Writer::new(Arc::clone(&store), Arc::clone(&live), self.committers.assign(), self.writer_limits);
+        let sweeping = Arc::<Sweeping>::default();
+        let (committer, limits) = (self.committers.assign(), self.writer_limits);
+        let writer = Writer::new(Arc::clone(&store), Arc::clone(&live), Arc::clone(&sweeping), committer, limits);
         let writer = Writer::start_in_arbiter(&self.writers, |_| writer);
         let readers_max = self.folder.options().readers_max;
-        let database = Arc::new(OpenDatabase::new(store, live, writer, readers_max));
+        let database = Arc::new(OpenDatabase::new(store, live, sweeping, writer, readers_max));
         self.open.insert(name.clone(), Arc::clone(&database));
         Ok(database)
     }

@@ -43,8 +43,14 @@ impl Tail {
         self.newest
     }
 
-    /// Adds the rows of a commit, in the order of their sequences, that brought the update sequence to `newest`.
-    pub fn push(&mut self, rows: impl IntoIterator<Item = Arc<Row>>, newest: Sequence) {
+    /// Adds the rows of a commit, in the order of their sequences, that brought the update sequence to `newest`, and
+    /// forgets those of documents that have vanished.
+    pub fn push(&mut self, rows: impl IntoIterator<Item = Arc<Row>>, vanished: &[DocId], newest: Sequence) {
+        for id in vanished {
+            if let Some(seq) = self.seq_of.remove(id) {
+                self.remove(seq);
+            }
+        }
         for row in rows {
             let (seq, id) = (row.change().seq, row.change().id.clone());
             self.bytes += row.weight();
@@ -130,8 +136,8 @@ mod tests {
     #[test]
     fn superseded_rows_are_skipped() {
         let mut tail = Tail::new(seq(0), 1 << 20);
-        tail.push([row(1, "a"), row(2, "b")], seq(2));
-        tail.push([row(3, "a")], seq(3));
+        tail.push([row(1, "a"), row(2, "b")], &[], seq(2));
+        tail.push([row(3, "a")], &[], seq(3));
         let page = tail.read(seq(0), Sequence::MAX, 10, |_| true).unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![2, 3], seq(3)));
         assert_eq!(seqs(&tail.read(seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3]);
@@ -139,9 +145,22 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_documents_that_vanished_are_forgotten() {
+        let mut tail = Tail::new(seq(0), 1 << 20);
+        tail.push([row(1, "a"), row(2, "b")], &[], seq(2));
+        let gone = ["a", "never-here"].map(|id| DocId::parse(id).unwrap());
+        tail.push([row(4, "c")], &gone, seq(5));
+        let page = tail.read(seq(0), Sequence::MAX, 10, |_| true).unwrap();
+        assert_eq!((seqs(&page), page.examined), (vec![2, 4], seq(5)));
+        assert_eq!((tail.bytes, tail.seq_of.len()), (2 * row(2, "b").weight(), 2));
+        tail.push([row(6, "a")], &[], seq(6));
+        assert_eq!(seqs(&tail.read(seq(0), Sequence::MAX, 10, |_| true).unwrap()), [2, 4, 6]);
+    }
+
+    #[test]
     fn a_full_page_is_examined_up_to_its_last_row() {
         let mut tail = Tail::new(seq(0), 1 << 20);
-        tail.push((1..=5).map(|n| row(n, &format!("d{n}"))), seq(5));
+        tail.push((1..=5).map(|n| row(n, &format!("d{n}"))), &[], seq(5));
         let page = tail.read(seq(0), Sequence::MAX, 2, |id| id != "d1").unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![2, 3], seq(3)));
         let page = tail.read(seq(3), Sequence::MAX, 2, |_| false).unwrap();
@@ -152,7 +171,7 @@ mod tests {
     fn a_page_that_finds_nothing_ends_all_the_same() {
         let mut tail = Tail::new(seq(0), 1 << 30);
         let rows = ROWS_EXAMINED_MAX as u64 + 5;
-        tail.push((1..=rows).map(|n| row(n, &n.to_string())), seq(rows));
+        tail.push((1..=rows).map(|n| row(n, &n.to_string())), &[], seq(rows));
         let page = tail.read(seq(0), Sequence::MAX, 2, |id| id == "10003").unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![], seq(10_000)));
         let page = tail.read(page.examined, Sequence::MAX, 2, |id| id == "10003").unwrap();
@@ -163,10 +182,10 @@ mod tests {
     fn what_does_not_fit_is_left_to_the_disk() {
         let weight = row(1, "a").weight();
         let mut tail = Tail::new(seq(0), 2 * weight);
-        tail.push((1..=4).map(|n| row(n, &format!("{n}"))), seq(4));
+        tail.push((1..=4).map(|n| row(n, &format!("{n}"))), &[], seq(4));
         assert!(tail.read(seq(1), Sequence::MAX, 10, |_| true).is_none());
         assert_eq!(seqs(&tail.read(seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 4]);
-        tail.push([row(5, "4")], seq(5));
+        tail.push([row(5, "4")], &[], seq(5));
         assert_eq!(tail.bytes, 2 * weight);
         assert_eq!(seqs(&tail.read(seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 5]);
     }
@@ -174,7 +193,7 @@ mod tests {
     #[test]
     fn a_reader_ahead_of_the_tail_gets_nothing_and_stays_where_it_is() {
         let mut tail = Tail::new(seq(0), 1 << 20);
-        tail.push([row(1, "a")], seq(1));
+        tail.push([row(1, "a")], &[], seq(1));
         let page = tail.read(seq(9), Sequence::MAX, 10, |_| true).unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![], seq(9)));
     }

@@ -74,6 +74,14 @@ impl Database {
         assert_eq!(answer.json(), json!([]), "failures while pushing");
     }
 
+    /// `_purge`; the leaves that were purged, by document.
+    ///
+    /// # Panics
+    /// When the server does not answer 201.
+    pub async fn purge(&self, leaves: &Value) -> Value {
+        self.post("/_purge").json(leaves).expect(201).await.json()["purged"].clone()
+    }
+
     /// The body of `GET _changes?query`.
     ///
     /// # Panics

@@ -229,6 +229,17 @@ pub fn seqtide_command() -> Command {
     command
 }
 
+/// Asserts that what is on disk holds every invariant: `seqtide check` of a data folder, also of one that is served.
+///
+/// # Panics
+/// When anything is wrong with it.
+pub fn assert_clean(data: &Path) {
+    let checked = seqtide_command().arg("check").arg(data).output().expect("the binary runs");
+    let report = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{report}{}", String::from_utf8_lossy(&checked.stderr));
+    assert!(report.contains(": ok ("), "{report}");
+}
+
 /// The binary: `SEQTIDE_BIN`, or `seqtide` beside this test's build.
 fn binary() -> PathBuf {
     let path = std::env::var_os("SEQTIDE_BIN").map_or_else(built_beside_this_test, PathBuf::from);

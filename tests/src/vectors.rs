@@ -12,10 +12,23 @@ use crate::{Database, Server};
 /// The data file.
 #[derive(Deserialize)]
 pub struct Vectors {
-    /// Each a list of `_bulk_docs` requests with `new_edits:false`.
-    pub histories: BTreeMap<String, Vec<Vec<Value>>>,
+    /// Each a list of requests.
+    pub histories: BTreeMap<String, Vec<Step>>,
     /// The requests and their answers.
     pub vectors: Vec<Vector>,
+}
+
+/// One request of a history.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum Step {
+    /// The documents of a `_bulk_docs` with `new_edits:false`.
+    Push(Vec<Value>),
+    /// The body of a `_purge`.
+    Purge {
+        /// Leaves by document.
+        purge: Value,
+    },
 }
 
 /// One request after one history.
@@ -38,6 +51,7 @@ pub struct Expect {
     results: Vec<Box<RawValue>>,
     /// Where to continue.
     pub last_seq: u64,
+    last_seq_live: Option<u64>,
     /// Rows after it.
     pub pending: u64,
 }
@@ -46,6 +60,11 @@ impl Expect {
     /// The rows as text.
     pub fn rows(&self) -> Vec<&str> {
         self.results.iter().map(|row| row.get()).collect()
+    }
+
+    /// Where to continue after a feed that may wait: up to where it has looked.
+    pub fn last_seq_live(&self) -> u64 {
+        self.last_seq_live.unwrap_or(self.last_seq)
     }
 
     /// The rows with the text of their `seq`.
@@ -86,8 +105,13 @@ pub fn vectors() -> Vectors {
 /// When the server does not take it.
 pub async fn database_with_history(server: &Server, vectors: &Vectors, name: &str) -> Database {
     let database = Database::create(server, &name.to_lowercase()).await;
-    for batch in &vectors.histories[name] {
-        database.push(batch).await;
+    for step in &vectors.histories[name] {
+        match step {
+            Step::Push(docs) => database.push(docs).await,
+            Step::Purge { purge } => {
+                assert_eq!(database.purge(purge).await, *purge, "every leaf is there to be purged")
+            }
+        }
     }
     database
 }

@@ -1,14 +1,13 @@
 //! SIGKILL under load: whatever was acknowledged is there afterwards, at its revision and its sequence.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use seqtide_tests::server::seqtide_command;
+use seqtide_tests::server::assert_clean;
 use seqtide_tests::workload::seed;
 use seqtide_tests::{Database, Server};
 
@@ -151,14 +150,6 @@ async fn rows_that_agree(database: &Database) -> BTreeMap<String, Value> {
     assert!(live.is_empty(), "documents without a row: {live:?}");
     assert!(info["update_seq"].as_u64().expect("a number") >= last);
     by_id
-}
-
-/// What is left on disk holds every invariant, before anything opens it for writing.
-fn assert_clean(data: &Path) {
-    let checked = seqtide_command().arg("check").arg(data).output().expect("the binary runs");
-    let report = String::from_utf8_lossy(&checked.stdout);
-    assert!(checked.status.success(), "{report}{}", String::from_utf8_lossy(&checked.stderr));
-    assert!(report.contains(": ok ("), "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

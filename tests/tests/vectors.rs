@@ -43,7 +43,7 @@ async fn normal_feed_answers_each_vector() {
 async fn longpoll_answers_rows_at_once_and_waits_without_any() {
     every_vector_gives("feed=longpoll&timeout=1", |vector| {
         let form = if vector.expect.rows().is_empty() { longpoll_that_waited } else { normal };
-        form(&vector.expect.rows(), vector.expect.last_seq, vector.expect.pending)
+        form(&vector.expect.rows(), vector.expect.last_seq_live(), vector.expect.pending)
     })
     .await;
 }
@@ -52,7 +52,7 @@ async fn longpoll_answers_rows_at_once_and_waits_without_any() {
 async fn continuous_feed_shows_the_rows_of_each_vector() {
     every_vector_gives("feed=continuous&timeout=1", |vector| {
         let waited_first = vector.expect.rows().is_empty() && !vector.asks_for_no_rows();
-        continuous(&vector.expect.rows(), waited_first, vector.expect.last_seq, vector.expect.pending)
+        continuous(&vector.expect.rows(), waited_first, vector.expect.last_seq_live(), vector.expect.pending)
     })
     .await;
 }

@@ -1,5 +1,6 @@
 //! Request bodies: their size, encoding and type, and where they are parsed.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
 
@@ -8,7 +9,7 @@ use actix_web::{HttpRequest, web};
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use futures_util::StreamExt;
-use serde::de::{SeqAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -98,6 +99,49 @@ pub fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
         return Err(ApiError::bad_request("Request body must be a JSON object"));
     }
     serde_json::from_str(text).map_err(|_| ApiError::not_json())
+}
+
+/// The members of a JSON object in the order they are given, which are at most `most`; of one given twice the last.
+///
+/// # Errors
+/// 400 for what is no JSON, or no object; `too_many`.
+pub fn members(
+    body: &[u8],
+    most: usize,
+    too_many: impl FnOnce() -> ApiError,
+) -> Result<Vec<(String, &RawValue)>, ApiError> {
+    let whole: &RawValue = object(body)?;
+    let mut reader = serde_json::Deserializer::from_str(whole.get());
+    let members = reader.deserialize_map(Members { most }).map_err(|_| ApiError::not_json())?;
+    if members.len() > most {
+        return Err(too_many());
+    }
+    let last: HashMap<String, usize> = (0..).zip(&members).map(|(at, (name, _))| (name.clone(), at)).collect();
+    let members = (0..).zip(members).filter(|(at, (name, _))| last.get(name) == Some(at));
+    Ok(members.map(|(_, member)| member).collect())
+}
+
+/// Collects the members of an object up to one more than `most`; what follows takes no memory.
+struct Members {
+    most: usize,
+}
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = object.next_entry()? {
+            if members.len() <= self.most {
+                members.push(member);
+            }
+        }
+        Ok(members)
+    }
 }
 
 /// The elements of a list, which are at most so many.

@@ -6,14 +6,14 @@ use seqtide_storage::{LocalEdit, Write};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     pub edits: usize,
-    /// Bytes of bodies.
+    /// Bytes of bodies, and of revisions to purge.
     pub bytes: usize,
 }
 
 impl Load {
     /// Of a request, which counts as one edit though it has none.
     pub fn of(writes: &[Write]) -> Load {
-        Load { edits: writes.len().max(1), bytes: writes.iter().map(body_bytes).sum() }
+        Load { edits: writes.len().max(1), bytes: writes.iter().map(bytes).sum() }
     }
 
     pub fn add(&mut self, more: Load) {
@@ -33,10 +33,11 @@ impl Load {
     }
 }
 
-fn body_bytes(write: &Write) -> usize {
+fn bytes(write: &Write) -> usize {
     match write {
         Write::Edit(edit) => edit.body().as_bytes().len(),
         Write::Local(LocalEdit { body, .. }) => body.as_ref().map_or(0, |body| body.as_bytes().len()),
+        Write::Purge { revs, .. } => size_of_val(&revs[..]),
         Write::RevsLimit(_) => 0,
     }
 }

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::feed::EndReason;
 use crate::live::Live;
 use crate::metrics::WriterMetrics;
+use crate::sweep::Sweeping;
 
 /// Most of one commit: what is beyond waits for the next, so that no commit takes long.
 const COMMIT_MAX: Load = Load { edits: 10_000, bytes: 64 << 20 };
@@ -49,7 +50,7 @@ pub(crate) struct Enqueue {
     pub write: Write,
 }
 
-/// Free bodies that no leaf needs, whether there is much garbage or not.
+/// Free all bodies that no leaf needs now, whether there is much garbage or not.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct ReclaimNow;
@@ -95,13 +96,19 @@ pub(crate) struct Writer {
     shipped: Vec<Job>,
     /// Whether a commit or a slice of reclaiming is under way.
     busy: bool,
-    /// Whether a sweep for unneeded bodies is to go on when there is nothing else to do.
-    sweeping: bool,
+    /// The sweep for unneeded bodies that goes on when there is nothing else to do.
+    sweeping: Arc<Sweeping>,
     finishing: Vec<oneshot::Sender<()>>,
 }
 
 impl Writer {
-    pub fn new(store: Arc<Store>, live: Arc<Live>, committer: Committer, limits: WriterLimits) -> Writer {
+    pub fn new(
+        store: Arc<Store>,
+        live: Arc<Live>,
+        sweeping: Arc<Sweeping>,
+        committer: Committer,
+        limits: WriterLimits,
+    ) -> Writer {
         Writer {
             store,
             live,
@@ -112,7 +119,7 @@ impl Writer {
             queued: Load::default(),
             shipped: Vec::new(),
             busy: false,
-            sweeping: false,
+            sweeping,
             finishing: Vec::new(),
         }
     }
@@ -138,7 +145,7 @@ impl Writer {
                 self.ship_commit(ctx);
             } else if !self.finishing.is_empty() {
                 return self.stop(ctx);
-            } else if self.sweeping {
+            } else if self.sweeping.now().is_some() {
                 self.ship_reclaim(ctx);
             } else {
                 return;
@@ -168,20 +175,26 @@ impl Writer {
         let writer = ctx.address();
         let done = Box::new(move |result| writer.do_send(Finished::Reclaim { result }));
         self.busy = self.committer.ship(&self.store, Work::Reclaim { done }).is_ok();
-        self.sweeping = self.busy;
+        if !self.busy {
+            self.sweeping.stop();
+        }
     }
 
     /// Durable by now; makes it visible, then acknowledges.
     fn committed(&mut self, commit: Commit, shipped: Instant) {
         let edits = commit.requests.iter().map(|request| request.outcomes.len()).sum();
         self.metrics.committed(edits, commit.changes.len(), shipped.elapsed());
-        self.live.publish(commit.changes, commit.counters.update_seq);
+        self.live.publish(commit.changes, &commit.vanished, commit.counters.update_seq);
         for (job, RequestOutcome { outcomes, seq }) in
             std::mem::take(&mut self.shipped).into_iter().zip(commit.requests)
         {
             self.tell(job.asker, Ok(Written { outcomes, seq }));
         }
-        self.sweeping = self.sweeping || self.limits.reclaim.due(&commit.counters);
+        if commit.sweep {
+            self.sweeping.start_whole();
+        } else if self.limits.reclaim.due(&commit.counters) {
+            self.sweeping.start();
+        }
     }
 
     fn answer_all(&mut self, error: &Error) {
@@ -213,6 +226,7 @@ impl Actor for Writer {
 /// Nothing changes any more when the writer is gone: no feed waits in vain, whatever ended it.
 impl Drop for Writer {
     fn drop(&mut self) {
+        self.sweeping.stop();
         self.live.end(EndReason::Shutdown);
     }
 }
@@ -246,7 +260,7 @@ impl Handler<ReclaimNow> for Writer {
     type Result = ();
 
     fn handle(&mut self, _: ReclaimNow, ctx: &mut Context<Writer>) {
-        self.sweeping = true;
+        self.sweeping.start_whole();
         self.ship_if_idle(ctx);
     }
 }
@@ -278,11 +292,11 @@ impl Handler<Finished> for Writer {
             }
             Finished::Reclaim { result: Ok(reclaimed) } => {
                 self.metrics.reclaimed(reclaimed.bytes);
-                self.sweeping = !reclaimed.swept;
+                self.sweeping.examined(reclaimed);
             }
             Finished::Reclaim { result: Err(error) } => {
                 tracing::error!(%error, folder = %self.store.folder().display(), "reclaiming failed");
-                self.sweeping = false;
+                self.sweeping.stop();
             }
         }
         self.ship_if_idle(ctx);

@@ -1,7 +1,8 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use seqtide_storage::json::{ScanLimits, scan_document};
+use seqtide_storage::json::{Body, ScanLimits, scan_document};
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::{Birth, Edit, Identity, StoreOptions};
 
@@ -20,6 +21,7 @@ struct Bench {
     _folder: tempfile::TempDir,
     store: Arc<Store>,
     live: Arc<Live>,
+    sweeping: Arc<Sweeping>,
 }
 
 impl Bench {
@@ -29,11 +31,12 @@ impl Bench {
         let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
         let store = Store::open(folder.path(), &options, &Birth { identity, start: Sequence::ZERO }).unwrap();
         let live = Arc::new(Live::new(Sequence::ZERO, store.seq_format(), 1 << 20));
-        Bench { _folder: folder, store: Arc::new(store), live }
+        Bench { _folder: folder, store: Arc::new(store), live, sweeping: Arc::default() }
     }
 
     fn writer(&self, pool: &CommitterPool) -> Writer {
-        Writer::new(Arc::clone(&self.store), Arc::clone(&self.live), pool.assign(), LIMITS)
+        let (store, live, sweeping) = (Arc::clone(&self.store), Arc::clone(&self.live), Arc::clone(&self.sweeping));
+        Writer::new(store, live, sweeping, pool.assign(), LIMITS)
     }
 }
 
@@ -64,6 +67,68 @@ fn a_panic_while_writing_fails_its_batch_and_the_writer_goes_on() {
         assert!(failed.to_string().contains("over the wire"), "{failed}");
         assert_eq!(writer.send(put("a", "{}")).await.unwrap().unwrap().seq, Sequence::new(0, 1));
         assert_eq!(bench.live.newest(), Sequence::new(0, 1));
+    });
+}
+
+/// Asks until it is so.
+async fn eventually(so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        assert!(Instant::now() < deadline, "it never came to that");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Closed by a test for as long as no commit is to end.
+static GATE_CLOSED: AtomicBool = AtomicBool::new(false);
+
+fn waiting_at_the_gate(store: &Store, requests: &[Vec<Write>]) -> Result<Commit, StorageError> {
+    while GATE_CLOSED.load(Ordering::Relaxed) {
+        std::thread::yield_now();
+    }
+    store.write(requests)
+}
+
+#[test]
+fn a_sweep_that_waits_behind_a_commit_is_seen_and_frees_all_garbage_then() {
+    actix::System::new().block_on(async {
+        let bench = Bench::new();
+        let pool = CommitterPool::start_with(1, 1, waiting_at_the_gate).unwrap();
+        let writer = bench.writer(&pool).start();
+        let made = writer.send(put("a", "{\"n\":1}")).await.unwrap().unwrap();
+        let Outcome::Written { rev, .. } = &made.outcomes[0] else { panic!("{made:?}") };
+        GATE_CLOSED.store(true, Ordering::Relaxed);
+        let edit = Edit::interactive(DocId::parse("a").unwrap(), Some(rev.clone()), true, Body::empty());
+        let written = writer.send(Submit { writes: vec![Write::Edit(edit)] });
+        writer.send(ReclaimNow).await.unwrap();
+        let seen = bench.sweeping.now();
+        GATE_CLOSED.store(false, Ordering::Relaxed);
+        assert_eq!(seen.expect("whoever asks waits for no commit").bodies_examined, 0);
+        written.await.unwrap().unwrap();
+        eventually(|| bench.sweeping.now().is_none()).await;
+        assert_eq!(bench.store.snapshot().unwrap().counters().unwrap().garbage_bytes, 0);
+    });
+}
+
+#[test]
+fn a_purge_that_leaves_bodies_behind_is_followed_by_a_sweep() {
+    actix::System::new().block_on(async {
+        let bench = Bench::new();
+        let pool = CommitterPool::start(1, 1).unwrap();
+        let writer = bench.writer(&pool).start();
+        let id = DocId::parse("a").unwrap();
+        let mut writes = vec![Write::RevsLimit(1)];
+        let mut leaf = None;
+        for n in 0..3 {
+            let body = scan_document(format!("{{\"n\":{n}}}").as_bytes(), &ScanLimits::default()).unwrap().body;
+            writes.push(Write::Edit(Edit::interactive(id.clone(), leaf.take(), false, body)));
+            let written = writer.send(Submit { writes: std::mem::take(&mut writes) }).await.unwrap().unwrap();
+            let Some(Outcome::Written { rev, .. }) = written.outcomes.into_iter().next_back() else { panic!("{n}") };
+            leaf = Some(rev);
+        }
+        let purge = Write::Purge { id, revs: leaf.into_iter().collect() };
+        writer.send(Submit { writes: vec![purge] }).await.unwrap().unwrap();
+        eventually(|| bench.store.check().unwrap().bodies == 0).await;
     });
 }
 

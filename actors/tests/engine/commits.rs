@@ -3,16 +3,16 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use seqtide::storage::Write;
-use seqtide::storage::json::Body;
+use seqtide::storage::json::{Body, ScanLimits, scan_document};
 use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::{Edit, Outcome, Write};
 use seqtide::{Database, Error, PutError};
 
 use crate::support::{engine, soon};
 
 fn edits(prefix: &str, count: usize) -> Vec<Write> {
     let id = |n| DocId::parse(&format!("{prefix}{n}")).unwrap();
-    (0..count).map(|n| Write::Edit(seqtide::storage::Edit::interactive(id(n), None, false, Body::empty()))).collect()
+    (0..count).map(|n| Write::Edit(Edit::interactive(id(n), None, false, Body::empty()))).collect()
 }
 
 async fn all_ids(database: &Database) -> usize {
@@ -88,4 +88,39 @@ async fn reads_that_are_given_up_are_counted_until_they_end() {
     assert_eq!(running.load(Ordering::SeqCst), 2);
     drop(shut);
     soon(database.read(|snapshot| snapshot.counters())).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sweeps_are_listed_with_their_database_until_they_have_freed_everything() {
+    let (engine, _folder) = engine(|_| {});
+    let swept = engine.create_database("swept").await.unwrap();
+    engine.create_database("other").await.unwrap();
+    let body = scan_document(b"{\"n\":1}", &ScanLimits::default()).unwrap().body;
+    let id = |n| DocId::parse(&format!("d{n}")).unwrap();
+    let made = (0..5_000).map(|n| Write::Edit(Edit::interactive(id(n), None, false, body.clone())));
+    let made = swept.write(made.collect()).await.unwrap();
+    let deleted = (0..).zip(made.outcomes).map(|(n, outcome)| match outcome {
+        Outcome::Written { rev, .. } => Write::Edit(Edit::interactive(id(n), Some(rev), true, Body::empty())),
+        other => panic!("{other:?}"),
+    });
+    swept.write(deleted.collect()).await.unwrap();
+    assert_eq!((engine.sweeps(), swept.info().await.unwrap().counters.garbage_bytes), (vec![], 5_000 * 7));
+    // A sweep may be over before it is looked for: it is asked for anew until it has been seen.
+    let seen = soon(async {
+        loop {
+            swept.reclaim().await.unwrap();
+            if let Some(sweep) = engine.sweeps().pop() {
+                return sweep;
+            }
+        }
+    });
+    assert_eq!(seen.await.0, *swept.name());
+    soon(async {
+        while !engine.sweeps().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let info = swept.info().await.unwrap();
+    assert_eq!((info.counters.garbage_bytes, info.sweep), (0, None));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -24,6 +24,35 @@ const LAST: &str = "a-last";
 /// A row as it is compared: sequence, winner, whether it is deleted, body.
 type Seen = BTreeMap<String, (Sequence, RevId, bool, Option<Body>)>;
 
+/// What the writers know together.
+#[derive(Default)]
+struct Known {
+    /// A leaf of each document.
+    leaves: BTreeMap<DocId, RevId>,
+    /// The sequence at which a document was purged last, and when that was acknowledged.
+    purged: BTreeMap<DocId, (Sequence, Instant)>,
+}
+
+impl Known {
+    fn take(&mut self, id: DocId, outcome: Outcome) {
+        match outcome {
+            Outcome::Written { rev, .. } => drop(self.leaves.insert(id, rev)),
+            Outcome::Conflict | Outcome::Purged { seq: None, .. } => drop(self.leaves.remove(&id)),
+            Outcome::Purged { seq: Some(seq), .. } => {
+                self.leaves.remove(&id);
+                let last = self.purged.get(&id).map_or(Sequence::ZERO, |(last, _)| *last);
+                self.purged.insert(id, (seq.max(last), Instant::now()));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Whether a row was purged, and this acknowledged, before a moment.
+    fn was_purged(&self, id: &DocId, row: Sequence, before: Instant) -> bool {
+        self.purged.get(id).is_some_and(|(seq, acknowledged)| row < *seq && *acknowledged < before)
+    }
+}
+
 /// How a reader reads.
 #[derive(Debug, Clone, Copy)]
 enum Pace {
@@ -42,16 +71,21 @@ fn seed() -> u64 {
     seed
 }
 
-/// Creates, updates and deletes documents that all writers share; and writes some once, which no later row can make
-/// good for a reader that missed theirs.
-async fn write(database: Database, number: u64, seed: u64, leaves: Arc<Mutex<BTreeMap<DocId, RevId>>>) {
+/// Creates, updates, deletes and purges documents that all writers share; and writes some once, which no later row can
+/// make good for a reader that missed theirs. Of these every tenth is purged a little later.
+async fn write(database: Database, number: u64, seed: u64, known: Arc<Mutex<Known>>) {
     let mut rng = StdRng::seed_from_u64(seed ^ number);
+    let mut to_purge = None;
     for request in 0..REQUESTS {
         let mut writes = Vec::new();
         for _ in 0..rng.random_range(1..=3) {
             let group = ["a", "b"].choose(&mut rng).expect("not empty");
             let id = DocId::parse(&format!("{group}-{}", rng.random_range(0..12))).unwrap();
-            let parent = leaves.lock().unwrap().get(&id).cloned();
+            let parent = known.lock().unwrap().leaves.get(&id).cloned();
+            if let Some(leaf) = parent.clone().filter(|_| rng.random_bool(0.1)) {
+                writes.push(Write::Purge { id, revs: vec![leaf] });
+                continue;
+            }
             let deleted = parent.is_some() && rng.random_bool(0.2);
             let json = format!(r#"{{"by":{number},"pad":"{}"}}"#, "x".repeat(rng.random_range(0..200)));
             let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
@@ -59,29 +93,33 @@ async fn write(database: Database, number: u64, seed: u64, leaves: Arc<Mutex<BTr
         }
         let group = if rng.random_bool(0.5) { "a" } else { "b" };
         let once = DocId::parse(&format!("{group}-once-{number}-{request}")).unwrap();
-        writes.push(Write::Edit(Edit::interactive(once, None, false, Body::empty())));
+        writes.push(Write::Edit(Edit::interactive(once.clone(), None, false, Body::empty())));
+        if request % 10 == 0 {
+            to_purge = Some(once);
+        } else if request % 10 == 3
+            && let Some(id) = to_purge.take()
+        {
+            let leaf = known.lock().unwrap().leaves[&id].clone();
+            writes.push(Write::Purge { id, revs: vec![leaf] });
+        }
         let ids: Vec<DocId> = writes.iter().map(id_of).collect();
         let written = database.write(writes).await.unwrap();
-        let mut leaves = leaves.lock().unwrap();
-        for (id, outcome) in ids.into_iter().zip(written.outcomes) {
-            match outcome {
-                Outcome::Written { rev, .. } => drop(leaves.insert(id, rev)),
-                Outcome::Conflict => drop(leaves.remove(&id)),
-                other => panic!("{other:?}"),
-            }
-        }
+        let mut known = known.lock().unwrap();
+        ids.into_iter().zip(written.outcomes).for_each(|(id, outcome)| known.take(id, outcome));
     }
 }
 
 fn id_of(write: &Write) -> DocId {
     match write {
         Write::Edit(edit) => edit.id().clone(),
+        Write::Purge { id, .. } => id.clone(),
         other => panic!("{other:?}"),
     }
 }
 
-/// Follows to the last document; leaves at random and comes back with its last token.
-async fn follow(database: Database, filter: Filter, pace: Pace, seed: u64) -> Seen {
+/// Follows to the last document; leaves at random and comes back with its last token. It is never given a row that was
+/// purged before it asked.
+async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pace: Pace, seed: u64) -> Seen {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut seen = Seen::new();
     let mut token = Sequence::ZERO;
@@ -96,6 +134,7 @@ async fn follow(database: Database, filter: Filter, pace: Pace, seed: u64) -> Se
         };
         let mut feed = database.feed(options).await.unwrap();
         for _ in 0..rng.random_range(1..60) {
+            let asked = Instant::now();
             let event = match pace {
                 Pace::Impatient => match tokio::time::timeout(Duration::from_micros(200), feed.next()).await {
                     Ok(event) => event,
@@ -108,6 +147,8 @@ async fn follow(database: Database, filter: Filter, pace: Pace, seed: u64) -> Se
                     for row in rows {
                         let change = row.change();
                         assert!(change.seq > token, "{:?} after {token:?}", change.seq);
+                        let purged = known.lock().unwrap().was_purged(&change.id, change.seq, asked);
+                        assert!(!purged, "{} at {:?} was purged", change.id, change.seq);
                         token = change.seq;
                         let winner = change.winner();
                         let row = (change.seq, winner.rev.clone(), winner.deleted, change.body.clone());
@@ -156,30 +197,35 @@ async fn rows(database: &Database) -> Seen {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_reader_ends_with_each_document_s_row_and_misses_none() {
+async fn every_reader_ends_with_each_document_s_row_misses_none_and_is_given_none_that_was_purged() {
     let seed = seed();
     let (engine, _folder) = engine(|options| options.tail_bytes_max = 40_000);
     let database = engine.create_database("db").await.unwrap();
     let some = ["a-1", "a-2", "b-3", "b-once-0-7", "a-once-1-9", LAST].map(|id| DocId::parse(id).unwrap());
     let filters = [Filter::All, Filter::ids(some), Filter::prefix("a-"), Filter::prefix("")];
+    let known = Arc::<Mutex<Known>>::default();
     let mut readers = Vec::new();
     for (number, filter) in (0..).zip(&filters) {
         for (pace, step) in [(Pace::Fast, 0), (Pace::Slow, 100), (Pace::Impatient, 200)] {
-            let reader = follow(database.clone(), filter.clone(), pace, seed ^ (1000 + step + number));
+            let seed = seed ^ (1000 + step + number);
+            let reader = follow(database.clone(), Arc::clone(&known), filter.clone(), pace, seed);
             readers.push((filter.clone(), pace, tokio::spawn(reader)));
         }
     }
-    let leaves = Arc::default();
-    let writers = (0..WRITERS).map(|n| tokio::spawn(write(database.clone(), n, seed, Arc::clone(&leaves))));
+    let writers = (0..WRITERS).map(|n| tokio::spawn(write(database.clone(), n, seed, Arc::clone(&known))));
     for writer in writers.collect::<Vec<_>>() {
         soon(writer).await.unwrap();
     }
     database.put(LAST, "{}").await.unwrap();
 
     let rows = rows(&database).await;
-    assert!(rows.len() > WRITERS as usize * REQUESTS);
+    assert!(rows.len() > WRITERS as usize * REQUESTS * 9 / 10);
     for (filter, pace, reader) in readers {
-        let seen = soon(reader).await.unwrap();
+        let mut seen = soon(reader).await.unwrap();
+        // What is not there any more was purged after it was seen.
+        let (known, end) = (known.lock().unwrap(), Instant::now());
+        let gone = |id: &str, seq| known.was_purged(&DocId::parse(id).unwrap(), seq, end);
+        seen.retain(|id, (seq, ..)| rows.contains_key(id) || !gone(id, *seq));
         let expected: Seen =
             rows.iter().filter(|(id, _)| filter.keeps(id)).map(|(id, row)| (id.clone(), row.clone())).collect();
         assert_eq!(seen.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{pace:?} {filter:?}");

@@ -80,7 +80,7 @@ struct LimitsFlags {
     #[arg(id = "limits.request_bytes_max", value_name = "BYTES")]
     request_bytes_max: Option<i64>,
 
-    /// Most documents one request to _bulk_docs or _bulk_get may name
+    /// Most documents one request to _bulk_docs, _bulk_get or _purge may name, and most revisions to _purge
     #[arg(id = "limits.bulk_docs_max", value_name = "DOCUMENTS")]
     bulk_docs_max: Option<i64>,
 

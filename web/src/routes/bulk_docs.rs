@@ -127,7 +127,13 @@ fn write_outcome(out: &mut Vec<u8>, item: &Item, outcome: Option<&Outcome>, repl
             write_written(out, &item.id, &rev.to_string());
         }
         Some(Outcome::Local { revision }) if !replicated => write_written(out, &item.id, &format!("0-{revision}")),
-        Some(Outcome::Written { .. } | Outcome::Known { .. } | Outcome::Local { .. } | Outcome::Done) => {}
+        Some(
+            Outcome::Written { .. }
+            | Outcome::Known { .. }
+            | Outcome::Local { .. }
+            | Outcome::Purged { .. }
+            | Outcome::Done,
+        ) => {}
         Some(Outcome::Missing) => return Some(ApiError::not_found("missing")),
         Some(Outcome::Conflict) | None => return Some(ApiError::conflict()),
     }

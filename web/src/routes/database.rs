@@ -1,4 +1,4 @@
-//! A database as a whole: `/{db}`, `/{db}/_ensure_full_commit`, `/{db}/_revs_limit`.
+//! A database as a whole: `/{db}`, `/{db}/_compact`, `/{db}/_ensure_full_commit`, `/{db}/_revs_limit`.
 
 use actix_web::http::StatusCode;
 use seqtide::DatabaseInfo;
@@ -48,22 +48,31 @@ pub async fn info(call: &Call, db: &str) -> Answer {
 
 /// Source: CouchDB, `GET /{db}`; members in its order.
 fn info_json(db: &str, info: &DatabaseInfo) -> Vec<u8> {
-    let DatabaseInfo { counters, file_bytes, seq_format, created_secs, .. } = info;
+    let DatabaseInfo { counters, purge_seq, sweep, file_bytes, seq_format, created_secs, .. } = info;
+    let compact_running = sweep.is_some();
     let mut out = format!("{{\"instance_start_time\":\"{created_secs}\",\"db_name\":").into_bytes();
     write_json_string(&mut out, db);
     let update_seq = seq_format.json(counters.update_seq);
     let (live, all) = (counters.body_bytes, counters.body_bytes + counters.garbage_bytes);
     out.extend_from_slice(
         format!(
-            ",\"purge_seq\":0,\"update_seq\":{update_seq},\
+            ",\"purge_seq\":{purge_seq},\"update_seq\":{update_seq},\
              \"sizes\":{{\"file\":{file_bytes},\"external\":{live},\"active\":{all}}},\"props\":{{}},\
-             \"doc_del_count\":{},\"doc_count\":{},\"disk_format_version\":{FORMAT},\"compact_running\":false,\
+             \"doc_del_count\":{},\"doc_count\":{},\"disk_format_version\":{FORMAT},\"compact_running\":{compact_running},\
              \"cluster\":{{\"q\":1,\"n\":1,\"w\":1,\"r\":1}}}}",
             counters.deleted_docs, counters.docs
         )
         .as_bytes(),
     );
     out
+}
+
+/// Starts to free what no leaf needs; the database's information says while it goes on.
+pub async fn compact(call: &Call, db: &str) -> Answer {
+    let database = call.state.database(db)?;
+    request::require_json(&call.req)?;
+    database.reclaim().await?;
+    Ok(reply::ok(StatusCode::ACCEPTED))
 }
 
 /// Every acknowledged write is committed, so there is nothing to do.

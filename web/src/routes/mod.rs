@@ -9,6 +9,7 @@ mod feed;
 mod listing;
 mod local;
 mod open_revs;
+mod purge;
 mod revs;
 mod server;
 mod update;
@@ -107,14 +108,12 @@ fn is_system_database(name: &str) -> bool {
 }
 
 /// Endpoints of CouchDB's databases that are not built yet.
-const NOT_BUILT: [&str; 12] = [
+const NOT_BUILT: [&str; 10] = [
     "_auto_purge",
-    "_compact",
     "_explain",
     "_find",
     "_index",
     "_partition",
-    "_purge",
     "_purged_infos_limit",
     "_security",
     "_shards",
@@ -195,9 +194,12 @@ async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answe
         ("_revs_limit", Method::PUT) => database::set_revs_limit(call, db).await,
         ("_revs_limit", _) => Err(ApiError::method_not_allowed("GET,HEAD,PUT")),
         ("_ensure_full_commit", Method::POST) => database::ensure_full_commit(&call, db).await,
-        ("_bulk_docs" | "_bulk_get" | "_revs_diff" | "_missing_revs" | "_ensure_full_commit", _) => {
-            Err(ApiError::method_not_allowed("POST"))
-        }
+        ("_compact", Method::POST) => database::compact(&call, db).await,
+        ("_purge", Method::POST) => purge::purge(call, db).await,
+        (
+            "_bulk_docs" | "_bulk_get" | "_revs_diff" | "_missing_revs" | "_ensure_full_commit" | "_compact" | "_purge",
+            _,
+        ) => Err(ApiError::method_not_allowed("POST")),
         (name, _) if NOT_BUILT.contains(&name) => {
             call.state.database(db)?;
             Err(ApiError::not_implemented("requests to this endpoint"))

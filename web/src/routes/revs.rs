@@ -84,7 +84,7 @@ fn parse(body: &[u8]) -> Result<Vec<(String, Vec<RevId>)>, ApiError> {
 }
 
 /// Writes a member's name, and a comma in front unless it is the first.
-fn start_member(out: &mut Vec<u8>, name: &str) {
+pub(super) fn start_member(out: &mut Vec<u8>, name: &str) {
     if out.last() != Some(&b'{') {
         out.push(b',');
     }
@@ -103,7 +103,7 @@ fn write_diff(out: &mut Vec<u8>, diff: &RevsDiff) {
     out.push(b'}');
 }
 
-fn write_list(out: &mut Vec<u8>, revs: &[RevId]) {
+pub(super) fn write_list(out: &mut Vec<u8>, revs: &[RevId]) {
     out.push(b'[');
     for (at, rev) in revs.iter().enumerate() {
         if at > 0 {
