@@ -115,6 +115,20 @@ fn writes_of_one_commit_see_each_other_s_purges() {
 }
 
 #[test]
+fn bodies_of_one_request_stay_apart_when_one_between_is_purged() {
+    let db = Db::new();
+    db.request(vec![
+        push("a", 1, &["x"], r#"{"n":1}"#),
+        push("a", 1, &["y"], r#"{"n":2}"#),
+        purge("a", &["1-x"]),
+        push("a", 1, &["z"], r#"{"n":3}"#),
+    ]);
+    let found: Vec<_> = db.tree("a").leaves().iter().map(|leaf| db.body_at(leaf.body)).collect();
+    assert_eq!(found, [Some(body(r#"{"n":3}"#)), Some(body(r#"{"n":2}"#))]);
+    assert_clean(&db);
+}
+
+#[test]
 fn a_leaf_that_is_pushed_again_has_the_line_it_is_pushed_with() {
     let db = Db::new();
     db.write(push("a", 2, &["b", "old"], r#"{"n":1}"#));
