@@ -25,6 +25,7 @@ impl Asker {
     pub fn gone(write: &Write) -> Asker {
         Asker::Gone(match write {
             Write::Edit(edit) => edit.id().to_string(),
+            Write::Purge { id, .. } => id.to_string(),
             Write::Local(LocalEdit { id, .. }) => id.to_string(),
             Write::RevsLimit(_) => "_revs_limit".to_owned(),
         })

@@ -119,9 +119,7 @@ async fn what_only_pages_read_is_sent_to_pages_only() {
 async fn what_is_not_built_yet_says_so() {
     let server = Server::start();
     let database = Database::create(&server, "db").await;
-    for (method, path) in
-        [("POST", "/_find"), ("GET", "/_purged_infos_limit"), ("PUT", "/_security")]
-    {
+    for (method, path) in [("POST", "/_find"), ("GET", "/_purged_infos_limit"), ("PUT", "/_security")] {
         let answer = database.request(method, path).send().await;
         assert_eq!(answer.status, 501, "{method} {path}");
     }
