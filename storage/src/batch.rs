@@ -41,6 +41,17 @@ pub enum Write {
     RevsLimit(u32),
 }
 
+impl Write {
+    /// Whether it makes room, now or once garbage is reclaimed: it is let into the reserve of a full map.
+    pub fn makes_room(&self) -> bool {
+        match self {
+            Write::Edit(edit) => edit.deleted() && edit.body().is_empty(),
+            Write::Local(edit) => edit.body.is_none(),
+            Write::Purge { .. } | Write::RevsLimit(_) => true,
+        }
+    }
+}
+
 /// A change of a `_local` document.
 #[derive(Debug, Clone)]
 pub struct LocalEdit {

@@ -107,6 +107,10 @@ impl DataFolder {
     /// # Errors
     /// [`CreateError::Exists`], [`CreateError::Storage`].
     pub fn create(&self, name: &DbName, seq_format: SeqFormat) -> Result<Store, CreateError> {
+        if self.catalogue().is_unfinished(name) {
+            // What is left of one that could not be made or removed altogether.
+            self.remove(name)?;
+        }
         // A folder that was put here since the start is taken in at the next one.
         if self.contains(name) || self.folder_of(name).exists() {
             return Err(CreateError::Exists);
@@ -116,7 +120,7 @@ impl DataFolder {
         let made = self.open_folder(name, &Birth { identity, start });
         let made = made.and_then(|store| self.change(|catalogue| catalogue.mark_made(name)).map(|()| store));
         made.map_err(|error| {
-            // What cannot be undone now is undone at the next start.
+            // What cannot be undone now is undone when the name is wanted again, or at the next start.
             let _ = self.remove(name);
             error.into()
         })
@@ -170,7 +174,8 @@ impl DataFolder {
     /// Deletes a database that nobody has open; `last` is its update sequence.
     ///
     /// # Errors
-    /// [`StorageError`]. Once decided, a deletion is finished at the next start if it was cut short.
+    /// [`StorageError`]. Once decided, a deletion that was cut short is finished when the name is wanted again, or at
+    /// the next start.
     pub fn delete(&self, name: &DbName, last: Sequence) -> Result<(), StorageError> {
         self.change(|catalogue| catalogue.mark_deleted(name, last))?;
         self.remove(name)

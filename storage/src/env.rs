@@ -4,11 +4,13 @@
 //! be resized only while no transaction of the process is open.
 #![allow(unsafe_code)]
 
-use std::path::Path;
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
 
+use crate::disk::{MetaPages, allocate_lock_file};
 use crate::error::StorageError;
 use crate::tables::{Handles, Row, RowChange, Rows, Table};
 use crate::view::View;
@@ -38,38 +40,49 @@ impl Durability {
 pub(crate) struct EnvOptions {
     /// Address space to reserve, a multiple of the page size.
     pub map_bytes: usize,
+    /// A map is doubled when it is full, up to this much address space, a multiple of the page size.
+    pub map_bytes_max: usize,
     /// Most read transactions at once.
     pub readers_max: u32,
     pub durability: Durability,
 }
 
-/// A map is doubled when it is full, up to this much address space.
-const MAP_BYTES_MAX: usize = 1 << 44;
+/// How much of the largest map a write may fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// All but a reserve.
+    Ordinary,
+    /// The reserve too: this write makes room, now or later, and needs a few pages for it.
+    Reserve,
+}
+
+/// Of the largest map this part is kept for writes that make room, within these bounds.
+const RESERVED_PART: usize = 16;
+const RESERVED_BYTES: std::ops::RangeInclusive<usize> = 1 << 20..=64 << 20;
 
 pub(crate) struct Env {
+    folder: PathBuf,
+    options: EnvOptions,
+    /// Held shared by every open read transaction, exclusively while the map grows or the environment is opened anew.
+    /// Empty when that failed.
+    lmdb: RwLock<Option<Lmdb>>,
+    /// One write at a time, its transaction opened, used and committed on one thread. What a failed commit may have
+    /// changed of the meta pages is here until it is undone on disk.
+    writing: Mutex<Option<MetaPages>>,
+}
+
+/// An open environment and its tables.
+#[derive(Clone)]
+struct Lmdb {
     env: heed::Env<WithoutTls>,
     handles: Handles,
-    /// Held shared by every open read transaction, exclusively while the map grows.
-    gate: RwLock<()>,
-    /// One write at a time, its transaction opened, used and committed on one thread.
-    writing: Mutex<()>,
 }
 
 impl Env {
     /// Opens the environment in a folder, which must exist, and makes the tables that are missing.
     pub fn open(folder: &Path, options: EnvOptions) -> Result<Env, StorageError> {
-        let flags = match options.durability {
-            Durability::Full => EnvFlags::empty(),
-            Durability::Relaxed => EnvFlags::NO_META_SYNC,
-        };
-        let mut open = EnvOpenOptions::new().read_txn_without_tls();
-        open.map_size(options.map_bytes).max_readers(options.readers_max).max_dbs(16);
-        // SAFETY: the data folder's lock keeps other processes away (`data_folder.rs`), the catalogue opens a folder once;
-        // NO_META_SYNC leaves the file whole after a crash.
-        let env = unsafe { open.flags(flags).open(folder)? };
-        env.clear_stale_readers()?;
-        let handles = create_tables(&env)?;
-        Ok(Env { env, handles, gate: RwLock::new(()), writing: Mutex::new(()) })
+        let lmdb = open_lmdb(folder, options)?;
+        Ok(Env { folder: folder.to_owned(), options, lmdb: RwLock::new(Some(lmdb)), writing: Mutex::new(None) })
     }
 
     /// Opens the environment in a folder, which must hold one, for reading beside the process that writes it.
@@ -79,36 +92,176 @@ impl Env {
         // SAFETY: nothing is written; LMDB's own lock file keeps the pages of an open transaction from being reused.
         let env = unsafe { open.flags(EnvFlags::READ_ONLY).open(folder)? };
         let handles = open_tables(&env)?;
-        Ok(Env { env, handles, gate: RwLock::new(()), writing: Mutex::new(()) })
+        let lmdb = RwLock::new(Some(Lmdb { env, handles }));
+        // What bounds writes does not matter: there are none.
+        let options = EnvOptions { map_bytes: 0, map_bytes_max: 0, readers_max: 0, durability: Durability::Full };
+        Ok(Env { folder: folder.to_owned(), options, lmdb, writing: Mutex::new(None) })
     }
 
     /// Opens a read transaction. It must not outlive a page: it pins what it can see. A thread that has one open must
     /// neither open another nor write: a map about to grow waits for the first and holds up the second.
     pub fn read(&self) -> Result<Reading<'_>, StorageError> {
-        let gate = self.gate.read().unwrap_or_else(PoisonError::into_inner);
-        let txn = self.env.read_txn()?;
-        Ok(Reading { txn, handles: self.handles, _gate: gate })
+        match self.try_read() {
+            Err(StorageError::Closed | StorageError::Lmdb(heed::Error::Mdb(MdbError::Panic))) => {
+                // The writer is about to open the environment anew, or could not: then it may be possible by now.
+                let mut undone = self.writing();
+                let settled = self.settle(&mut undone);
+                drop(undone);
+                self.try_read().map_err(|closed| settled.err().unwrap_or(closed))
+            }
+            read => read,
+        }
+    }
+
+    fn try_read(&self) -> Result<Reading<'_>, StorageError> {
+        let gate = self.lmdb.read().unwrap_or_else(PoisonError::into_inner);
+        let Lmdb { env, handles } = gate.clone().ok_or(StorageError::Closed)?;
+        Ok(Reading { txn: env.static_read_txn()?, handles, _gate: gate })
+    }
+
+    fn writing(&self) -> std::sync::MutexGuard<'_, Option<MetaPages>> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lmdb(&self) -> Result<Lmdb, StorageError> {
+        self.lmdb.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(StorageError::Closed)
+    }
+
+    /// The environment, while no transaction is open but the caller's.
+    fn alone(&self) -> RwLockWriteGuard<'_, Option<Lmdb>> {
+        self.lmdb.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets `plan` read the newest state and decide on rows, writes them, commits, and tells `committed` before the
     /// next write starts. While the map is too small for the rows it grows, and the same plan is made once more.
-    /// Nothing is written when anything fails.
+    /// Nothing is written when anything fails, but see [`StorageError::InDoubt`].
     pub fn write<T>(
         &self,
+        room: Room,
         mut plan: impl FnMut(View<'_>) -> Result<(Rows, T), StorageError>,
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
-        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut undone = self.writing();
+        self.settle(&mut undone)?;
         loop {
-            match self.try_write(&mut plan) {
+            let lmdb = self.lmdb()?;
+            let before = lmdb.meta_pages()?;
+            let written = lmdb.try_write(|bytes| self.has_room_for(bytes, room), &mut plan);
+            drop(lmdb);
+            match written {
                 Err(StorageError::Lmdb(heed::Error::Mdb(MdbError::MapFull))) => self.grow()?,
+                Err(StorageError::DiskFull { source } | StorageError::Lmdb(heed::Error::Io(source))) => {
+                    let why = before.why(source);
+                    *undone = Some(before);
+                    return Err(self.undo(&mut undone, why));
+                }
                 done => return done.inspect(committed),
             }
         }
     }
 
+    /// Undoes a commit that failed; gives the answer for its writers.
+    fn undo(&self, undone: &mut Option<MetaPages>, why: io::Error) -> StorageError {
+        // LMDB panics when it was overwriting a meta page, and at no other failure.
+        let may_stand = self.panicked();
+        match self.settle(undone) {
+            Err(_) if may_stand => StorageError::InDoubt { source: why },
+            _ => StorageError::disk(why),
+        }
+    }
+
+    /// Undoes what a failed commit may have changed, opening the environment anew where that is needed. Until it has
+    /// succeeded nothing is written; reading goes on as soon as the meta pages are those of the last commit.
+    fn settle(&self, undone: &mut Option<MetaPages>) -> Result<(), StorageError> {
+        let Some(before) = undone.as_ref() else { return Ok(()) };
+        if self.panicked() {
+            let closing = self.alone().take();
+            closing.map(|lmdb| lmdb.env.prepare_for_closing().wait());
+        }
+        before.put_back().map_err(StorageError::disk)?;
+        let mut alone = self.alone();
+        if alone.is_none() {
+            *alone = Some(open_lmdb(&self.folder, self.options)?);
+        }
+        drop(alone);
+        before.sync().map_err(StorageError::disk)?;
+        *undone = None;
+        Ok(())
+    }
+
+    fn panicked(&self) -> bool {
+        let panic = |lmdb: Lmdb| matches!(lmdb.env.read_txn(), Err(heed::Error::Mdb(MdbError::Panic)));
+        self.lmdb().is_ok_and(panic)
+    }
+
+    fn grow(&self) -> Result<(), StorageError> {
+        let alone = self.alone();
+        let Lmdb { env, .. } = alone.as_ref().ok_or(StorageError::Closed)?;
+        let (map_bytes, map_bytes_max) = (env.info().map_size, self.options.map_bytes_max);
+        if map_bytes >= map_bytes_max {
+            return Err(StorageError::MapFull { map_bytes_max });
+        }
+        // SAFETY: no transaction is open: readers hold the gate, the only writer is this thread between two attempts.
+        unsafe { env.resize(map_bytes.saturating_mul(2).min(map_bytes_max))? };
+        Ok(())
+    }
+
+    /// Whether a write may leave so many bytes in use.
+    fn has_room_for(&self, bytes: usize, room: Room) -> Result<(), StorageError> {
+        let map_bytes_max = self.options.map_bytes_max;
+        let (least, most) = RESERVED_BYTES.into_inner();
+        let reserved = match room {
+            Room::Ordinary => (map_bytes_max / RESERVED_PART).clamp(least, most),
+            Room::Reserve => 0,
+        };
+        if bytes + reserved > map_bytes_max { Err(StorageError::MapFull { map_bytes_max }) } else { Ok(()) }
+    }
+
+    /// The address space reserved.
+    pub fn map_bytes(&self) -> usize {
+        self.lmdb().map_or(0, |lmdb| lmdb.env.info().map_size)
+    }
+
+    /// The length of the file.
+    pub fn file_bytes(&self) -> Result<u64, StorageError> {
+        let file = self.folder.join("data.mdb");
+        Ok(file.metadata().map_err(StorageError::io(&file))?.len())
+    }
+
+    /// Closes the environment, waiting until no transaction uses it.
+    pub fn close(self) {
+        let closing = self.alone().take();
+        closing.map(|lmdb| lmdb.env.prepare_for_closing().wait());
+    }
+}
+
+fn open_lmdb(folder: &Path, options: EnvOptions) -> Result<Lmdb, StorageError> {
+    allocate_lock_file(folder, options.readers_max)?;
+    let flags = match options.durability {
+        Durability::Full => EnvFlags::empty(),
+        Durability::Relaxed => EnvFlags::NO_META_SYNC,
+    };
+    let mut open = EnvOpenOptions::new().read_txn_without_tls();
+    let map_bytes = options.map_bytes.min(options.map_bytes_max);
+    open.map_size(map_bytes).max_readers(options.readers_max).max_dbs(16);
+    // SAFETY: the data folder's lock keeps other processes away (`data_folder.rs`), the catalogue opens a folder once;
+    // NO_META_SYNC leaves the file whole after a crash.
+    let env = unsafe { open.flags(flags).open(folder)? };
+    env.clear_stale_readers()?;
+    let handles = create_tables(&env)?;
+    Ok(Lmdb { env, handles })
+}
+
+impl Lmdb {
+    fn meta_pages(&self) -> Result<MetaPages, StorageError> {
+        let page_bytes = self.env.unnamed_database_stat().page_size as usize;
+        Ok(MetaPages::read(self.env.try_clone_inner_file()?, page_bytes).map_err(heed::Error::Io)?)
+    }
+
+    /// Plans, writes and commits, if there is room for what is in use then.
     fn try_write<T>(
         &self,
+        has_room_for: impl FnOnce(usize) -> Result<(), StorageError>,
         plan: &mut impl FnMut(View<'_>) -> Result<(Rows, T), StorageError>,
     ) -> Result<T, StorageError> {
         let mut txn = self.env.write_txn()?;
@@ -120,35 +273,19 @@ impl Env {
         for row in &rows.0 {
             write_row(&mut txn, &self.handles, row)?;
         }
+        has_room_for(self.used_bytes(&txn)?)?;
         txn.commit()?;
         Ok(outcome)
     }
 
-    fn grow(&self) -> Result<(), StorageError> {
-        let _no_readers = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        let map_bytes = self.map_bytes();
-        let grown = map_bytes.saturating_mul(2);
-        if grown > MAP_BYTES_MAX {
-            return Err(StorageError::MapFull { map_bytes });
+    /// Bytes of the pages that tables need; all others can be used again.
+    fn used_bytes(&self, txn: &RwTxn<'_>) -> Result<usize, StorageError> {
+        let mut bytes = 0;
+        for table in Table::ALL {
+            let stat = self.handles.of(table).stat(txn)?;
+            bytes += stat.page_size as usize * (stat.branch_pages + stat.leaf_pages + stat.overflow_pages);
         }
-        // SAFETY: no transaction is open: readers hold the gate, the only writer is this thread between two attempts.
-        unsafe { self.env.resize(grown)? };
-        Ok(())
-    }
-
-    /// The address space reserved.
-    pub fn map_bytes(&self) -> usize {
-        self.env.info().map_size
-    }
-
-    /// The length of the file.
-    pub fn file_bytes(&self) -> Result<u64, StorageError> {
-        Ok(self.env.real_disk_size()?)
-    }
-
-    /// Closes the environment, waiting until no transaction uses it.
-    pub fn close(self) {
-        self.env.prepare_for_closing().wait();
+        Ok(bytes)
     }
 }
 
@@ -199,9 +336,9 @@ fn write_row(txn: &mut RwTxn<'_>, handles: &Handles, row: &Row) -> Result<(), St
 
 /// An open read transaction.
 pub(crate) struct Reading<'env> {
-    txn: RoTxn<'env, WithoutTls>,
+    txn: RoTxn<'static, WithoutTls>,
     handles: Handles,
-    _gate: RwLockReadGuard<'env, ()>,
+    _gate: RwLockReadGuard<'env, Option<Lmdb>>,
 }
 
 impl Reading<'_> {

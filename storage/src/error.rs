@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::codec::Malformed;
+use crate::disk::is_full;
 use crate::tables::Table;
 
 /// Why a store could not do what it was asked.
@@ -28,15 +29,35 @@ pub enum StorageError {
         /// The row's key.
         key: String,
     },
-    /// The disk is full. Nothing of the batch was written; reading goes on.
-    #[error("no space left on the disk")]
-    DiskFull,
-    /// The memory map is full and cannot grow further. Nothing of the batch was written; reading goes on.
-    #[error("the database is full: its map of {map_bytes} bytes cannot grow")]
-    MapFull {
-        /// The size of the map.
-        map_bytes: usize,
+    /// The disk, or what this user may have of it, is full. Nothing of the batch was written; reading goes on.
+    #[error("no space left on the disk, nothing was written: {source}")]
+    DiskFull {
+        /// What the system said.
+        source: io::Error,
     },
+    /// The memory map is as large as it may be, and full. Nothing of the batch was written; reading and deleting go on.
+    #[error("the database is full, nothing was written: it may take {map_bytes_max} bytes (`storage.map_bytes_max`)")]
+    MapFull {
+        /// The largest map allowed.
+        map_bytes_max: usize,
+    },
+    /// The disk failed to write or to sync. Nothing of the batch was written; reading goes on, and writing when the
+    /// disk works again.
+    #[error("the disk failed, nothing was written: {source}")]
+    DiskFailed {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The disk failed while a commit was made final, and again while that was undone. Until it works again nothing is
+    /// written and reading shows the state before the batch, but after a power cut all of the batch may be there.
+    #[error("the disk failed, it is not known whether this was written: {source}")]
+    InDoubt {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The disk failed, and the database could not be opened again yet.
+    #[error("the database is closed until its disk works again")]
+    Closed,
     /// Written by a newer Seqtide.
     #[error("{path} has file format {found}; this version reads up to {known}")]
     NewerFormat {
@@ -82,17 +103,22 @@ impl StorageError {
     }
 
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> StorageError + '_ {
-        move |source| match source.kind() {
-            io::ErrorKind::StorageFull => StorageError::DiskFull,
-            _ => StorageError::Io { path: path.to_owned(), source },
+        move |source| match is_full(&source) {
+            true => StorageError::DiskFull { source },
+            false => StorageError::Io { path: path.to_owned(), source },
         }
+    }
+
+    /// Of a write that failed.
+    pub(crate) fn disk(source: io::Error) -> StorageError {
+        if is_full(&source) { StorageError::DiskFull { source } } else { StorageError::DiskFailed { source } }
     }
 }
 
 impl From<heed::Error> for StorageError {
     fn from(error: heed::Error) -> StorageError {
         match error {
-            heed::Error::Io(source) if source.kind() == io::ErrorKind::StorageFull => StorageError::DiskFull,
+            heed::Error::Io(source) if is_full(&source) => StorageError::DiskFull { source },
             other => StorageError::Lmdb(other),
         }
     }

@@ -11,6 +11,7 @@ mod check;
 pub mod codec;
 mod counts;
 mod data_folder;
+mod disk;
 mod env;
 mod error;
 pub mod json;

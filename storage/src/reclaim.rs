@@ -7,6 +7,7 @@ use std::ops::Bound;
 use std::sync::PoisonError;
 
 use crate::codec::{body, keys, meta};
+use crate::env::Room;
 use crate::error::StorageError;
 use crate::model::body_place::{BodyKey, BodyPlace};
 use crate::model::doc_id::DocId;
@@ -51,7 +52,8 @@ impl ReclaimPolicy {
 }
 
 impl Store {
-    /// Sweeps at most `rows_max` bodies, at least one, on from where the last slice ended, in one commit.
+    /// Sweeps at most `rows_max` bodies, at least one, on from where the last slice ended, in one commit. Where there
+    /// is no garbage, the sweep is over.
     ///
     /// # Errors
     /// [`StorageError`]: then nothing was freed.
@@ -59,8 +61,11 @@ impl Store {
         let mut sweep = self.sweep().lock().unwrap_or_else(PoisonError::into_inner);
         let start = *sweep;
         let plan = |view: View<'_>| {
-            let slice = Slice::examine(view, start, rows_max.max(1))?;
             let mut rows = Rows::default();
+            if view.counters()?.garbage_bytes == 0 {
+                return Ok((rows, (Slice::default(), Reclaimed { bytes: 0, swept: true })));
+            }
+            let slice = Slice::examine(view, start, rows_max.max(1))?;
             for key in &slice.unneeded {
                 rows.delete(Table::Bodies, keys::body(*key));
             }
@@ -73,13 +78,14 @@ impl Store {
             let reclaimed = Reclaimed { examined, bytes, swept: slice.last.is_none() };
             Ok((rows, (slice, reclaimed)))
         };
-        let (slice, reclaimed) = self.env().write(plan, |_| {})?;
+        let (slice, reclaimed) = self.env().write(Room::Reserve, plan, |_| {})?;
         *sweep = slice.last;
         Ok(reclaimed)
     }
 }
 
 /// Part of a sweep.
+#[derive(Default)]
 struct Slice {
     unneeded: Vec<BodyKey>,
     examined: u64,
@@ -90,7 +96,7 @@ struct Slice {
 
 impl Slice {
     fn examine(view: View<'_>, start: Option<BodyKey>, rows_max: usize) -> Result<Slice, StorageError> {
-        let mut slice = Slice { unneeded: Vec::new(), examined: 0, bytes: 0, last: None };
+        let mut slice = Slice::default();
         let start = start.map(keys::body);
         let from = start.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(&key[..]));
         for (at, row) in view.range(Table::Bodies, (from, Bound::Unbounded), Direction::Forward)?.enumerate() {

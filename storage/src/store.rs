@@ -7,7 +7,7 @@ use crate::batch::{Batch, Commit, Finished, Write};
 use crate::check::{CheckReport, check};
 use crate::codec::meta::{self, Counters, Identity};
 use crate::counts::{BlockChanges, BlockSums};
-use crate::env::{Durability, Env, EnvOptions};
+use crate::env::{Durability, Env, EnvOptions, Room};
 use crate::error::StorageError;
 use crate::model::body_place::BodyKey;
 use crate::model::sequence::{SeqFormat, Sequence};
@@ -23,6 +23,9 @@ pub const FORMAT: u64 = 1;
 pub struct StoreOptions {
     /// Address space reserved a database, in bytes, a multiple of the page size; it grows when it is full.
     pub map_bytes: usize,
+    /// The most it grows to: the bound of a database's size, a multiple of the page size. A sixteenth of it, at least
+    /// 1 MiB and at most 64 MiB, is kept for deleting and reclaiming.
+    pub map_bytes_max: usize,
     /// Most snapshots of a database at once.
     pub readers_max: u32,
     /// What a commit promises.
@@ -33,7 +36,13 @@ pub struct StoreOptions {
 
 impl Default for StoreOptions {
     fn default() -> StoreOptions {
-        StoreOptions { map_bytes: 64 << 30, readers_max: 256, durability: Durability::Full, revs_limit: 1000 }
+        StoreOptions {
+            map_bytes: 64 << 30,
+            map_bytes_max: 1 << 44,
+            readers_max: 256,
+            durability: Durability::Full,
+            revs_limit: 1000,
+        }
     }
 }
 
@@ -62,9 +71,10 @@ impl Store {
     /// # Errors
     /// [`StorageError`], among others [`StorageError::NewerFormat`].
     pub fn open(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Store, StorageError> {
-        let StoreOptions { map_bytes, readers_max, durability, revs_limit } = *options;
-        let env = Env::open(folder, EnvOptions { map_bytes, readers_max, durability })?;
+        let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit } = *options;
+        let env = Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max, durability })?;
         env.write(
+            Room::Reserve,
             |view| {
                 let mut rows = Rows::default();
                 if view.get(Table::Meta, META_FORMAT)?.is_none() {
@@ -120,7 +130,8 @@ impl Store {
     }
 
     /// Writes the requests of many as one commit, each planned on what the ones before made. When it returns, all of
-    /// it is as durable as the store's [`Durability`] says, and visible.
+    /// it is as durable as the store's [`Durability`] says, and visible. The reserve of a full map is for requests
+    /// that all make room.
     ///
     /// # Errors
     /// [`StorageError`]: then nothing of any request was written.
@@ -134,8 +145,10 @@ impl Store {
             let (rows, finished) = batch.finish()?;
             Ok((rows, (outcomes, finished)))
         };
-        let (outcomes, finished) =
-            self.env.write(plan, |(_, done)| self.advance_sums(done.counters.update_seq, &done.blocks))?;
+        let makes_room = requests.iter().flatten().all(Write::makes_room);
+        let room = if makes_room { Room::Reserve } else { Room::Ordinary };
+        let committed = |(_, done): &(_, Finished)| self.advance_sums(done.counters.update_seq, &done.blocks);
+        let (outcomes, finished) = self.env.write(room, plan, committed)?;
         let Finished { changes, vanished, sweep, counters, .. } = finished;
         Ok(Commit { requests: outcomes, changes, vanished, sweep, counters })
     }
@@ -152,7 +165,8 @@ impl Store {
             rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
             Ok((rows, counters.update_seq))
         };
-        self.env.write(plan, |update_seq| self.advance_sums(*update_seq, &BlockChanges::default())).map(drop)
+        let committed = |update_seq: &Sequence| self.advance_sums(*update_seq, &BlockChanges::default());
+        self.env.write(Room::Reserve, plan, committed).map(drop)
     }
 
     fn advance_sums(&self, update_seq: Sequence, blocks: &BlockChanges) {

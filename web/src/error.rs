@@ -162,8 +162,14 @@ impl From<&StorageError> for ApiError {
     fn from(error: &StorageError) -> ApiError {
         let reason = error.to_string();
         match error {
-            StorageError::DiskFull | StorageError::MapFull { .. } => {
+            StorageError::DiskFull { .. } | StorageError::MapFull { .. } => {
                 ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "insufficient_storage", reason)
+            }
+            StorageError::DiskFailed { .. } | StorageError::Closed => {
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "disk_failed", reason)
+            }
+            StorageError::InDoubt { .. } => {
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "outcome_unknown", reason)
             }
             StorageError::Damaged { .. } | StorageError::Missing { .. } => {
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged_database", reason)

@@ -44,6 +44,7 @@ fn engine_options(config: &Config) -> EngineOptions {
     EngineOptions {
         store: StoreOptions {
             map_bytes: storage.map_bytes,
+            map_bytes_max: storage.map_bytes_max,
             readers_max: storage.readers_max,
             revs_limit: storage.revs_limit,
             durability: match config.durability {

@@ -3,10 +3,10 @@
 mod asker;
 pub(crate) mod committer;
 mod load;
+mod queue;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,15 +17,12 @@ use tokio::sync::oneshot;
 
 use self::asker::Asker;
 use self::committer::{Committer, Work};
-use self::load::Load;
+use self::queue::{Job, Queue};
 use crate::error::Error;
 use crate::feed::EndReason;
 use crate::live::Live;
 use crate::metrics::WriterMetrics;
 use crate::sweep::Sweeping;
-
-/// Most of one commit: what is beyond waits for the next, so that no commit takes long.
-const COMMIT_MAX: Load = Load { edits: 10_000, bytes: 64 << 20 };
 
 /// What became of a request's writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,14 +61,8 @@ pub(crate) struct Finish;
 #[derive(Message)]
 #[rtype(result = "()")]
 enum Finished {
-    Commit { result: Result<Commit, StorageError>, shipped: Instant },
+    Commit { result: Result<Commit, StorageError>, shipped: Instant, needs_room: bool },
     Reclaim { result: Result<Reclaimed, StorageError> },
-}
-
-struct Job {
-    writes: Vec<Write>,
-    load: Load,
-    asker: Asker,
 }
 
 /// What bounds a writer.
@@ -90,12 +81,15 @@ pub(crate) struct Writer {
     committer: Committer,
     limits: WriterLimits,
     metrics: WriterMetrics,
-    queue: VecDeque<Job>,
-    queued: Load,
+    queue: Queue,
     /// The jobs of the commit under way.
     shipped: Vec<Job>,
     /// Whether a commit or a slice of reclaiming is under way.
     busy: bool,
+    /// Whether there was no room for the last commit that needed some.
+    full: bool,
+    /// Whether the last work shipped was a slice of reclaiming.
+    reclaimed_last: bool,
     /// The sweep for unneeded bodies that goes on when there is nothing else to do.
     sweeping: Arc<Sweeping>,
     finishing: Vec<oneshot::Sender<()>>,
@@ -115,10 +109,11 @@ impl Writer {
             committer,
             limits,
             metrics: WriterMetrics::default(),
-            queue: VecDeque::new(),
-            queued: Load::default(),
+            queue: Queue::default(),
             shipped: Vec::new(),
             busy: false,
+            full: false,
+            reclaimed_last: false,
             sweeping,
             finishing: Vec::new(),
         }
@@ -129,19 +124,19 @@ impl Writer {
             return Err(self.live.gone());
         }
         let WriterLimits { queue_edits_max: edits_max, queue_bytes_max: bytes_max, .. } = self.limits;
-        if self.queued.edits >= edits_max || self.queued.bytes >= bytes_max {
+        if self.queue.load.edits >= edits_max || self.queue.load.bytes >= bytes_max {
             return Err(Error::WriteQueueFull { edits_max, bytes_max });
         }
-        let load = Load::of(&writes);
-        self.queued.add(load);
-        self.queue.push_back(Job { writes, load, asker });
+        self.queue.push(writes, asker);
         Ok(())
     }
 
-    /// Ships the next commit, or a slice of reclaiming when there is none, unless something is under way.
+    /// Ships the next commit, or a slice of reclaiming when there is none, unless something is under way. Where there
+    /// is no room they take turns: under load the queue is never empty.
     fn ship_if_idle(&mut self, ctx: &mut Context<Writer>) {
         while !self.busy {
-            if !self.queue.is_empty() {
+            let reclaims_first = self.full && self.sweeping.now().is_some() && self.finishing.is_empty() && !self.reclaimed_last;
+            if !self.queue.is_empty() && !reclaims_first {
                 self.ship_commit(ctx);
             } else if !self.finishing.is_empty() {
                 return self.stop(ctx);
@@ -154,16 +149,12 @@ impl Writer {
     }
 
     fn ship_commit(&mut self, ctx: &mut Context<Writer>) {
-        let mut requests = Vec::with_capacity(self.queue.len());
-        let mut load = Load::default();
-        while let Some(mut job) = self.queue.pop_front_if(|job| load.has_room_for(job.load, COMMIT_MAX)) {
-            load.add(job.load);
-            requests.push(std::mem::take(&mut job.writes));
-            self.shipped.push(job);
-        }
-        self.queued.take_off(load);
+        self.shipped = if self.full { self.queue.take_alike() } else { self.queue.take() };
+        let requests: Vec<_> = self.shipped.iter_mut().map(|job| std::mem::take(&mut job.writes)).collect();
+        let needs_room = !requests.iter().flatten().all(Write::makes_room);
+        self.reclaimed_last = false;
         let (writer, shipped) = (ctx.address(), Instant::now());
-        let done = Box::new(move |result| writer.do_send(Finished::Commit { result, shipped }));
+        let done = Box::new(move |result| writer.do_send(Finished::Commit { result, shipped, needs_room }));
         self.busy = true;
         if self.committer.ship(&self.store, Work::Commit { requests, done }).is_err() {
             self.busy = false;
@@ -178,10 +169,11 @@ impl Writer {
         if !self.busy {
             self.sweeping.stop();
         }
+        self.reclaimed_last = true;
     }
 
     /// Durable by now; makes it visible, then acknowledges.
-    fn committed(&mut self, commit: Commit, shipped: Instant) {
+    fn committed(&mut self, commit: Commit, shipped: Instant, needs_room: bool) {
         let edits = commit.requests.iter().map(|request| request.outcomes.len()).sum();
         self.metrics.committed(edits, commit.changes.len(), shipped.elapsed());
         self.live.publish(commit.changes, &commit.vanished, commit.counters.update_seq);
@@ -190,11 +182,26 @@ impl Writer {
         {
             self.tell(job.asker, Ok(Written { outcomes, seq }));
         }
+        self.full = self.full && !needs_room;
         if commit.sweep {
             self.sweeping.start_whole();
-        } else if self.limits.reclaim.due(&commit.counters) {
+        } else if self.full || self.limits.reclaim.due(&commit.counters) {
             self.sweeping.start();
         }
+    }
+
+    /// Nothing of it was written. Garbage is reclaimed where that may help, however little there is.
+    fn failed(&mut self, error: StorageError) {
+        let full = matches!(error, StorageError::DiskFull { .. } | StorageError::MapFull { .. });
+        // Clients that try again would fill the log too.
+        if !(full && self.full) {
+            tracing::error!(%error, folder = %self.store.folder().display(), "a commit failed");
+        }
+        self.full = self.full || full;
+        if full {
+            self.sweeping.start();
+        }
+        self.answer_all(&Error::from(error));
     }
 
     fn answer_all(&mut self, error: &Error) {
@@ -285,11 +292,8 @@ impl Handler<Finished> for Writer {
     fn handle(&mut self, finished: Finished, ctx: &mut Context<Writer>) {
         self.busy = false;
         match finished {
-            Finished::Commit { result: Ok(commit), shipped } => self.committed(commit, shipped),
-            Finished::Commit { result: Err(error), .. } => {
-                tracing::error!(%error, folder = %self.store.folder().display(), "a commit failed");
-                self.answer_all(&Error::from(error));
-            }
+            Finished::Commit { result: Ok(commit), shipped, needs_room } => self.committed(commit, shipped, needs_room),
+            Finished::Commit { result: Err(error), .. } => self.failed(error),
             Finished::Reclaim { result: Ok(reclaimed) } => {
                 self.metrics.reclaimed(reclaimed.bytes);
                 self.sweeping.examined(reclaimed);

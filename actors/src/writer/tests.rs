@@ -7,6 +7,8 @@ use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::{Birth, Edit, Identity, StoreOptions};
 
 use super::committer::CommitterPool;
+use super::load::Load;
+use super::queue::COMMIT_MAX;
 use super::*;
 use crate::feed::EndReason;
 
@@ -163,8 +165,8 @@ fn a_writer_without_its_committer_answers_and_finishes() {
         writer.committer = Committer::without_thread();
         // More than one commit takes: what the first leaves must not be left waiting.
         let waiting: Vec<_> = (0..3).map(|_| enqueue(&mut writer, Vec::new()).unwrap()).collect();
-        writer.queue.iter_mut().for_each(|job| job.load = COMMIT_MAX);
-        writer.queued = Load { edits: 3 * COMMIT_MAX.edits, bytes: 3 * COMMIT_MAX.bytes };
+        writer.queue.jobs.iter_mut().for_each(|job| job.load = COMMIT_MAX);
+        writer.queue.load = Load { edits: 3 * COMMIT_MAX.edits, bytes: 3 * COMMIT_MAX.bytes };
         let writer = writer.start();
         writer.send(Finish).await.unwrap();
         for answer in waiting {

@@ -102,6 +102,11 @@ impl Catalogue {
         self.databases.get(name.as_str()).filter(|entry| !entry.unfinished)
     }
 
+    /// Whether a database of this name is still to be removed.
+    pub fn is_unfinished(&self, name: &DbName) -> bool {
+        self.databases.get(name.as_str()).is_some_and(|entry| entry.unfinished)
+    }
+
     /// Enters a database that is about to be made; gives the sequence it starts from, `None` when the name is taken.
     pub fn add(&mut self, name: &DbName, uuid: &[u8; 16]) -> Option<Sequence> {
         if self.databases.contains_key(name.as_str()) {

@@ -40,6 +40,7 @@ impl Default for Config {
             },
             storage: Storage {
                 map_bytes: 64 << 30,
+                map_bytes_max: 16 << 40,
                 tail_bytes_max: 64 << 20,
                 revs_limit: 1_000,
                 reclaim_garbage_percent: 50,

@@ -142,6 +142,10 @@ struct StorageFlags {
     #[arg(id = "storage.map_bytes", value_name = "BYTES")]
     map_bytes: Option<i64>,
 
+    /// Most a database grows to, in bytes; a multiple of 4096. A sixteenth is kept for deleting
+    #[arg(id = "storage.map_bytes_max", value_name = "BYTES")]
+    map_bytes_max: Option<i64>,
+
     /// Newest changes kept in memory for each open database, in bytes
     #[arg(id = "storage.tail_bytes_max", value_name = "BYTES")]
     tail_bytes_max: Option<i64>,

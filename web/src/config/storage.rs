@@ -14,6 +14,9 @@ const MAP_BYTES_FLOOR: usize = 1 << 20;
 /// Half of the 128 TiB a process on a 64-bit machine can address: all open databases' maps must fit.
 const ADDRESS_SPACE_BYTES: usize = 1 << 46;
 
+/// Room for the reserve, for what a commit takes, and for some documents.
+const MAP_BYTES_MAX_FLOOR: usize = 4 << 20;
+
 /// LMDB's lock file takes 64 bytes a reader and every commit looks at each.
 const READERS_CEILING: u32 = 10_000;
 
@@ -22,6 +25,8 @@ const READERS_CEILING: u32 = 10_000;
 pub struct Storage {
     /// Address space reserved for each open database, in bytes; whole pages.
     pub map_bytes: usize,
+    /// The most it grows to, in bytes; whole pages.
+    pub map_bytes_max: usize,
     /// Newest changes kept in memory for each open database, in bytes.
     pub tail_bytes_max: usize,
     /// Revisions remembered on each branch, in a new database.
@@ -39,6 +44,7 @@ pub struct Storage {
 impl Storage {
     pub(super) fn validate(&self, databases_open_max: usize) -> Result<(), ConfigError> {
         self.validate_map(databases_open_max)?;
+        self.validate_largest_map()?;
         at_least("storage.tail_bytes_max", self.tail_bytes_max, 1)?;
         at_least("storage.revs_limit", self.revs_limit, 1)?;
         at_least("storage.reclaim_garbage_percent", self.reclaim_garbage_percent, 1)?;
@@ -50,12 +56,23 @@ impl Storage {
     fn validate_map(&self, databases_open_max: usize) -> Result<(), ConfigError> {
         const KEY: &str = "storage.map_bytes";
         at_least(KEY, self.map_bytes, MAP_BYTES_FLOOR)?;
-        let not_whole = !self.map_bytes.is_multiple_of(PAGE_BYTES);
-        refuse_if(not_whole, KEY, || format!("must be a multiple of {PAGE_BYTES}, is {}", self.map_bytes))?;
+        whole_pages(KEY, self.map_bytes)?;
         let too_much = self.map_bytes.saturating_mul(databases_open_max) > ADDRESS_SPACE_BYTES;
         refuse_if(too_much, KEY, || {
             let each = self.map_bytes;
             format!("{each} for each of limits.databases_open_max ({databases_open_max}) exceeds {ADDRESS_SPACE_BYTES}")
         })
     }
+
+    fn validate_largest_map(&self) -> Result<(), ConfigError> {
+        const KEY: &str = "storage.map_bytes_max";
+        at_least(KEY, self.map_bytes_max, MAP_BYTES_MAX_FLOOR)?;
+        at_most(KEY, self.map_bytes_max, ADDRESS_SPACE_BYTES)?;
+        whole_pages(KEY, self.map_bytes_max)
+    }
+}
+
+fn whole_pages(key: &'static str, bytes: usize) -> Result<(), ConfigError> {
+    let not_whole = !bytes.is_multiple_of(PAGE_BYTES);
+    refuse_if(not_whole, key, || format!("must be a multiple of {PAGE_BYTES}, is {bytes}"))
 }

@@ -41,7 +41,7 @@ fn a_number_that_must_not_be_zero_is_refused_by_its_key() {
             Err(error) => assert!(error.starts_with(&format!("{key}: must be at least ")), "{error}"),
         }
     }
-    assert_eq!(numbers, 23);
+    assert_eq!(numbers, 24);
 }
 
 #[test]
@@ -77,6 +77,7 @@ fn a_log_filter_must_be_one() {
 #[test]
 fn a_map_is_whole_pages_and_all_maps_fit_the_address_space() {
     assert_refused("storage.map_bytes = 1048577", "storage.map_bytes: must be a multiple of 4096");
+    assert_refused("storage.map_bytes_max = 4194305", "storage.map_bytes_max: must be a multiple of 4096");
     assert_refused("limits.databases_open_max = 1025", "limits.databases_open_max (1025)");
     checked("limits.databases_open_max = 1024").unwrap();
 }
@@ -92,6 +93,7 @@ fn ceilings_are_inclusive() {
     checked("storage.reclaim_garbage_percent = 100").unwrap();
     assert_refused("storage.reclaim_garbage_percent = 101", "must be at most 100");
     assert_refused("storage.readers_max = 10001", "must be at most 10000");
+    assert_refused("storage.map_bytes_max = 70368744181760", "must be at most 70368744177664");
     assert_refused("limits.document_bytes_max = 4000000001", "must be at most 4000000000");
 }
 

@@ -1,0 +1,75 @@
+//! What waits to be written.
+
+use std::collections::VecDeque;
+
+use seqtide_storage::Write;
+
+use super::asker::Asker;
+use super::load::Load;
+
+/// Most of one commit: what is beyond waits for the next, so that no commit takes long.
+pub(super) const COMMIT_MAX: Load = Load { edits: 10_000, bytes: 64 << 20 };
+
+/// Most of one commit that makes room in a full database: the reserve for it has few pages.
+const MAKING_ROOM_MAX: Load = Load { edits: 50, bytes: 1 << 20 };
+
+/// A request and who asked for it.
+pub(super) struct Job {
+    pub writes: Vec<Write>,
+    pub load: Load,
+    pub asker: Asker,
+}
+
+/// Requests in the order they came.
+#[derive(Default)]
+pub(super) struct Queue {
+    pub jobs: VecDeque<Job>,
+    pub load: Load,
+}
+
+impl Job {
+    fn makes_room(&self) -> bool {
+        self.writes.iter().all(Write::makes_room)
+    }
+}
+
+impl Queue {
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    pub fn push(&mut self, writes: Vec<Write>, asker: Asker) {
+        let load = Load::of(&writes);
+        self.load.add(load);
+        self.jobs.push_back(Job { writes, load, asker });
+    }
+
+    /// Takes the jobs of the next commit: the first ones.
+    pub fn take(&mut self) -> Vec<Job> {
+        self.take_those(COMMIT_MAX, |_| true)
+    }
+
+    /// Takes the jobs of the next commit where there is no room: what makes room does not go with what needs some and
+    /// fails. Which of them goes is up to the first job.
+    pub fn take_alike(&mut self) -> Vec<Job> {
+        let makes_room = self.jobs.front().is_some_and(Job::makes_room);
+        let max = if makes_room { MAKING_ROOM_MAX } else { COMMIT_MAX };
+        self.take_those(max, |job| job.makes_room() == makes_room)
+    }
+
+    fn take_those(&mut self, max: Load, which: impl Fn(&Job) -> bool) -> Vec<Job> {
+        let (mut taken, mut passed_over, mut load) = (Vec::new(), VecDeque::new(), Load::default());
+        while let Some(job) = self.jobs.pop_front_if(|job| !which(job) || load.has_room_for(job.load, max)) {
+            if which(&job) {
+                load.add(job.load);
+                taken.push(job);
+            } else {
+                passed_over.push_back(job);
+            }
+        }
+        passed_over.append(&mut self.jobs);
+        self.jobs = passed_over;
+        self.load.take_off(load);
+        taken
+    }
+}
