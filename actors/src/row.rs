@@ -34,7 +34,7 @@ impl RowShape {
 
 const DATA: &[u8] = b"data: ";
 
-/// A row as an SSE frame, which holds the other forms.
+/// A row as an SSE frame, which holds the other forms. They share its bytes.
 #[derive(Debug, Clone)]
 pub struct Frame {
     sse: Bytes,
@@ -43,18 +43,18 @@ pub struct Frame {
 
 impl Frame {
     /// `data: {…}\nid: N\n\n`
-    pub fn sse(&self) -> &Bytes {
-        &self.sse
+    pub fn sse(&self) -> Bytes {
+        self.sse.clone()
     }
 
     /// `{…}`
-    pub fn json(&self) -> &[u8] {
-        &self.sse[DATA.len()..DATA.len() + self.json_bytes]
+    pub fn json(&self) -> Bytes {
+        self.sse.slice(DATA.len()..DATA.len() + self.json_bytes)
     }
 
     /// `{…}\n`
-    pub fn line(&self) -> &[u8] {
-        &self.sse[DATA.len()..=DATA.len() + self.json_bytes]
+    pub fn line(&self) -> Bytes {
+        self.sse.slice(DATA.len()..=DATA.len() + self.json_bytes)
     }
 
     fn encode(change: &Change, shape: RowShape, format: SeqFormat) -> Frame {

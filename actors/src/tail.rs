@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use seqtide_storage::Detail;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 
@@ -78,13 +79,13 @@ impl Tail {
         }
     }
 
-    /// Reads rows after `after` and up to `up_to` that `keep` wants, at most `rows_max`; `None` when they may lie
-    /// further back than the tail reaches.
+    /// Reads rows after `after` and up to `up_to` that `keep` wants, at most `rows_max` and those that fill `bytes_max`
+    /// when so much is shown of them; `None` when they may lie further back than the tail reaches.
     pub fn read(
         &self,
-        after: Sequence,
-        up_to: Sequence,
-        rows_max: usize,
+        (after, up_to): (Sequence, Sequence),
+        (rows_max, bytes_max): (usize, usize),
+        detail: Detail,
         keep: impl Fn(&str) -> bool,
     ) -> Option<TailPage> {
         if after < self.valid_from {
@@ -95,14 +96,15 @@ impl Tail {
         if after >= up_to {
             return Some(page);
         }
-        let mut last_examined = after;
+        let (mut last_examined, mut bytes) = (after, 0);
         let rows = self.rows.range((Bound::Excluded(after), Bound::Included(up_to)));
         for (examined, (seq, row)) in rows.enumerate() {
-            if page.rows.len() == rows_max || examined == ROWS_EXAMINED_MAX {
+            if page.rows.len() == rows_max || bytes >= bytes_max || examined == ROWS_EXAMINED_MAX {
                 page.examined = last_examined;
                 break;
             }
             if keep(row.change().id.as_str()) {
+                bytes += row.change().bytes(detail);
                 page.rows.push(Arc::clone(row));
             }
             last_examined = *seq;
@@ -129,6 +131,16 @@ mod tests {
         Arc::new(Row::new(change, SeqFormat::Integer))
     }
 
+    fn read(
+        tail: &Tail,
+        after: Sequence,
+        up_to: Sequence,
+        rows_max: usize,
+        keep: impl Fn(&str) -> bool,
+    ) -> Option<TailPage> {
+        read(&tail, (after, up_to), (rows_max, usize::MAX), Detail::default(), keep)
+    }
+
     fn seqs(page: &TailPage) -> Vec<u64> {
         page.rows.iter().map(|row| row.change().seq.version).collect()
     }
@@ -138,10 +150,10 @@ mod tests {
         let mut tail = Tail::new(seq(0), 1 << 20);
         tail.push([row(1, "a"), row(2, "b")], &[], seq(2));
         tail.push([row(3, "a")], &[], seq(3));
-        let page = tail.read(seq(0), Sequence::MAX, 10, |_| true).unwrap();
+        let page = read(&tail, seq(0), Sequence::MAX, 10, |_| true).unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![2, 3], seq(3)));
-        assert_eq!(seqs(&tail.read(seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3]);
-        assert_eq!(seqs(&tail.read(seq(0), seq(2), 10, |_| true).unwrap()), [2]);
+        assert_eq!(seqs(&read(&tail, seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3]);
+        assert_eq!(seqs(&read(&tail, seq(0), seq(2), 10, |_| true).unwrap()), [2]);
     }
 
     #[test]
@@ -150,21 +162,32 @@ mod tests {
         tail.push([row(1, "a"), row(2, "b")], &[], seq(2));
         let gone = ["a", "never-here"].map(|id| DocId::parse(id).unwrap());
         tail.push([row(4, "c")], &gone, seq(5));
-        let page = tail.read(seq(0), Sequence::MAX, 10, |_| true).unwrap();
+        let page = read(&tail, seq(0), Sequence::MAX, 10, |_| true).unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![2, 4], seq(5)));
         assert_eq!((tail.bytes, tail.seq_of.len()), (2 * row(2, "b").weight(), 2));
         tail.push([row(6, "a")], &[], seq(6));
-        assert_eq!(seqs(&tail.read(seq(0), Sequence::MAX, 10, |_| true).unwrap()), [2, 4, 6]);
+        assert_eq!(seqs(&read(&tail, seq(0), Sequence::MAX, 10, |_| true).unwrap()), [2, 4, 6]);
     }
 
     #[test]
     fn a_full_page_is_examined_up_to_its_last_row() {
         let mut tail = Tail::new(seq(0), 1 << 20);
         tail.push((1..=5).map(|n| row(n, &format!("d{n}"))), &[], seq(5));
-        let page = tail.read(seq(0), Sequence::MAX, 2, |id| id != "d1").unwrap();
+        let page = read(&tail, seq(0), Sequence::MAX, 2, |id| id != "d1").unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![2, 3], seq(3)));
-        let page = tail.read(seq(3), Sequence::MAX, 2, |_| false).unwrap();
+        let page = read(&tail, seq(3), Sequence::MAX, 2, |_| false).unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![], seq(5)));
+    }
+
+    #[test]
+    fn a_page_ends_with_the_row_that_fills_it() {
+        let mut tail = Tail::new(seq(0), 1 << 20);
+        tail.push((1..=5).map(|n| row(n, &format!("d{n}"))), seq(5));
+        let each = row(1, "d1").change().bytes(Detail::default());
+        for (bytes_max, rows) in [(1, 1), (each, 1), (each + 1, 2), (2 * each, 2)] {
+            let page = read(&tail, (seq(0), Sequence::MAX), (10, bytes_max), Detail::default(), |_| true).unwrap();
+            assert_eq!((page.rows.len(), page.examined), (rows, seq(rows as u64)));
+        }
     }
 
     #[test]
@@ -172,9 +195,9 @@ mod tests {
         let mut tail = Tail::new(seq(0), 1 << 30);
         let rows = ROWS_EXAMINED_MAX as u64 + 5;
         tail.push((1..=rows).map(|n| row(n, &n.to_string())), &[], seq(rows));
-        let page = tail.read(seq(0), Sequence::MAX, 2, |id| id == "10003").unwrap();
+        let page = read(&tail, seq(0), Sequence::MAX, 2, |id| id == "10003").unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![], seq(10_000)));
-        let page = tail.read(page.examined, Sequence::MAX, 2, |id| id == "10003").unwrap();
+        let page = read(&tail, page.examined, Sequence::MAX, 2, |id| id == "10003").unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![10_003], seq(rows)));
     }
 
@@ -183,18 +206,18 @@ mod tests {
         let weight = row(1, "a").weight();
         let mut tail = Tail::new(seq(0), 2 * weight);
         tail.push((1..=4).map(|n| row(n, &format!("{n}"))), &[], seq(4));
-        assert!(tail.read(seq(1), Sequence::MAX, 10, |_| true).is_none());
-        assert_eq!(seqs(&tail.read(seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 4]);
+        assert!(read(&tail, seq(1), Sequence::MAX, 10, |_| true).is_none());
+        assert_eq!(seqs(&read(&tail, seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 4]);
         tail.push([row(5, "4")], &[], seq(5));
         assert_eq!(tail.bytes, 2 * weight);
-        assert_eq!(seqs(&tail.read(seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 5]);
+        assert_eq!(seqs(&read(&tail, seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 5]);
     }
 
     #[test]
     fn a_reader_ahead_of_the_tail_gets_nothing_and_stays_where_it_is() {
         let mut tail = Tail::new(seq(0), 1 << 20);
         tail.push([row(1, "a")], &[], seq(1));
-        let page = tail.read(seq(9), Sequence::MAX, 10, |_| true).unwrap();
+        let page = read(&tail, seq(9), Sequence::MAX, 10, |_| true).unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![], seq(9)));
     }
 }

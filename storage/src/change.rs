@@ -5,6 +5,7 @@ use crate::model::doc_id::DocId;
 use crate::model::rev::RevId;
 use crate::model::rev_tree::{Leaf, RevTree};
 use crate::model::sequence::Sequence;
+use crate::snapshot::Detail;
 
 /// A leaf as a feed lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,13 @@ pub struct Change {
 }
 
 impl Change {
+    /// About how many bytes it has where so much of it is shown.
+    pub fn bytes(&self, detail: Detail) -> usize {
+        let body = self.body.as_ref().filter(|_| detail.bodies).map_or(0, |body| body.as_bytes().len());
+        let leaves = if detail.leaves { self.leaves.len() } else { 1 };
+        body + self.id.as_str().len() + 64 * leaves
+    }
+
     /// The winner.
     pub fn winner(&self) -> &LeafRev {
         &self.leaves[0]

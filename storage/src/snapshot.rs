@@ -385,8 +385,7 @@ impl Budget {
     }
 
     fn charge(&mut self, change: &Change) {
-        let body = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
-        self.charge_row(body + change.id.as_str().len() + 64 * change.leaves.len());
+        self.charge_row(change.bytes(Detail { leaves: true, bodies: true }));
     }
 
     fn charge_row(&mut self, bytes: usize) {

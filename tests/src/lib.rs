@@ -4,6 +4,7 @@ pub mod changes_text;
 pub mod database;
 pub mod doors;
 pub mod http;
+pub mod preload;
 mod process;
 pub mod raw;
 pub mod server;

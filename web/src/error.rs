@@ -168,9 +168,7 @@ impl From<&StorageError> for ApiError {
             StorageError::DiskFailed { .. } | StorageError::Closed => {
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "disk_failed", reason)
             }
-            StorageError::InDoubt { .. } => {
-                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "outcome_unknown", reason)
-            }
+            StorageError::InDoubt { .. } => ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "outcome_unknown", reason),
             StorageError::Damaged { .. } | StorageError::Missing { .. } => {
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged_database", reason)
             }

@@ -11,6 +11,7 @@ use seqtide::{Engine, EngineOptions};
 
 use crate::config::{self, Config};
 use crate::cors::{cors, quiet_without_origin};
+use crate::feeds::pieces::PIECE_BYTES;
 use crate::request_id::name_request;
 use crate::state::State;
 use crate::{intake, routes, telemetry};
@@ -116,6 +117,8 @@ pub async fn serve(
         .disable_signals()
         // A client that vanishes is noticed at once, not at the next failing write.
         .h1_allow_half_closed(false)
+        // What lies ready for a client that does not read: this and one piece more.
+        .h1_write_buffer_size(PIECE_BYTES)
         .shutdown_timeout(config.shutdown_timeout.as_secs().max(1));
     if config.workers > 0 {
         server = server.workers(config.workers);

@@ -13,6 +13,8 @@ use crate::row::Row;
 
 /// Most rows handed on at once.
 const PAGE_ROWS: usize = 1000;
+/// A page ends with the row that fills this many bytes: what is read ahead of a slow reader stays small.
+const PAGE_BYTES: usize = 32 << 10;
 /// Looking a document up costs about as much as walking past this many rows.
 const ROWS_A_LOOKUP: u64 = 8;
 
@@ -50,12 +52,12 @@ pub(super) async fn pending(database: &Arc<OpenDatabase>, seq: Sequence, directi
 pub(super) async fn read(database: &Arc<OpenDatabase>, options: &FeedOptions, wanted: Wanted) -> Result<Page, Error> {
     let rows_max = wanted.rows_max.min(PAGE_ROWS);
     if wanted.direction == Direction::Forward
-        && let Some(page) = from_tail(database, &options.filter, wanted, rows_max)
+        && let Some(page) = from_tail(database, options, wanted, rows_max)
     {
         return Ok(page);
     }
     let (filter, detail, format) = (options.filter.clone(), options.detail(), database.seq_format);
-    let limits = PageLimits { rows_max, ..PageLimits::default() };
+    let limits = PageLimits { rows_max, bytes_max: PAGE_BYTES, ..PageLimits::default() };
     let Wanted { after, up_to, direction, .. } = wanted;
     let stretch = ReadChanges { after, up_to, direction, detail, limits };
     let page = database.read(move |snapshot| from_disk(snapshot, &filter, &stretch)).await?;
@@ -63,9 +65,11 @@ pub(super) async fn read(database: &Arc<OpenDatabase>, options: &FeedOptions, wa
     Ok(Page { rows, examined: page.examined, complete: page.complete })
 }
 
-fn from_tail(database: &OpenDatabase, filter: &Filter, wanted: Wanted, rows_max: usize) -> Option<Page> {
-    let page = database.live.tail().read(wanted.after, wanted.up_to, rows_max, |id| filter.keeps(id))?;
-    let complete = page.examined >= wanted.up_to;
+fn from_tail(database: &OpenDatabase, options: &FeedOptions, wanted: Wanted, rows_max: usize) -> Option<Page> {
+    let Wanted { after, up_to, .. } = wanted;
+    let tail = database.live.tail();
+    let page = tail.read((after, up_to), (rows_max, PAGE_BYTES), options.detail(), |id| options.filter.keeps(id))?;
+    let complete = page.examined >= up_to;
     Some(Page { rows: page.rows, examined: Some(page.examined), complete })
 }
 

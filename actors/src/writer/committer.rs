@@ -13,14 +13,14 @@ const RECLAIM_ROWS: usize = 500;
 
 /// Work for a database. A writer has at most one of these under way.
 pub(crate) enum Work {
-    /// Write the requests as one commit.
-    Commit { requests: Vec<Vec<Write>>, done: Done<Commit> },
+    /// Write the requests as one commit; gives them back with the answer.
+    Commit { requests: Vec<Vec<Write>>, done: Done<(Result<Commit, StorageError>, Vec<Vec<Write>>)> },
     /// Free some bodies that no leaf needs.
-    Reclaim { done: Done<Reclaimed> },
+    Reclaim { done: Done<Result<Reclaimed, StorageError>> },
 }
 
 /// Takes the answer, on the committer's thread.
-pub(crate) type Done<T> = Box<dyn FnOnce(Result<T, StorageError>) + Send>;
+pub(crate) type Done<T> = Box<dyn FnOnce(T) + Send>;
 
 /// Writes the requests of many as one commit: [`Store::write`], unless a test stands in its way.
 type WriteCommit = fn(&Store, &[Vec<Write>]) -> Result<Commit, StorageError>;
@@ -90,7 +90,7 @@ fn run(jobs: &Receiver<Job>, write: WriteCommit) {
             Work::Commit { requests, done } => {
                 let result = unwinding(|| write(&store, &requests));
                 drop(store);
-                done(result);
+                done((result, requests));
             }
             Work::Reclaim { done } => {
                 let result = unwinding(|| store.reclaim(RECLAIM_ROWS));

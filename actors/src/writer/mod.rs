@@ -61,7 +61,7 @@ pub(crate) struct Finish;
 #[derive(Message)]
 #[rtype(result = "()")]
 enum Finished {
-    Commit { result: Result<Commit, StorageError>, shipped: Instant, needs_room: bool },
+    Commit { result: Result<Commit, StorageError>, requests: Vec<Vec<Write>>, shipped: Instant },
     Reclaim { result: Result<Reclaimed, StorageError> },
 }
 
@@ -151,10 +151,11 @@ impl Writer {
     fn ship_commit(&mut self, ctx: &mut Context<Writer>) {
         self.shipped = if self.full { self.queue.take_alike() } else { self.queue.take() };
         let requests: Vec<_> = self.shipped.iter_mut().map(|job| std::mem::take(&mut job.writes)).collect();
-        let needs_room = !requests.iter().flatten().all(Write::makes_room);
         self.reclaimed_last = false;
         let (writer, shipped) = (ctx.address(), Instant::now());
-        let done = Box::new(move |result| writer.do_send(Finished::Commit { result, shipped, needs_room }));
+        let done = Box::new(move |(result, requests)| {
+            writer.do_send(Finished::Commit { result, requests, shipped });
+        });
         self.busy = true;
         if self.committer.ship(&self.store, Work::Commit { requests, done }).is_err() {
             self.busy = false;
@@ -173,7 +174,7 @@ impl Writer {
     }
 
     /// Durable by now; makes it visible, then acknowledges.
-    fn committed(&mut self, commit: Commit, shipped: Instant, needs_room: bool) {
+    fn committed(&mut self, commit: Commit, requests: &[Vec<Write>], shipped: Instant) {
         let edits = commit.requests.iter().map(|request| request.outcomes.len()).sum();
         self.metrics.committed(edits, commit.changes.len(), shipped.elapsed());
         self.live.publish(commit.changes, &commit.vanished, commit.counters.update_seq);
@@ -182,7 +183,7 @@ impl Writer {
         {
             self.tell(job.asker, Ok(Written { outcomes, seq }));
         }
-        self.full = self.full && !needs_room;
+        self.full = self.full && requests.iter().flatten().all(Write::makes_room);
         if commit.sweep {
             self.sweeping.start_whole();
         } else if self.full || self.limits.reclaim.due(&commit.counters) {
@@ -190,8 +191,9 @@ impl Writer {
         }
     }
 
-    /// Nothing of it was written. Garbage is reclaimed where that may help, however little there is.
-    fn failed(&mut self, error: StorageError) {
+    /// Nothing of it was written. Where there was no room, what makes some is tried once more without what needed
+    /// some, and garbage is reclaimed, however little there is.
+    fn failed(&mut self, error: StorageError, requests: Vec<Vec<Write>>) {
         let full = matches!(error, StorageError::DiskFull { .. } | StorageError::MapFull { .. });
         // Clients that try again would fill the log too.
         if !(full && self.full) {
@@ -201,6 +203,14 @@ impl Writer {
         if full {
             self.sweeping.start();
         }
+        let mixed = full && !requests.iter().flatten().all(Write::makes_room);
+        let (mut again, mut refused) = (Vec::new(), Vec::new());
+        for (job, writes) in self.shipped.drain(..).zip(requests) {
+            let job = Job { writes, ..job };
+            if mixed && job.makes_room() { again.push(job) } else { refused.push(job) }
+        }
+        self.queue.put_back(again);
+        self.shipped = refused;
         self.answer_all(&Error::from(error));
     }
 
@@ -292,8 +302,8 @@ impl Handler<Finished> for Writer {
     fn handle(&mut self, finished: Finished, ctx: &mut Context<Writer>) {
         self.busy = false;
         match finished {
-            Finished::Commit { result: Ok(commit), shipped, needs_room } => self.committed(commit, shipped, needs_room),
-            Finished::Commit { result: Err(error), .. } => self.failed(error),
+            Finished::Commit { result: Ok(commit), requests, shipped } => self.committed(commit, &requests, shipped),
+            Finished::Commit { result: Err(error), requests, .. } => self.failed(error, requests),
             Finished::Reclaim { result: Ok(reclaimed) } => {
                 self.metrics.reclaimed(reclaimed.bytes);
                 self.sweeping.examined(reclaimed);

@@ -28,7 +28,7 @@ pub(super) struct Queue {
 }
 
 impl Job {
-    fn makes_room(&self) -> bool {
+    pub fn makes_room(&self) -> bool {
         self.writes.iter().all(Write::makes_room)
     }
 }
@@ -55,6 +55,14 @@ impl Queue {
         let makes_room = self.jobs.front().is_some_and(Job::makes_room);
         let max = if makes_room { MAKING_ROOM_MAX } else { COMMIT_MAX };
         self.take_those(max, |job| job.makes_room() == makes_room)
+    }
+
+    /// Puts jobs that were taken first again.
+    pub fn put_back(&mut self, jobs: Vec<Job>) {
+        for job in jobs.into_iter().rev() {
+            self.load.add(job.load);
+            self.jobs.push_front(job);
+        }
     }
 
     fn take_those(&mut self, max: Load, which: impl Fn(&Job) -> bool) -> Vec<Job> {

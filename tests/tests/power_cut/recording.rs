@@ -3,14 +3,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tempfile::TempDir;
 
-use seqtide_tests::Server;
+use seqtide_tests::{Server, preload};
 
 use crate::disk::{Disk, Trust};
 use crate::files::same_files;
@@ -67,7 +66,7 @@ impl Recording {
             .arg(format!("--storage-map-bytes={MAP_BYTES}"))
             .arg("--storage-reclaim-garbage-percent=10")
             .arg("--storage-reclaim-floor-bytes=10000")
-            .env("LD_PRELOAD", build_recorder(work.path()))
+            .env("LD_PRELOAD", preload::build("recorder/recorder.c", work.path()))
             .env("RECORDER_LOG", &log)
             .env("RECORDER_FOLDER", &folder)
             .start();
@@ -98,15 +97,4 @@ impl Recording {
 fn inode_of(folder: &Path) -> Inode {
     let found = File::open(folder).and_then(|folder| folder.metadata()).expect("a folder");
     (found.dev(), found.ino())
-}
-
-fn build_recorder(into: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("recorder/recorder.c");
-    let library = into.join("recorder.so");
-    let built = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-pthread", "-o"])
-        .args([&library, &source])
-        .status();
-    assert!(built.is_ok_and(|status| status.success()), "cc should build {}", source.display());
-    library
 }

@@ -2,5 +2,5 @@
 
 pub mod changes_body;
 pub mod native;
-pub mod portions;
+pub mod pieces;
 pub mod websocket;

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::{Stream, stream};
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{EndReason, Error, Feed, FeedEvent, Row, RowShape};
 
-use super::portions::Portions;
+use super::pieces::Pieces;
 
 /// How a streaming answer carries events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +41,9 @@ pub struct Event {
 ///
 /// # Errors
 /// As [`Feed::next`].
-pub async fn next(portions: &mut Portions) -> Result<Option<Item>, Error> {
-    while let Some(event) = portions.next().await? {
-        if let Some(item) = item(&portions.feed, event) {
+pub async fn next(feed: &mut Feed) -> Result<Option<Item>, Error> {
+    while let Some(event) = feed.next().await? {
+        if let Some(item) = item(feed, event) {
             return Ok(Some(item));
         }
     }
@@ -82,37 +82,33 @@ impl Event {
 }
 
 impl Item {
-    /// The bytes of a streaming answer.
-    pub fn encode(&self, form: Form) -> Bytes {
+    /// Adds the bytes of a streaming answer.
+    fn encode(&self, form: Form, out: &mut Pieces) {
         match (self, form) {
             (Item::Rows(rows, shape), _) => {
-                let mut out = BytesMut::new();
                 for row in rows {
                     let frame = row.frame(*shape);
-                    out.extend_from_slice(if form == Form::Sse { frame.sse() } else { frame.line() });
+                    out.add(if form == Form::Sse { frame.sse() } else { frame.line() });
                 }
-                out.freeze()
             }
-            (Item::Event(event), Form::Sse) => event.sse().into(),
-            (Item::Event(event), Form::Lines) => format!("{}\n", event.json).into(),
+            (Item::Event(event), Form::Sse) => out.add(event.sse().into()),
+            (Item::Event(event), Form::Lines) => out.add(format!("{}\n", event.json).into()),
         }
     }
 
     /// A WebSocket message: a JSON array of rows and events.
-    pub fn message(&self) -> Vec<u8> {
-        let mut out = vec![b'['];
+    pub fn message(&self) -> Pieces {
+        let mut out = Pieces::default();
         match self {
             Item::Rows(rows, shape) => {
                 for (at, row) in rows.iter().enumerate() {
-                    if at > 0 {
-                        out.push(b',');
-                    }
-                    out.extend_from_slice(row.frame(*shape).json());
+                    out.add(Bytes::from_static(if at == 0 { b"[" } else { b"," }));
+                    out.add(row.frame(*shape).json());
                 }
             }
-            Item::Event(event) => out.extend_from_slice(event.json.as_bytes()),
+            Item::Event(event) => out.add(format!("[{}", event.json).into()),
         }
-        out.push(b']');
+        out.add(Bytes::from_static(b"]"));
         out
     }
 
@@ -125,20 +121,22 @@ impl Item {
     }
 }
 
-/// A feed's answer as SSE or lines, chunk by chunk; cut short when the disk cannot be read.
+/// A feed's answer as SSE or lines, piece by piece; cut short when the disk cannot be read.
 pub fn stream(feed: Feed, form: Form) -> impl Stream<Item = Result<Bytes, Error>> {
-    stream::unfold(Some(Portions::new(feed)), move |portions| async move {
-        let mut portions = portions?;
-        match next(&mut portions).await {
-            Ok(Some(item)) => {
-                let chunk = item.encode(form);
-                portions.feed.metrics().bytes(chunk.len());
-                Some((Ok(chunk), Some(portions)))
+    stream::unfold(Some((feed, Pieces::default())), move |going_on| async move {
+        let (mut feed, mut pieces) = going_on?;
+        loop {
+            if let Some(piece) = pieces.take() {
+                feed.metrics().bytes(piece.len());
+                return Some((Ok(piece), Some((feed, pieces))));
             }
-            Ok(None) => None,
-            Err(error) => {
-                tracing::error!(%error, "a feed is cut short");
-                Some((Err(error), None))
+            match next(&mut feed).await {
+                Ok(Some(item)) => item.encode(form, &mut pieces),
+                Ok(None) => return None,
+                Err(error) => {
+                    tracing::error!(%error, "a feed is cut short");
+                    return Some((Err(error), None));
+                }
             }
         }
     })

@@ -1,24 +1,27 @@
 //! The native door over WebSocket: what the client says, what the feed gives, and how it ends.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use actix_ws::{CloseCode, CloseReason, Message, MessageStream, Session};
-use futures_util::StreamExt;
+use actix_web::HttpResponse;
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_ws::{CloseCode, CloseReason, Item as Fragment, Message, MessageStream, Session};
+use bytes::Bytes;
+use bytestring::ByteString;
+use futures_util::{SinkExt, StreamExt};
 use seqtide::{Database, EndReason, Feed, FeedOptions};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::native::{self, Item};
-use super::portions::Portions;
+use super::pieces::Pieces;
 use crate::error::ApiError;
 
 /// A message that could not be handed to the connection for this long has no reader.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// After so many bytes the client is pinged, and sent more when it has answered: what is encoded ahead of a client that
-/// does not read stays small.
-const UNREAD_BYTES_MAX: usize = 1 << 20;
-
-/// A client that has not read up to a ping for this long has no reader.
+/// A client that has taken nothing of what it was sent for this long has no reader.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What is left of a close frame's 125 bytes after the code.
@@ -30,14 +33,8 @@ pub struct Connection {
     session: Session,
     /// The way in.
     incoming: MessageStream,
-    /// Bytes sent that the client may not have read.
-    unread_bytes: usize,
-}
-
-/// What came from a client.
-enum Received {
-    Text(String),
-    Pong,
+    /// Tells when the connection has taken what was handed to it.
+    taken: watch::Receiver<()>,
 }
 
 /// Why a connection is over.
@@ -91,14 +88,14 @@ where
         Ok(options) => options,
         Err(refused) => return Err(refuse(&refused)),
     };
-    let mut portions = match database.feed(options).await {
-        Ok(feed) => Portions::new(feed),
+    let mut feed = match database.feed(options).await {
+        Ok(feed) => feed,
         Err(error) => return Err(refuse(&error.into())),
     };
     loop {
         tokio::select! {
-            item = native::next(&mut portions) => match item {
-                Ok(Some(item)) => connection.send(&portions.feed, &item).await?,
+            item = native::next(&mut feed) => match item {
+                Ok(Some(item)) => connection.send(&feed, &item).await?,
                 Ok(None) => return Err(Over::Close(CloseCode::Normal, String::new())),
                 Err(error) => return Err(refuse(&error.into())),
             },
@@ -127,31 +124,23 @@ fn refuse(refused: &ApiError) -> Over {
 }
 
 impl Connection {
-    /// A connection that was upgraded.
-    pub fn new(session: Session, incoming: MessageStream) -> Connection {
-        Connection { session, incoming, unread_bytes: 0 }
+    /// A connection that was upgraded, by the answer, the way out and the way in; gives the answer to be sent.
+    pub fn new(answer: HttpResponse, session: Session, incoming: MessageStream) -> (HttpResponse, Connection) {
+        let (telling, taken) = watch::channel(());
+        let answer = answer.map_body(|_, body| BoxBody::new(Told { body, taken: telling }));
+        (answer, Connection { session, incoming, taken })
     }
 
-    /// Waits for a text message.
+    /// Waits for a text message, answering pings meanwhile.
     async fn text(&mut self) -> Result<String, Over> {
         loop {
-            if let Received::Text(text) = self.receive().await? {
-                return Ok(text);
-            }
-        }
-    }
-
-    /// Waits for a message that means something here, answering pings meanwhile.
-    async fn receive(&mut self) -> Result<Received, Over> {
-        loop {
             match self.incoming.next().await {
-                Some(Ok(Message::Text(text))) => return Ok(Received::Text(text.to_string())),
-                Some(Ok(Message::Pong(_))) => return Ok(Received::Pong),
+                Some(Ok(Message::Text(text))) => return Ok(text.to_string()),
                 Some(Ok(Message::Ping(data))) => {
                     let pong = timeout(SEND_TIMEOUT, self.session.pong(&data)).await;
                     pong.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
                 }
-                Some(Ok(Message::Nop)) => {}
+                Some(Ok(Message::Nop | Message::Pong(_))) => {}
                 Some(Ok(Message::Binary(_) | Message::Continuation(_))) => {
                     return Err(Over::Close(CloseCode::Unsupported, "send options as one text message".to_owned()));
                 }
@@ -165,34 +154,75 @@ impl Connection {
         }
     }
 
-    async fn send_text(&mut self, message: Vec<u8>) -> Result<(), Over> {
-        // What we encode is UTF-8: ids and bodies were checked when they came.
-        let message =
-            String::from_utf8(message).map_err(|_| Over::Close(CloseCode::Error, "a row is not UTF-8".to_owned()))?;
-        let sent = timeout(SEND_TIMEOUT, self.session.text(message)).await;
-        sent.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)
-    }
-
     async fn send(&mut self, feed: &Feed, item: &Item) -> Result<(), Over> {
         let message = item.message();
-        feed.metrics().bytes(message.len());
-        self.unread_bytes += message.len();
+        feed.metrics().bytes(message.bytes());
         self.send_text(message).await?;
         match item.end() {
-            None if self.unread_bytes >= UNREAD_BYTES_MAX => self.wait_until_read().await,
             None => Ok(()),
             Some(EndReason::Shutdown) => Err(Over::Close(CloseCode::Away, EndReason::Shutdown.name().to_owned())),
             Some(reason) => Err(Over::Close(CloseCode::Normal, reason.name().to_owned())),
         }
     }
 
-    /// Pings the client and waits for the answer, which comes when it has read everything before.
-    async fn wait_until_read(&mut self) -> Result<(), Over> {
-        self.session.ping(b"").await.map_err(|_closed| Over::Gone)?;
-        match timeout(READ_TIMEOUT, self.receive()).await.map_err(|_elapsed| Over::Gone)?? {
-            Received::Pong => self.unread_bytes = 0,
-            Received::Text(_) => return Err(late_options()),
+    /// Sends a message, in fragments where it is large.
+    async fn send_text(&mut self, mut message: Pieces) -> Result<(), Over> {
+        let mut begun = false;
+        while let Some(piece) = message.take() {
+            let last = message.bytes() == 0;
+            self.hand_over(match (std::mem::replace(&mut begun, true), last) {
+                (false, true) => Message::Text(text_of(piece)?),
+                (false, false) => Message::Continuation(Fragment::FirstText(piece)),
+                (true, false) => Message::Continuation(Fragment::Continue(piece)),
+                (true, true) => Message::Continuation(Fragment::Last(piece)),
+            })
+            .await?;
         }
         Ok(())
+    }
+
+    /// Hands a frame to the connection and waits until it has been taken, so that no more than one waits for a client
+    /// that does not read.
+    async fn hand_over(&mut self, frame: Message) -> Result<(), Over> {
+        let mut taken = self.taken.clone();
+        taken.mark_unchanged();
+        let handed = timeout(SEND_TIMEOUT, self.session.send(frame)).await;
+        handed.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
+        tokio::select! {
+            taken = timeout(READ_TIMEOUT, taken.changed()) => {
+                taken.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)
+            }
+            text = self.text() => {
+                text?;
+                Err(late_options())
+            }
+        }
+    }
+}
+
+/// What we encode is UTF-8: ids and bodies were checked when they came.
+fn text_of(piece: Bytes) -> Result<ByteString, Over> {
+    ByteString::try_from(piece).map_err(|_| Over::Close(CloseCode::Error, "a row is not UTF-8".to_owned()))
+}
+
+/// A body that tells when something of it was taken.
+struct Told {
+    body: BoxBody,
+    taken: watch::Sender<()>,
+}
+
+impl MessageBody for Told {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_next(cx);
+        if let Poll::Ready(Some(Ok(_))) = polled {
+            self.taken.send_replace(());
+        }
+        polled
     }
 }

@@ -65,7 +65,7 @@ fn over_websocket(call: Call, database: Database) -> Answer {
     let upgraded = actix_ws::handle(&req, payload);
     let (answer, session, incoming) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;
     let incoming = incoming.max_frame_size(state.config.limits.feed_body_bytes_max);
-    let connection = Connection::new(session, incoming);
+    let (answer, connection) = Connection::new(answer, session, incoming);
     let parse = move |text: &str| {
         let mut options = Options(Map::new());
         options.take_body(text.as_bytes())?;

@@ -1,0 +1,34 @@
+//! Databases are made and deleted on a disk that is full: wholly or not at all.
+
+use serde_json::json;
+
+use seqtide_tests::{Api, Database};
+
+use crate::faults::{Disk, PLENTY};
+use crate::load::{assert_clean, reason};
+
+/// As much as the catalogue needs, but no database.
+const ROOM_FOR_THE_CATALOGUE: i64 = 2_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_does_not_fit_is_not_half_made() {
+    let disk = Disk::with_room(PLENTY);
+    let mut server = disk.launch().start();
+    let database = Database::create(&server, "db").await;
+    database.put("a", &json!({})).await;
+    let api = Api::new(&server);
+    for room in [0, 100, ROOM_FOR_THE_CATALOGUE] {
+        disk.set_room(room);
+        for _ in 0..2 {
+            reason(&api.put("/new").send().await);
+            api.get("/new").expect(404).await;
+            assert_eq!(api.get("/_all_dbs").expect(200).await.json(), json!(["db"]));
+        }
+        database.get("/a").expect(200).await;
+    }
+    disk.set_room(PLENTY);
+    api.put("/new").expect(201).await;
+    assert_eq!(Database::at(&server, "new").put("a", &json!({})).await.seq(), 1);
+    server.stop();
+    assert_clean(&server);
+}

@@ -1,0 +1,54 @@
+//! A full disk under load.
+
+use seqtide_tests::Database;
+
+use crate::faults::{Disk, PLENTY};
+use crate::load::{Load, assert_clean, assert_holds};
+
+const ROOM: i64 = 2_000_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writing_stops_and_goes_on_with_the_room_on_the_disk() {
+    let disk = Disk::with_room(ROOM);
+    let mut server = disk.launch().start();
+    let database = Database::create(&server, "db").await;
+    let mut load = Load::start(&server, &database, 0);
+    for _ in 0..2 {
+        load.until_full().await;
+        disk.set_room(ROOM);
+        load.until_written().await;
+    }
+    load.until_full().await;
+    disk.set_room(PLENTY);
+    load.until_written().await;
+    let log = load.stop().await;
+    for reason in &log.reasons {
+        assert!(reason.starts_with("no space left on the disk, nothing was written: No space left"), "{reason}");
+    }
+    load.assert_feeds_gave(&log).await;
+    assert_holds(&database, &log).await;
+    server.stop();
+    assert_clean(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_while_the_disk_is_full_loses_nothing() {
+    let disk = Disk::with_room(ROOM);
+    let mut server = disk.launch().start();
+    let database = Database::create(&server, "db").await;
+    let mut load = Load::start(&server, &database, 0);
+    load.until_full().await;
+    server.kill();
+    assert_clean(&server);
+    let log = load.stop().await;
+    assert!(!log.written.is_empty() && !log.refused.is_empty());
+
+    // It starts on the full disk, reads, and refuses.
+    server.restart_on_same_port_and_data();
+    assert_holds(&database, &log).await;
+    disk.set_room(PLENTY);
+    let next = database.put("next", &serde_json::json!({})).await.seq();
+    assert!(log.written.keys().all(|seq| *seq < next));
+    server.stop();
+    assert_clean(&server);
+}

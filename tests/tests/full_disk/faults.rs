@@ -1,0 +1,67 @@
+//! A disk that fails when it is told to.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+
+use tempfile::TempDir;
+
+use seqtide_tests::server::Launch;
+use seqtide_tests::{Server, preload};
+
+/// Room without an end.
+pub const PLENTY: i64 = i64::MAX / 2;
+
+/// What can be made to fail; the places of these numbers in the control file of `faults/disk.c`.
+#[derive(Debug, Clone, Copy)]
+pub enum Fault {
+    /// Writes of the first two pages that do not sync by themselves: `EIO`, and nothing is written.
+    MetaPutBack = 1,
+    /// Writes that sync by themselves, as LMDB's of its meta pages: `EIO`, though they were made.
+    SyncedWrites = 2,
+    /// Syncs of files: `EIO`.
+    Syncs = 3,
+}
+
+/// The disk of one data folder.
+pub struct Disk {
+    folder: TempDir,
+    control: File,
+}
+
+impl Disk {
+    /// A disk on which files may grow by so many bytes.
+    pub fn with_room(bytes: i64) -> Disk {
+        let folder = TempDir::with_prefix("seqtide-full-disk-").expect("a temporary folder");
+        let path = folder.path().join("control");
+        let control = OpenOptions::new().write(true).create_new(true).open(&path).expect("a file");
+        control.set_len(4096).expect("a page");
+        let disk = Disk { folder, control };
+        disk.set_room(bytes);
+        disk
+    }
+
+    /// A server whose data is on this disk.
+    pub fn launch(&self) -> Launch {
+        let folder = self.folder.path();
+        let data = folder.join("data");
+        Server::launch()
+            .env("LD_PRELOAD", preload::build("faults/disk.c", folder))
+            .env("FAULTS_CONTROL", folder.join("control"))
+            .env("FAULTS_FOLDER", &data)
+            .data_dir(data)
+    }
+
+    /// From now on files may grow by so many bytes.
+    pub fn set_room(&self, bytes: i64) {
+        self.set(0, bytes);
+    }
+
+    /// From now on this fails, or works again.
+    pub fn set_fault(&self, fault: Fault, fails: bool) {
+        self.set(fault as u64, i64::from(fails));
+    }
+
+    fn set(&self, place: u64, number: i64) {
+        self.control.write_all_at(&number.to_ne_bytes(), 8 * place).expect("the control file");
+    }
+}

@@ -1,0 +1,107 @@
+//! A disk whose writes and syncs fail: the commit did not happen, or nobody can tell; nothing is acknowledged, and what
+//! was acknowledged stays readable.
+
+use serde_json::json;
+
+use seqtide_tests::{Database, Server};
+
+use crate::faults::{Disk, Fault, PLENTY};
+use crate::load::assert_clean;
+
+async fn with_a_document(disk: &Disk) -> (Server, Database) {
+    let server = disk.launch().start();
+    let database = Database::create(&server, "db").await;
+    database.put("before", &json!({})).await;
+    (server, database)
+}
+
+/// Tries to write a document; the word of the error it gets.
+async fn refused(database: &Database, id: &str) -> String {
+    let answer = database.request("PUT", &format!("/{id}")).json(&json!({})).send().await;
+    answer.assert_status(500);
+    answer.json()["error"].as_str().expect("a word").to_owned()
+}
+
+/// The disk works again: so does the database, without what failed.
+async fn assert_whole(mut server: Server, database: Database, failed: &[&str]) {
+    let next = database.put("after", &json!({})).await.seq();
+    assert_eq!(next, 2, "nothing else was written");
+    for id in failed {
+        database.get(&format!("/{id}")).expect(404).await;
+    }
+    server.stop();
+    assert_clean(&server);
+    server.restart_on_same_port_and_data();
+    assert_eq!(database.info().await["doc_count"], json!(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_cannot_be_synced_did_not_happen() {
+    let disk = Disk::with_room(PLENTY);
+    let (server, database) = with_a_document(&disk).await;
+    disk.set_fault(Fault::Syncs, true);
+    for id in ["one", "two"] {
+        assert_eq!(refused(&database, id).await, "disk_failed");
+        database.get("/before").expect(200).await;
+        database.get(&format!("/{id}")).expect(404).await;
+    }
+    disk.set_fault(Fault::Syncs, false);
+    assert_whole(server, database, &["one", "two"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_meta_page_that_failed_is_put_back_and_the_commit_did_not_happen() {
+    let disk = Disk::with_room(PLENTY);
+    let (server, database) = with_a_document(&disk).await;
+    let mut feed = database.get("/_changes?feed=continuous&since=0&heartbeat=100").open().await;
+    disk.set_fault(Fault::SyncedWrites, true);
+    for id in ["one", "two"] {
+        assert_eq!(refused(&database, id).await, "disk_failed");
+        database.get("/before").expect(200).await;
+    }
+    disk.set_fault(Fault::SyncedWrites, false);
+    assert_whole_but_server(&database).await;
+    let given = feed.until(|text| text.contains("\"again\"")).await;
+    assert!(!given.contains("\"one\"") && !given.contains("\"two\""), "{given}");
+    drop(server);
+}
+
+/// Writing goes on at once, where it stood.
+async fn assert_whole_but_server(database: &Database) {
+    assert_eq!(database.put("again", &json!({})).await.seq(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_undoing_fails_too_the_outcome_is_unknown_and_nothing_is_written_until_it_is_undone() {
+    let disk = Disk::with_room(PLENTY);
+    let (server, database) = with_a_document(&disk).await;
+    disk.set_fault(Fault::SyncedWrites, true);
+    disk.set_fault(Fault::Syncs, true);
+    assert_eq!(refused(&database, "one").await, "outcome_unknown");
+    disk.set_fault(Fault::SyncedWrites, false);
+    for id in ["two", "three"] {
+        assert_eq!(refused(&database, id).await, "disk_failed");
+        database.get("/before").expect(200).await;
+        database.get("/one").expect(404).await;
+    }
+    disk.set_fault(Fault::Syncs, false);
+    assert_whole(server, database, &["one", "two", "three"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_whose_meta_pages_cannot_be_put_back_is_closed_until_they_can() {
+    let disk = Disk::with_room(PLENTY);
+    let (server, database) = with_a_document(&disk).await;
+    disk.set_fault(Fault::SyncedWrites, true);
+    disk.set_fault(Fault::MetaPutBack, true);
+    assert_eq!(refused(&database, "one").await, "outcome_unknown");
+    let answer = database.get("/before").send().await;
+    answer.assert_status(500);
+    assert_eq!(answer.json()["error"], json!("disk_failed"));
+    disk.set_fault(Fault::SyncedWrites, false);
+    disk.set_fault(Fault::MetaPutBack, false);
+    // Reading alone opens it again.
+    database.get("/before").expect(200).await;
+    database.get("/one").expect(404).await;
+    assert_whole(server, database, &["one"]).await;
+}
