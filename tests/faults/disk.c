@@ -32,7 +32,7 @@
 struct control {
     _Atomic int64_t room;                /* bytes by which all files together may still grow */
     _Atomic int64_t put_back_fails;      /* EIO from writes at the beginning of a file without O_DSYNC; nothing is written */
-    _Atomic int64_t synced_writes_fail;  /* EIO from a descriptor with O_DSYNC, though all is written */
+    _Atomic int64_t synced_writes_fail;  /* EIO from a descriptor with O_DSYNC, though all is written; 2: syncs too, from then on */
     _Atomic int64_t syncs_fail;          /* EIO from fsync and fdatasync of a file */
 };
 
@@ -101,8 +101,9 @@ static ssize_t write_by(int fd, const struct iovec *data, int count, off_t offse
     }
     ssize_t written =
         offset < 0 ? syscall(SYS_writev, fd, pieces, used) : syscall(SYS_pwritev, fd, pieces, used, offset, 0);
-    if (control->synced_writes_fail && flags & O_DSYNC) return fail(EIO);
-    return written;
+    if (!control->synced_writes_fail || !(flags & O_DSYNC)) return written;
+    if (control->synced_writes_fail == 2) control->syncs_fail = 1;
+    return fail(EIO);
 }
 
 static ssize_t write_one(int fd, const void *data, size_t bytes, off_t offset) {

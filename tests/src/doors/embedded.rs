@@ -53,7 +53,7 @@ impl Store for EmbeddedStore {
             while let Some(event) = feed.next().await.expect("a feed that can be read") {
                 if let FeedEvent::Rows(rows) = event {
                     let row = |json: &[u8]| serde_json::from_slice(json).expect("a row is JSON");
-                    all.extend(rows.iter().map(|given| row(given.frame(shape).json())));
+                    all.extend(rows.iter().map(|given| row(&given.frame(shape).json())));
                 }
             }
             all

@@ -33,7 +33,17 @@ impl FeedSocket {
     /// When nothing is answered [`SOON`].
     pub async fn open(url: &str) -> Result<FeedSocket, Box<Error>> {
         let authority = url.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).expect("a ws:// address");
-        let socket = TcpStream::connect(authority).await.expect("a connection");
+        FeedSocket::over(TcpStream::connect(authority).await.expect("a connection"), url).await
+    }
+
+    /// The same over a connection that is there.
+    ///
+    /// # Errors
+    /// As [`FeedSocket::open`].
+    ///
+    /// # Panics
+    /// As [`FeedSocket::open`].
+    pub async fn over(socket: TcpStream, url: &str) -> Result<FeedSocket, Box<Error>> {
         let socket = CutSocket { socket, left: usize::MAX };
         let handshake = timeout(SOON, tokio_tungstenite::client_async(url, socket)).await;
         let (socket, _) = handshake.expect("a handshake in time").map_err(Box::new)?;

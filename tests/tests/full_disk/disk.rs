@@ -7,6 +7,14 @@ use crate::load::{Load, assert_clean, assert_holds};
 
 const ROOM: i64 = 2_000_000;
 
+/// Waits until the disk is full, and until writes are made again when it is not.
+async fn make_room(disk: &Disk, load: &Load, bytes: i64) {
+    load.until_full().await;
+    let writes = load.writes();
+    disk.set_room(bytes);
+    load.until_written_since(writes).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn writing_stops_and_goes_on_with_the_room_on_the_disk() {
     let disk = Disk::with_room(ROOM);
@@ -14,13 +22,9 @@ async fn writing_stops_and_goes_on_with_the_room_on_the_disk() {
     let database = Database::create(&server, "db").await;
     let mut load = Load::start(&server, &database, 0);
     for _ in 0..2 {
-        load.until_full().await;
-        disk.set_room(ROOM);
-        load.until_written().await;
+        make_room(&disk, &load, ROOM).await;
     }
-    load.until_full().await;
-    disk.set_room(PLENTY);
-    load.until_written().await;
+    make_room(&disk, &load, PLENTY).await;
     let log = load.stop().await;
     for reason in &log.reasons {
         assert!(reason.starts_with("no space left on the disk, nothing was written: No space left"), "{reason}");

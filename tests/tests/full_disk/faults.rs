@@ -61,6 +61,11 @@ impl Disk {
         self.set(fault as u64, i64::from(fails));
     }
 
+    /// The next write that syncs by itself fails, and from then on all of them, and all syncs.
+    pub fn fail_from_the_next_synced_write(&self) {
+        self.set(Fault::SyncedWrites as u64, 2);
+    }
+
     fn set(&self, place: u64, number: i64) {
         self.control.write_all_at(&number.to_ne_bytes(), 8 * place).expect("the control file");
     }

@@ -61,14 +61,17 @@ impl Counter {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    async fn wait_for(&self, more: u64, what: &str) {
-        let enough = self.0.load(Ordering::SeqCst) + more;
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    async fn wait_for(&self, enough: u64, what: &str) {
         let reached = async {
-            while self.0.load(Ordering::SeqCst) < enough {
+            while self.now() < enough {
                 tokio::time::sleep(PAUSE).await;
             }
         };
-        let missing = || panic!("{what}: {} of {enough}", self.0.load(Ordering::SeqCst));
+        let missing = || panic!("{what}: {} of {enough}", self.now());
         timeout(SOON, reached).await.unwrap_or_else(|_| missing());
     }
 }
@@ -122,15 +125,20 @@ impl Load {
         Parts { database, stop, written: self.written.clone(), refused: self.refused.clone(), read: self.read.clone() }
     }
 
-    /// Waits until writes have been made.
-    pub async fn until_written(&self) {
-        self.written.wait_for(10 * WRITERS as u64, "writes").await;
+    /// How many writes have been made.
+    pub fn writes(&self) -> u64 {
+        self.written.now()
     }
 
-    /// Waits until nothing but refusals comes, and reads are answered all the while.
+    /// Waits until many more writes have been made than there were.
+    pub async fn until_written_since(&self, writes: u64) {
+        self.written.wait_for(writes + 10 * WRITERS as u64, "writes").await;
+    }
+
+    /// Waits until much has been refused, reads being answered all the while.
     pub async fn until_full(&self) {
-        self.refused.wait_for(10 * WRITERS as u64, "refusals").await;
-        self.read.wait_for(20, "reads on a full disk").await;
+        self.refused.wait_for(self.refused.now() + 10 * WRITERS as u64, "refusals").await;
+        self.read.wait_for(self.read.now() + 20, "reads while there is no room").await;
     }
 
     /// Stops writers and readers, and gives what was answered to them. Feeds go on.

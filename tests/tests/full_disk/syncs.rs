@@ -60,23 +60,17 @@ async fn a_meta_page_that_failed_is_put_back_and_the_commit_did_not_happen() {
         database.get("/before").expect(200).await;
     }
     disk.set_fault(Fault::SyncedWrites, false);
-    assert_whole_but_server(&database).await;
+    assert_eq!(database.put("again", &json!({})).await.seq(), 2, "writing goes on at once, where it stood");
     let given = feed.until(|text| text.contains("\"again\"")).await;
     assert!(!given.contains("\"one\"") && !given.contains("\"two\""), "{given}");
     drop(server);
-}
-
-/// Writing goes on at once, where it stood.
-async fn assert_whole_but_server(database: &Database) {
-    assert_eq!(database.put("again", &json!({})).await.seq(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_undoing_fails_too_the_outcome_is_unknown_and_nothing_is_written_until_it_is_undone() {
     let disk = Disk::with_room(PLENTY);
     let (server, database) = with_a_document(&disk).await;
-    disk.set_fault(Fault::SyncedWrites, true);
-    disk.set_fault(Fault::Syncs, true);
+    disk.fail_from_the_next_synced_write();
     assert_eq!(refused(&database, "one").await, "outcome_unknown");
     disk.set_fault(Fault::SyncedWrites, false);
     for id in ["two", "three"] {

@@ -1,0 +1,245 @@
+//! Readers that do not read: what they cost the server is bounded, they cost others nothing, and when they read again
+//! they get every document's latest row.
+//!
+//! `SEQTIDE_STALLED_READERS` and `SEQTIDE_STALLED_ROWS` set how many there are and how much is written meanwhile.
+
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use seqtide_tests::doors::{Door, FeedSocket, HttpDoor, Item, feed_url};
+use seqtide_tests::http::SOON;
+use seqtide_tests::sse::SseParser;
+use seqtide_tests::{Database, Server};
+
+const READERS: usize = 200;
+const ROWS: usize = 20_000;
+const BATCH: usize = 500;
+
+/// What docs/limits.md says a reader that does not read costs at most.
+const BYTES_A_READER: u64 = 128 << 10;
+/// What two runs of the same load may differ by: how the allocator happens to keep what was freed.
+const BYTES_OF_CHANCE: u64 = 16 << 20;
+
+fn number(variable: &str, default: usize) -> usize {
+    let given = std::env::var(variable).ok();
+    given.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
+}
+
+fn launch(tail_bytes_max: u64) -> Server {
+    Server::launch().arg(format!("--storage-tail-bytes-max={tail_bytes_max}")).start()
+}
+
+/// A reader that has opened a feed of documents and read no more than its head.
+enum Stalled {
+    Sse(TcpStream),
+    Lines(TcpStream),
+    WebSocket(Box<FeedSocket>),
+}
+
+impl Stalled {
+    async fn open(server: &Server, database: &Database, number: usize) -> Stalled {
+        // Little lies in the system's own buffers.
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4096).expect("a small buffer");
+        let mut socket = socket.connect(server.address()).await.expect("a connection");
+        let query = "since=0&include_docs=true";
+        // HTTP/1.0: the answer is not in chunks.
+        let path = match number % 3 {
+            0 => format!("/db/_feed?{query}"),
+            1 => format!("/db/_changes?feed=continuous&heartbeat=30000&{query}"),
+            _ => {
+                let opened = FeedSocket::over(socket, &feed_url(server, database, query)).await;
+                return Stalled::WebSocket(Box::new(opened.expect("a WebSocket")));
+            }
+        };
+        let request = format!("GET {path} HTTP/1.0\r\nAccept: text/event-stream\r\n\r\n");
+        socket.write_all(request.as_bytes()).await.expect("the request");
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(timeout(SOON, socket.read_u8()).await.expect("a head in time").expect("a head"));
+        }
+        assert!(head.starts_with(b"HTTP/1.0 200") || head.starts_with(b"HTTP/1.1 200"));
+        if number % 3 == 0 { Stalled::Sse(socket) } else { Stalled::Lines(socket) }
+    }
+
+    /// Reads after all, up to a sequence: the rows.
+    async fn read_to(self, last: u64) -> Vec<Value> {
+        let mut rows = Vec::new();
+        let reached = |rows: &[Value]| rows.last().is_some_and(|row: &Value| row["seq"].as_u64() == Some(last));
+        match self {
+            Stalled::Sse(mut socket) => {
+                let mut parser = SseParser::default();
+                while !reached(&rows) {
+                    let events = parser.push(&read_some(&mut socket).await);
+                    let changes = events.iter().filter(|event| event.name == "message");
+                    rows.extend(changes.map(|event| serde_json::from_str::<Value>(&event.data).expect("JSON")));
+                }
+            }
+            Stalled::Lines(mut socket) => {
+                let mut unread = Vec::new();
+                while !reached(&rows) {
+                    unread.extend(read_some(&mut socket).await);
+                    let Some(end) = unread.iter().rposition(|byte| *byte == b'\n') else { continue };
+                    let whole: Vec<u8> = unread.drain(..=end).collect();
+                    let lines = whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+                    rows.extend(lines.map(|line| serde_json::from_slice::<Value>(line).expect("JSON")));
+                }
+            }
+            Stalled::WebSocket(mut socket) => {
+                while !reached(&rows) {
+                    rows.extend(socket.items().await.iter().filter_map(Item::row).cloned());
+                }
+            }
+        }
+        rows
+    }
+}
+
+async fn read_some(socket: &mut TcpStream) -> Vec<u8> {
+    let mut piece = vec![0; 64 << 10];
+    let length = timeout(SOON, socket.read(&mut piece)).await.expect("more in time").expect("a feed that goes on");
+    assert!(length > 0, "the feed ended");
+    piece.truncate(length);
+    piece
+}
+
+async fn open_stalled(server: &Server, database: &Database, readers: usize) -> Vec<Stalled> {
+    let mut stalled = Vec::with_capacity(readers);
+    for number in 0..readers {
+        stalled.push(Stalled::open(server, database, number).await);
+    }
+    stalled
+}
+
+/// Anonymous memory of the server, in bytes.
+fn anonymous_bytes(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("its anonymous memory");
+    1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+}
+
+fn file_bytes(server: &Server) -> u64 {
+    server.data_dir().join("databases/db/data.mdb").metadata().expect("a database").len()
+}
+
+/// Writes `rows` rows: each document twice.
+async fn write(database: &Database, rows: usize) -> BTreeMap<String, String> {
+    let mut revs: BTreeMap<String, String> = BTreeMap::new();
+    for round in 0..2 {
+        for batch in 0..rows / 2 / BATCH {
+            let docs: Vec<Value> = (0..BATCH)
+                .map(|n| {
+                    let id = format!("d{:06}", batch * BATCH + n);
+                    let mut doc = json!({ "_id": id, "round": round, "pad": "x".repeat(500) });
+                    if let Some(rev) = revs.get(&id) {
+                        doc["_rev"] = json!(rev);
+                    }
+                    doc
+                })
+                .collect();
+            for result in database.bulk(&docs).await.as_array().expect("results") {
+                let text =
+                    |name: &str| result[name].as_str().unwrap_or_else(|| panic!("{name} in {result}")).to_owned();
+                revs.insert(text("id"), text("rev"));
+            }
+        }
+    }
+    revs
+}
+
+/// What a run of the load ended with.
+struct Run {
+    server: Server,
+    anonymous: u64,
+    file: u64,
+    stalled: Vec<Stalled>,
+    revs: BTreeMap<String, String>,
+}
+
+async fn run(readers: usize, rows: usize) -> Run {
+    let server = launch(8 << 20);
+    let database = Database::create(&server, "db").await;
+    let stalled = open_stalled(&server, &database, readers).await;
+    let healthy = follow(&database, rows as u64);
+    let revs = write(&database, rows).await;
+    healthy.await.expect("a reader that reads gets every row");
+    Run { anonymous: anonymous_bytes(&server), file: file_bytes(&server), server, stalled, revs }
+}
+
+/// A reader that reads: it gets every row, in order. It is never far behind, so nothing is superseded before it comes.
+fn follow(database: &Database, rows: u64) -> JoinHandle<()> {
+    let door = HttpDoor::sse(database, "include_docs=true");
+    tokio::spawn(async move {
+        let mut items = door.open(None, usize::MAX).await;
+        let mut last = 0;
+        while last < rows {
+            let item = timeout(SOON, items.next()).await.expect("a row in time").expect("a feed that goes on");
+            if let Some(row) = item.row() {
+                let seq = row["seq"].as_u64().expect("a number");
+                assert!(seq > last, "{seq} after {last}");
+                last = seq;
+            }
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_that_do_not_read_cost_little_and_miss_nothing() {
+    let (readers, rows) = (number("SEQTIDE_STALLED_READERS", READERS), number("SEQTIDE_STALLED_ROWS", ROWS));
+    let Run { anonymous: before, file: file_before, .. } = run(0, rows).await;
+    let Run { server, anonymous, file, mut stalled, revs } = run(readers, rows).await;
+    let each = anonymous.saturating_sub(before) / readers as u64;
+    println!(
+        "{readers} readers: {before} bytes without, {anonymous} with, {each} each; files {file_before} and {file}"
+    );
+    let bound = before + readers as u64 * BYTES_A_READER + BYTES_OF_CHANCE;
+    assert!(anonymous <= bound, "{anonymous} bytes with {readers} readers, {before} without: {each} each");
+    assert!(file <= file_before + file_before / 20, "the file grew to {file} bytes, without them to {file_before}");
+    for reader in stalled.drain(..3) {
+        let given = reader.read_to(rows as u64).await;
+        assert!(given.is_sorted_by(|one, next| one["seq"].as_u64() < next["seq"].as_u64()), "rows out of order");
+        assert!(given.len() < rows * 3 / 4, "{} rows of {rows}: what was superseded is skipped", given.len());
+        let newest: BTreeMap<String, String> = given.iter().map(id_and_rev).collect();
+        assert_eq!(newest, revs);
+    }
+    drop(server);
+}
+
+fn id_and_rev(row: &Value) -> (String, String) {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    (text(&row["id"]), text(&row["changes"][0]["rev"]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_stalled_in_a_large_document_share_it() {
+    const LARGE_READERS: usize = 100;
+    const LARGE_BYTES: usize = 2_000_000;
+    const DOCUMENTS: u64 = 10;
+    let anonymous = async |readers: usize| {
+        // The tail holds all of them, in both runs.
+        let server = launch(64 << 20);
+        let database = Database::create(&server, "db").await;
+        let stalled = open_stalled(&server, &database, readers).await;
+        let healthy = follow(&database, DOCUMENTS);
+        for number in 0..DOCUMENTS {
+            database.put(&format!("large-{number}"), &json!({ "pad": "x".repeat(LARGE_BYTES) })).await;
+        }
+        healthy.await.expect("a reader that reads gets every row");
+        let anonymous = anonymous_bytes(&server);
+        drop(stalled);
+        anonymous
+    };
+    let (without, with) = (anonymous(0).await, anonymous(LARGE_READERS).await);
+    println!("{without} bytes without, {with} with {LARGE_READERS} readers");
+    let bound = without + LARGE_READERS as u64 * BYTES_A_READER + BYTES_OF_CHANCE;
+    assert!(with <= bound, "{with} bytes with {LARGE_READERS} readers, {without} without");
+}
