@@ -63,7 +63,7 @@ impl Store {
         let plan = |view: View<'_>| {
             let mut rows = Rows::default();
             if view.counters()?.garbage_bytes == 0 {
-                return Ok((rows, (Slice::default(), Reclaimed { bytes: 0, swept: true })));
+                return Ok((rows, (Slice::default(), Reclaimed { examined: 0, bytes: 0, swept: true })));
             }
             let slice = Slice::examine(view, start, rows_max.max(1))?;
             for key in &slice.unneeded {

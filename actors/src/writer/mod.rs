@@ -135,7 +135,8 @@ impl Writer {
     /// is no room they take turns: under load the queue is never empty.
     fn ship_if_idle(&mut self, ctx: &mut Context<Writer>) {
         while !self.busy {
-            let reclaims_first = self.full && self.sweeping.now().is_some() && self.finishing.is_empty() && !self.reclaimed_last;
+            let reclaims_first =
+                self.full && self.sweeping.now().is_some() && self.finishing.is_empty() && !self.reclaimed_last;
             if !self.queue.is_empty() && !reclaims_first {
                 self.ship_commit(ctx);
             } else if !self.finishing.is_empty() {

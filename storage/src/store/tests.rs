@@ -60,7 +60,7 @@ pub(crate) fn damage(store: &Store, table: Table, key: &[u8], value: Option<&[u8
         }
         Ok((rows, ()))
     };
-    store.env().write(plan, |()| {}).unwrap();
+    store.env().write(Room::Ordinary, plan, |()| {}).unwrap();
 }
 
 /// Reads and writes everything; gives the errors' texts.
@@ -190,7 +190,7 @@ fn a_commit_is_told_before_the_next_one_is_planned() {
             std::thread::sleep(std::time::Duration::from_millis(2));
             tell("told");
         };
-        store.env().write(plan, committed).unwrap();
+        store.env().write(Room::Ordinary, plan, committed).unwrap();
     };
     std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| (0..10).for_each(|_| write())))));
     let log = log.into_inner().unwrap();
