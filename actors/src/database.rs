@@ -5,9 +5,10 @@ use std::sync::Arc;
 use seqtide_storage::json::{Body, Document as Scanned, ScanLimits, scan_document};
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::doc_id::DocId;
+use seqtide_storage::model::idempotency::{Fingerprint, IdempotencyKey};
 use seqtide_storage::model::rev::RevId;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{Counters, Edit, Outcome, Snapshot, StorageError, Write};
+use seqtide_storage::{Counters, Edit, Outcome, RequestKey, Snapshot, StorageError, Write, now_secs};
 
 use crate::documents::{Document, Extras, Which, read_document};
 use crate::engine::{Engine, Inner};
@@ -16,6 +17,7 @@ use crate::feed::Feed;
 use crate::feed::options::{FeedMode, FeedOptions, Since};
 use crate::feed::stream::Changes;
 use crate::filter::Filter;
+use crate::idempotency::WriteOptions;
 use crate::metrics::FeedKind;
 use crate::open_database::OpenDatabase;
 use crate::registry::Open;
@@ -84,6 +86,8 @@ pub struct Put {
     pub rev: RevId,
     /// The document's new place in the feed.
     pub seq: Sequence,
+    /// Whether it was written before, by the same request with the same idempotency key.
+    pub replayed: bool,
 }
 
 /// What a stream of changes is asked for.
@@ -161,8 +165,17 @@ impl Database {
     /// # Errors
     /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`]: then nothing was written.
     pub async fn write(&self, writes: Vec<Write>) -> Result<Written, Error> {
+        self.write_with(writes, WriteOptions::default()).await
+    }
+
+    /// Writes as [`Database::write`] does; with an idempotency key, once however often it is sent. One that changes
+    /// nothing (a conflict, an error) leaves its key free.
+    ///
+    /// # Errors
+    /// As [`Database::write`]; [`Error::KeyReused`].
+    pub async fn write_with(&self, writes: Vec<Write>, options: WriteOptions) -> Result<Written, Error> {
         let database = self.opened().await?;
-        let written = database.writer.send(Submit { writes }).await;
+        let written = database.writer.send(Submit { request: options.request(writes) }).await;
         // A writer that is gone has finished: its database was closed or deleted meanwhile.
         written.map_err(|_gone| database.live.gone())?
     }
@@ -178,12 +191,55 @@ impl Database {
         queued.map_err(|_gone| database.live.gone())?
     }
 
+    /// What was answered to the request with this key, if it was carried out and is still remembered: to be asked
+    /// before what would be written is looked for in a state that has gone on since. It may miss a request that is
+    /// being written just now; [`Database::write_with`] never does.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`]; [`Error::KeyReused`] when the answer is another
+    /// request's.
+    pub async fn written_before(
+        &self,
+        key: &IdempotencyKey,
+        fingerprint: Fingerprint,
+    ) -> Result<Option<Written>, Error> {
+        let database = self.opened().await?;
+        let asked = RequestKey { key: key.clone(), fingerprint, made_ids: Vec::new(), at_secs: now_secs() };
+        let found = database.read(move |snapshot| snapshot.answer(&asked)).await?;
+        // A commit counts once feeds can see it.
+        let found = found.filter(|outcome| outcome.seq <= database.live.newest());
+        found.map(Written::from_outcome).transpose()
+    }
+
     /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from. `_revisions`
     /// is passed over: it is replication's, see [`Edit::replicated`].
     ///
     /// # Errors
     /// [`PutError`].
     pub async fn put(&self, id: &str, json: impl AsRef<[u8]>) -> Result<Put, PutError> {
+        self.put_with(id, json, WriteOptions::default()).await
+    }
+
+    /// Writes a document as [`Database::put`] does; with an idempotency key, once however often it is sent.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let engine = seqtide::Engine::start(folder.path())?;
+    /// # let orders = engine.create_database("orders").await?;
+    /// let key = seqtide::IdempotencyKey::new("order-1-from-till-7")?;
+    /// let first = orders.put_with("o-1", "{}", key.clone().into()).await?;
+    /// let again = orders.put_with("o-1", "{}", key.into()).await?;
+    /// assert_eq!((first.replayed, again.replayed), (false, true));
+    /// assert_eq!((first.rev, first.seq), (again.rev, again.seq));
+    /// # Ok(engine.shutdown().await?)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`PutError`].
+    pub async fn put_with(&self, id: &str, json: impl AsRef<[u8]>, options: WriteOptions) -> Result<Put, PutError> {
         let Scanned { id: named, rev, deleted, body, attachments, .. } =
             scan_document(json.as_ref(), &ScanLimits::default())?;
         if attachments.is_some() {
@@ -192,7 +248,7 @@ impl Database {
         if let Some(named) = named.filter(|named| named != id) {
             return Err(PutError::AnotherId { id: id.to_owned(), named });
         }
-        self.edit(Edit::interactive(DocId::parse(id)?, rev, deleted, body)).await
+        self.edit(Edit::interactive(DocId::parse(id)?, rev, deleted, body), options).await
     }
 
     /// Deletes a document, going on from a revision.
@@ -200,14 +256,22 @@ impl Database {
     /// # Errors
     /// [`PutError`].
     pub async fn delete(&self, id: &str, rev: RevId) -> Result<Put, PutError> {
-        self.edit(Edit::interactive(DocId::parse(id)?, Some(rev), true, Body::empty())).await
+        self.delete_with(id, rev, WriteOptions::default()).await
     }
 
-    async fn edit(&self, edit: Edit) -> Result<Put, PutError> {
-        let written = self.write(vec![Write::Edit(edit)]).await?;
-        match written.outcomes.into_iter().next() {
-            Some(Outcome::Written { rev, seq }) => Ok(Put { rev, seq }),
-            Some(Outcome::Known { rev }) => Ok(Put { rev, seq: written.seq }),
+    /// Deletes a document as [`Database::delete`] does; with an idempotency key, once however often it is sent.
+    ///
+    /// # Errors
+    /// [`PutError`].
+    pub async fn delete_with(&self, id: &str, rev: RevId, options: WriteOptions) -> Result<Put, PutError> {
+        self.edit(Edit::interactive(DocId::parse(id)?, Some(rev), true, Body::empty()), options).await
+    }
+
+    async fn edit(&self, edit: Edit, options: WriteOptions) -> Result<Put, PutError> {
+        let Written { outcomes, seq, replayed, .. } = self.write_with(vec![Write::Edit(edit)], options).await?;
+        match outcomes.into_iter().next() {
+            Some(Outcome::Written { rev, seq }) => Ok(Put { rev, seq, replayed }),
+            Some(Outcome::Known { rev }) => Ok(Put { rev, seq, replayed }),
             _ => Err(PutError::Conflict),
         }
     }

@@ -26,6 +26,9 @@ pub enum Error {
         /// The bound of their bodies.
         bytes_max: usize,
     },
+    /// The idempotency key came with another request before. Nothing was written.
+    #[error("The key was used for a different request.")]
+    KeyReused,
     /// The token asked for is from the future, and the feed was to be refused then.
     #[error("`since` is ahead of this database: start again from the beginning")]
     Ahead {

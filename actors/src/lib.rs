@@ -30,6 +30,7 @@ mod engine;
 mod error;
 mod feed;
 mod filter;
+mod idempotency;
 mod live;
 mod matcher;
 mod metrics;
@@ -49,8 +50,10 @@ pub use feed::options::{Ahead, FeedMode, FeedOptions, Since};
 pub use feed::stream::{Change, ChangeEvent, Changes};
 pub use feed::{EndReason, Feed, FeedEvent};
 pub use filter::Filter;
+pub use idempotency::WriteOptions;
 pub use metrics::{FeedKind, FeedMetrics};
 pub use row::{Frame, Row, RowShape, write_row, write_row_document};
+pub use seqtide_storage::model::idempotency::{Fingerprint, IdempotencyKey, IdempotencyKeyError};
 pub use sweep::Sweep;
 pub use writer::Written;
 

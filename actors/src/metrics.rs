@@ -65,6 +65,7 @@ pub(crate) fn describe(durability: &'static str) {
         "seqtide_unattended_writes_failed_total",
         "writes that nobody waited for (batch=ok) and that failed"
     );
+    describe_counter!("seqtide_requests_replayed_total", "writes that were answered as they were the first time");
     describe_counter!("seqtide_reclaimed_bytes_total", Unit::Bytes, "bodies freed that no leaf needed");
     describe_gauge!("seqtide_feeds_open", "open feeds, by kind");
     describe_counter!("seqtide_rows_sent_total", "rows sent to feeds, by kind");
@@ -152,6 +153,11 @@ impl Drop for FeedMetrics {
     fn drop(&mut self) {
         self.open.decrement(1.0);
     }
+}
+
+/// A write was answered as it was the first time.
+pub(crate) fn replayed() {
+    counter!("seqtide_requests_replayed_total").increment(1);
 }
 
 /// Open databases and what they reserve.

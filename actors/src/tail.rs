@@ -138,7 +138,7 @@ mod tests {
         rows_max: usize,
         keep: impl Fn(&str) -> bool,
     ) -> Option<TailPage> {
-        read(&tail, (after, up_to), (rows_max, usize::MAX), Detail::default(), keep)
+        tail.read((after, up_to), (rows_max, usize::MAX), Detail::default(), keep)
     }
 
     fn seqs(page: &TailPage) -> Vec<u64> {
@@ -182,10 +182,10 @@ mod tests {
     #[test]
     fn a_page_ends_with_the_row_that_fills_it() {
         let mut tail = Tail::new(seq(0), 1 << 20);
-        tail.push((1..=5).map(|n| row(n, &format!("d{n}"))), seq(5));
+        tail.push((1..=5).map(|n| row(n, &format!("d{n}"))), &[], seq(5));
         let each = row(1, "d1").change().bytes(Detail::default());
         for (bytes_max, rows) in [(1, 1), (each, 1), (each + 1, 2), (2 * each, 2)] {
-            let page = read(&tail, (seq(0), Sequence::MAX), (10, bytes_max), Detail::default(), |_| true).unwrap();
+            let page = tail.read((seq(0), Sequence::MAX), (10, bytes_max), Detail::default(), |_| true).unwrap();
             assert_eq!((page.rows.len(), page.examined), (rows, seq(rows as u64)));
         }
     }

@@ -20,7 +20,9 @@ use crate::model::rev::RevId;
 use crate::model::rev_tree::RevTree;
 use crate::model::sequence::Sequence;
 use crate::plan::{Edit, Plan, plan};
+use crate::request::{Attempt, Request, RequestOutcome};
 use crate::tables::{Rows, Table};
+use crate::transactions::{TransactionLimits, Transactions};
 use crate::view::{META_COUNTERS, META_REVS_LIMIT, View};
 
 /// One thing to write.
@@ -100,13 +102,15 @@ pub enum Outcome {
     Done,
 }
 
-/// What became of one request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestOutcome {
-    /// One outcome a write, in order.
-    pub outcomes: Vec<Outcome>,
-    /// The highest sequence the request produced; the current one where it changed nothing.
-    pub seq: Sequence,
+impl Outcome {
+    /// Whether the write changed anything.
+    pub fn is_change(&self) -> bool {
+        match self {
+            Outcome::Written { .. } | Outcome::Local { .. } | Outcome::Done => true,
+            Outcome::Purged { seq, .. } => seq.is_some(),
+            Outcome::Known { .. } | Outcome::Conflict | Outcome::Missing => false,
+        }
+    }
 }
 
 /// What a commit did.
@@ -133,6 +137,7 @@ pub(crate) struct Batch<'txn> {
     drafts: HashMap<DocId, Draft>,
     locals: HashMap<LocalId, Option<u64>>,
     purges: Purges,
+    transactions: Transactions,
     rows: Rows,
 }
 
@@ -148,7 +153,8 @@ struct Draft {
 }
 
 impl<'txn> Batch<'txn> {
-    pub fn new(view: View<'txn>) -> Result<Batch<'txn>, StorageError> {
+    /// Keyed requests find, and leave, records that are kept within `limits`.
+    pub fn new(view: View<'txn>, limits: TransactionLimits) -> Result<Batch<'txn>, StorageError> {
         let revs_limit = view.expect(Table::Meta, META_REVS_LIMIT, meta::decode_number)?;
         Ok(Batch {
             view,
@@ -157,12 +163,30 @@ impl<'txn> Batch<'txn> {
             drafts: HashMap::new(),
             locals: HashMap::new(),
             purges: Purges::default(),
+            transactions: Transactions::new(limits),
             rows: Rows::default(),
         })
     }
 
-    /// Plans one request: its documents get their sequences in the order in which it first changes them, one each.
-    pub fn plan_request(&mut self, request: usize, writes: &[Write]) -> Result<RequestOutcome, StorageError> {
+    /// Plans a request, unless one with its key was carried out before: then that one's outcomes are its own.
+    pub fn plan_request(&mut self, number: usize, request: &Request) -> Result<RequestOutcome, StorageError> {
+        let Some(key) = &request.key else { return self.plan_writes(number, &request.writes, Vec::new()) };
+        if let Some(first) = self.transactions.answer(self.view, key)? {
+            return Ok(first.answer_to(key.fingerprint));
+        }
+        let done = self.plan_writes(number, &request.writes, key.made_ids.clone())?;
+        self.transactions.keep(key, &done);
+        Ok(done)
+    }
+
+    /// Plans a request's writes: its documents get their sequences in the order in which it first changes them, one
+    /// each.
+    fn plan_writes(
+        &mut self,
+        request: usize,
+        writes: &[Write],
+        made_ids: Vec<DocId>,
+    ) -> Result<RequestOutcome, StorageError> {
         let mut outcomes = Vec::with_capacity(writes.len());
         for write in writes {
             outcomes.push(match write {
@@ -178,7 +202,7 @@ impl<'txn> Batch<'txn> {
             _ => None,
         });
         let seq = produced.max().unwrap_or(self.counters.update_seq);
-        Ok(RequestOutcome { outcomes, seq })
+        Ok(RequestOutcome { outcomes, seq, made_ids, attempt: Attempt::First })
     }
 
     fn plan_edit(&mut self, request: usize, edit: &Edit) -> Result<Outcome, StorageError> {
@@ -265,6 +289,7 @@ impl<'txn> Batch<'txn> {
         rows.0.extend(effects.into_rows().0);
         blocks.write(self.view, &mut rows)?;
         self.purges.write(self.view, &mut rows)?;
+        self.transactions.write(self.view, &mut rows)?;
         if !docs.is_empty() {
             rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&self.counters));
         }
@@ -362,3 +387,6 @@ pub(crate) fn read_body(view: View<'_>, place: BodyPlace) -> Result<Option<Body>
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

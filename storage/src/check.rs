@@ -1,5 +1,7 @@
 //! Every invariant of a database, looked at row by row over one state of the tables. Nothing is changed.
 
+mod transactions;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -33,6 +35,8 @@ pub struct CheckReport {
     pub bodies: u64,
     /// `_local` documents.
     pub locals: u64,
+    /// Records of keyed requests.
+    pub transactions: u64,
     /// The first problems, in words that name table and key.
     pub problems: Vec<String>,
     /// How many problems there are.
@@ -87,6 +91,7 @@ pub(crate) fn check(reading: &Reading<'_>) -> Result<CheckReport, StorageError> 
     check_locals(view, &mut report)?;
     check_blocks(view, &mut report, &sums)?;
     check_counters(&counters, &mut report, &sums);
+    transactions::check(view, &mut report)?;
     Ok(report)
 }
 

@@ -12,9 +12,9 @@ mod catalogue;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use self::catalogue::{Catalogue, Entry};
+use crate::clock::now_secs;
 use crate::codec::meta::Identity;
 use crate::env::Durability;
 use crate::error::StorageError;
@@ -247,8 +247,4 @@ fn random_bytes() -> Result<[u8; 16], StorageError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| StorageError::io(Path::new("random bytes"))(error.into()))?;
     Ok(bytes)
-}
-
-fn now_secs() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

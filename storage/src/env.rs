@@ -81,7 +81,12 @@ struct Lmdb {
 impl Env {
     /// Opens the environment in a folder, which must exist, and makes the tables that are missing.
     pub fn open(folder: &Path, options: EnvOptions) -> Result<Env, StorageError> {
-        let lmdb = open_lmdb(folder, options)?;
+        Env::open_with(folder, options, &Table::ALL)
+    }
+
+    /// Opens it with some of the tables: older files have fewer.
+    fn open_with(folder: &Path, options: EnvOptions, tables: &[Table]) -> Result<Env, StorageError> {
+        let lmdb = open_lmdb(folder, options, tables)?;
         Ok(Env { folder: folder.to_owned(), options, lmdb: RwLock::new(Some(lmdb)), writing: Mutex::new(None) })
     }
 
@@ -176,12 +181,14 @@ impl Env {
         let Some(before) = undone.as_ref() else { return Ok(()) };
         if self.panicked() {
             let closing = self.alone().take();
-            closing.map(|lmdb| lmdb.env.prepare_for_closing().wait());
+            if let Some(lmdb) = closing {
+                lmdb.env.prepare_for_closing().wait();
+            }
         }
         before.put_back().map_err(StorageError::disk)?;
         let mut alone = self.alone();
         if alone.is_none() {
-            *alone = Some(open_lmdb(&self.folder, self.options)?);
+            *alone = Some(open_lmdb(&self.folder, self.options, &Table::ALL)?);
         }
         drop(alone);
         before.sync().map_err(StorageError::disk)?;
@@ -231,11 +238,13 @@ impl Env {
     /// Closes the environment, waiting until no transaction uses it.
     pub fn close(self) {
         let closing = self.alone().take();
-        closing.map(|lmdb| lmdb.env.prepare_for_closing().wait());
+        if let Some(lmdb) = closing {
+            lmdb.env.prepare_for_closing().wait();
+        }
     }
 }
 
-fn open_lmdb(folder: &Path, options: EnvOptions) -> Result<Lmdb, StorageError> {
+fn open_lmdb(folder: &Path, options: EnvOptions, tables: &[Table]) -> Result<Lmdb, StorageError> {
     allocate_lock_file(folder, options.readers_max)?;
     let flags = match options.durability {
         Durability::Full => EnvFlags::empty(),
@@ -248,7 +257,7 @@ fn open_lmdb(folder: &Path, options: EnvOptions) -> Result<Lmdb, StorageError> {
     // NO_META_SYNC leaves the file whole after a crash.
     let env = unsafe { open.flags(flags).open(folder)? };
     env.clear_stale_readers()?;
-    let handles = create_tables(&env)?;
+    let handles = create_tables(&env, tables)?;
     Ok(Lmdb { env, handles })
 }
 
@@ -282,27 +291,21 @@ impl Lmdb {
     fn used_bytes(&self, txn: &RwTxn<'_>) -> Result<usize, StorageError> {
         let mut bytes = 0;
         for table in Table::ALL {
-            let stat = self.handles.of(table).stat(txn)?;
+            let Some(handle) = self.handles.of(table) else { continue };
+            let stat = handle.stat(txn)?;
             bytes += stat.page_size as usize * (stat.branch_pages + stat.leaf_pages + stat.overflow_pages);
         }
         Ok(bytes)
     }
 }
 
-fn create_tables(env: &heed::Env<WithoutTls>) -> Result<Handles, StorageError> {
+fn create_tables(env: &heed::Env<WithoutTls>, tables: &[Table]) -> Result<Handles, StorageError> {
     let txn = env.write_txn()?;
     let created = env.create_databases_and_commit(txn, |opener, txn| {
-        let [docs, history, by_seq, bodies, local, meta, blocks] = Table::ALL.map(Table::name);
-        let mut create = |name| opener.create_database(txn, Some(name));
-        let handles = [
-            create(docs)?,
-            create(history)?,
-            create(by_seq)?,
-            create(bodies)?,
-            create(local)?,
-            create(meta)?,
-            create(blocks)?,
-        ];
+        let mut handles = [None; Table::ALL.len()];
+        for table in tables {
+            handles[*table as usize] = Some(opener.create_database(txn, Some(table.name()))?);
+        }
         Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(handles))
     })?;
     Ok(Handles(created.unwrap_commit()))
@@ -310,20 +313,21 @@ fn create_tables(env: &heed::Env<WithoutTls>) -> Result<Handles, StorageError> {
 
 fn open_tables(env: &heed::Env<WithoutTls>) -> Result<Handles, StorageError> {
     let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| {
-        let open = |table: Table| opener.open_database(txn, Some(table.name())).transpose();
-        let missing = |table: Table| StorageError::missing(table, b"");
-        let mut handles = Vec::with_capacity(Table::ALL.len());
+        let mut handles = [None; Table::ALL.len()];
         for table in Table::ALL {
-            handles.push(open(table).ok_or_else(|| missing(table))??);
+            let handle = opener.open_database(txn, Some(table.name()))?;
+            if handle.is_none() && !table.may_be_missing() {
+                return Err(StorageError::missing(table, b""));
+            }
+            handles[table as usize] = handle;
         }
-        let handles: [_; Table::ALL.len()] = handles.try_into().map_err(|_| missing(Table::Meta))?;
         Ok::<_, StorageError>(CommitOrAbort::<_, ()>::Commit(handles))
     })?;
     Ok(Handles(opened.unwrap_commit()))
 }
 
 fn write_row(txn: &mut RwTxn<'_>, handles: &Handles, row: &Row) -> Result<(), StorageError> {
-    let handle = handles.of(row.table);
+    let handle = handles.of(row.table).ok_or_else(|| StorageError::missing(row.table, b""))?;
     match &row.change {
         RowChange::Put(value) => handle.put(txn, &row.key, value)?,
         RowChange::Append(value) => handle.put_with_flags(txn, PutFlags::APPEND, &row.key, value)?,
@@ -344,5 +348,35 @@ pub(crate) struct Reading<'env> {
 impl Reading<'_> {
     pub fn view(&self) -> View<'_> {
         View::new(&self.txn, self.handles)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::ops::Bound;
+
+    use super::*;
+    use crate::view::Direction;
+
+    /// Copies all rows into a new environment that lacks the tables which were added later.
+    pub fn copy_without_later_tables(from: &Env, folder: &Path) {
+        let options =
+            EnvOptions { map_bytes: 64 << 20, map_bytes_max: 64 << 20, readers_max: 8, durability: Durability::Full };
+        let tables: Vec<Table> = Table::ALL.into_iter().filter(|table| !table.may_be_missing()).collect();
+        let to = Env::open_with(folder, options, &tables).unwrap();
+        let reading = from.read().unwrap();
+        let copy = |_: View<'_>| {
+            let mut rows = Rows::default();
+            for table in &tables {
+                let all = (Bound::Unbounded, Bound::Unbounded);
+                for row in reading.view().range(*table, all, Direction::Forward)? {
+                    let (key, value) = row?;
+                    rows.put(*table, key, value.to_vec());
+                }
+            }
+            Ok((rows, ()))
+        };
+        to.write(Room::Ordinary, copy, |()| {}).unwrap();
+        to.close();
     }
 }

@@ -8,6 +8,7 @@ mod apply;
 mod batch;
 mod change;
 mod check;
+mod clock;
 pub mod codec;
 mod counts;
 mod data_folder;
@@ -19,14 +20,17 @@ pub mod model;
 mod plan;
 mod purge;
 mod reclaim;
+mod request;
 mod snapshot;
 mod store;
 mod tables;
+mod transactions;
 mod view;
 
-pub use batch::{Commit, LocalEdit, Outcome, RequestOutcome, Write};
+pub use batch::{Commit, LocalEdit, Outcome, Write};
 pub use change::{Change, LeafRev};
 pub use check::CheckReport;
+pub use clock::now_secs;
 pub use codec::head::DocSummary;
 pub use codec::meta::{Counters, Identity};
 pub use data_folder::{CreateError, DataFolder};
@@ -34,9 +38,11 @@ pub use env::Durability;
 pub use error::StorageError;
 pub use plan::{Edit, EditKind};
 pub use reclaim::{ReclaimPolicy, Reclaimed};
+pub use request::{Attempt, Request, RequestKey, RequestOutcome};
 pub use snapshot::{
     ChangesPage, Detail, DocTree, DocsPage, KeepId, LocalDoc, LocalsPage, PageLimits, ReadChanges, ReadDocs,
     ReadLocals, Snapshot,
 };
 pub use store::{Birth, FORMAT, Store, StoreOptions};
+pub use transactions::TransactionLimits;
 pub use view::Direction;

@@ -20,7 +20,9 @@ use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::{DocId, LocalId};
 use crate::model::rev_tree::RevTree;
 use crate::model::sequence::Sequence;
+use crate::request::{RequestKey, RequestOutcome};
 use crate::tables::Table;
+use crate::transactions::{TransactionLimits, recorded};
 use crate::view::{Direction, META_REVS_LIMIT, Range, View};
 
 pub use self::locals::{LocalDoc, LocalsPage, ReadLocals};
@@ -29,6 +31,7 @@ pub use self::locals::{LocalDoc, LocalsPage, ReadLocals};
 pub struct Snapshot<'store> {
     pub(crate) reading: Reading<'store>,
     pub(crate) sums: &'store std::sync::Mutex<BlockSums>,
+    pub(crate) transactions: TransactionLimits,
 }
 
 /// What ends a page, whichever comes first. At least one row is examined.
@@ -201,6 +204,13 @@ impl Snapshot<'_> {
     pub fn local(&self, id: &LocalId) -> Result<Option<(u64, Body)>, StorageError> {
         let found = self.view().read(Table::Local, id.name().as_bytes(), local::decode)?;
         Ok(found.map(|(revision, json)| (revision, Body::from_stored(bytes::Bytes::copy_from_slice(json)))))
+    }
+
+    /// What was answered to the request with this key, or its key to another one; `None` when no request with it was
+    /// carried out, or that is longer ago than records are kept.
+    pub fn answer(&self, request: &RequestKey) -> Result<Option<RequestOutcome>, StorageError> {
+        let found = recorded(self.view(), &self.transactions, &request.key, request.at_secs)?;
+        Ok(found.map(|first| first.answer_to(request.fingerprint)))
     }
 
     /// Reads a page of the feed; `keep` looks at ids before anything else of a row is read.
@@ -393,3 +403,6 @@ impl Budget {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 }
+
+#[cfg(test)]
+mod tests;

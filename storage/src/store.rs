@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::batch::{Batch, Commit, Finished, Write};
+use crate::batch::{Batch, Commit, Finished};
 use crate::check::{CheckReport, check};
 use crate::codec::meta::{self, Counters, Identity};
 use crate::counts::{BlockChanges, BlockSums};
@@ -11,8 +11,10 @@ use crate::env::{Durability, Env, EnvOptions, Room};
 use crate::error::StorageError;
 use crate::model::body_place::BodyKey;
 use crate::model::sequence::{SeqFormat, Sequence};
+use crate::request::Request;
 use crate::snapshot::Snapshot;
 use crate::tables::{Rows, Table};
+use crate::transactions::TransactionLimits;
 use crate::view::{META_COUNTERS, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View};
 
 /// The newest file format this version reads and writes.
@@ -32,6 +34,8 @@ pub struct StoreOptions {
     pub durability: Durability,
     /// How many revisions a branch keeps in a new database.
     pub revs_limit: u32,
+    /// How long records of keyed requests are kept.
+    pub transactions: TransactionLimits,
 }
 
 impl Default for StoreOptions {
@@ -42,6 +46,7 @@ impl Default for StoreOptions {
             readers_max: 256,
             durability: Durability::Full,
             revs_limit: 1000,
+            transactions: TransactionLimits::default(),
         }
     }
 }
@@ -63,6 +68,7 @@ pub struct Store {
     pub(crate) sums: Mutex<BlockSums>,
     /// Where the next slice of reclaiming starts.
     sweep: Mutex<Option<BodyKey>>,
+    transactions: TransactionLimits,
 }
 
 impl Store {
@@ -71,7 +77,7 @@ impl Store {
     /// # Errors
     /// [`StorageError`], among others [`StorageError::NewerFormat`].
     pub fn open(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Store, StorageError> {
-        let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit } = *options;
+        let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit, transactions } = *options;
         let env = Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max, durability })?;
         env.write(
             Room::Reserve,
@@ -89,7 +95,7 @@ impl Store {
         let identity = reading.view().expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
         let sums = Mutex::new(BlockSums::load(reading.view())?);
         drop(reading);
-        Ok(Store { env, folder: folder.to_owned(), identity, sums, sweep: Mutex::new(None) })
+        Ok(Store { env, folder: folder.to_owned(), identity, sums, sweep: Mutex::new(None), transactions })
     }
 
     /// What never changes.
@@ -126,26 +132,26 @@ impl Store {
     /// # Errors
     /// [`StorageError`], when too many are open.
     pub fn snapshot(&self) -> Result<Snapshot<'_>, StorageError> {
-        Ok(Snapshot { reading: self.env.read()?, sums: &self.sums })
+        Ok(Snapshot { reading: self.env.read()?, sums: &self.sums, transactions: self.transactions })
     }
 
-    /// Writes the requests of many as one commit, each planned on what the ones before made. When it returns, all of
-    /// it is as durable as the store's [`Durability`] says, and visible. The reserve of a full map is for requests
-    /// that all make room.
+    /// Writes the requests of many as one commit, each planned on what the ones before made. A request with a key under
+    /// which one was carried out before writes nothing. When it returns, all of it is as durable as the store's
+    /// [`Durability`] says, and visible. The reserve of a full map is for requests that all make room.
     ///
     /// # Errors
     /// [`StorageError`]: then nothing of any request was written.
-    pub fn write(&self, requests: &[Vec<Write>]) -> Result<Commit, StorageError> {
+    pub fn write(&self, requests: &[Request]) -> Result<Commit, StorageError> {
         let plan = |view: View<'_>| {
-            let mut batch = Batch::new(view)?;
+            let mut batch = Batch::new(view, self.transactions)?;
             let mut outcomes = Vec::with_capacity(requests.len());
-            for (number, writes) in requests.iter().enumerate() {
-                outcomes.push(batch.plan_request(number, writes)?);
+            for (number, request) in requests.iter().enumerate() {
+                outcomes.push(batch.plan_request(number, request)?);
             }
             let (rows, finished) = batch.finish()?;
             Ok((rows, (outcomes, finished)))
         };
-        let makes_room = requests.iter().flatten().all(Write::makes_room);
+        let makes_room = requests.iter().all(Request::makes_room);
         let room = if makes_room { Room::Reserve } else { Room::Ordinary };
         let committed = |(_, done): &(_, Finished)| self.advance_sums(done.counters.update_seq, &done.blocks);
         let (outcomes, finished) = self.env.write(room, plan, committed)?;

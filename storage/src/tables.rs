@@ -19,12 +19,25 @@ pub enum Table {
     Meta,
     /// Block of versions -> how many rows of `by_seq` it has.
     Blocks,
+    /// Idempotency key -> what the request did that came with it.
+    Transactions,
+    /// Place in the age order -> idempotency key.
+    TransactionAges,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Table; 7] =
-        [Table::Docs, Table::History, Table::BySeq, Table::Bodies, Table::Local, Table::Meta, Table::Blocks];
+    pub const ALL: [Table; 9] = [
+        Table::Docs,
+        Table::History,
+        Table::BySeq,
+        Table::Bodies,
+        Table::Local,
+        Table::Meta,
+        Table::Blocks,
+        Table::Transactions,
+        Table::TransactionAges,
+    ];
 
     /// The table's name in LMDB and in errors.
     pub fn name(self) -> &'static str {
@@ -36,19 +49,26 @@ impl Table {
             Table::Local => "local",
             Table::Meta => "meta",
             Table::Blocks => "blocks",
+            Table::Transactions => "transactions",
+            Table::TransactionAges => "transaction_ages",
         }
+    }
+
+    /// Whether there are sound files without this table, written before Seqtide had it: it reads as empty there.
+    pub fn may_be_missing(self) -> bool {
+        matches!(self, Table::Transactions | Table::TransactionAges)
     }
 }
 
 /// LMDB's handle of a table: rows are bytes here, their meaning is in `codec`.
 pub(crate) type Handle = heed::Database<'static, Bytes, Bytes>;
 
-/// The handles of all tables, by [`Table`].
+/// The handles of all tables, by [`Table`]; none of those that are missing in a file opened for reading alone.
 #[derive(Clone, Copy)]
-pub(crate) struct Handles(pub [Handle; Table::ALL.len()]);
+pub(crate) struct Handles(pub [Option<Handle>; Table::ALL.len()]);
 
 impl Handles {
-    pub fn of(&self, table: Table) -> Handle {
+    pub fn of(&self, table: Table) -> Option<Handle> {
         self.0[table as usize]
     }
 }

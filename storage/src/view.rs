@@ -41,14 +41,19 @@ impl<'txn> View<'txn> {
     }
 
     pub fn get(&self, table: Table, key: &[u8]) -> Result<Option<&'txn [u8]>, StorageError> {
-        Ok(self.handles.of(table).get(self.txn, key)?)
+        #[cfg(test)]
+        reads::count(table);
+        let Some(handle) = self.handles.of(table) else { return Ok(None) };
+        Ok(handle.get(self.txn, key)?)
     }
 
     pub fn range(&self, table: Table, range: KeyRange<'_>, direction: Direction) -> Result<Range<'txn>, StorageError> {
-        let handle = self.handles.of(table);
-        Ok(match direction {
-            Direction::Forward => Range::Forward(handle.range(self.txn, &range)?),
-            Direction::Backward => Range::Backward(handle.rev_range(self.txn, &range)?),
+        #[cfg(test)]
+        reads::count(table);
+        Ok(match (self.handles.of(table), direction) {
+            (None, _) => Range::Empty,
+            (Some(handle), Direction::Forward) => Range::Forward(handle.range(self.txn, &range)?),
+            (Some(handle), Direction::Backward) => Range::Backward(handle.rev_range(self.txn, &range)?),
         })
     }
 
@@ -118,9 +123,12 @@ pub(crate) const META_IDENTITY: &[u8] = b"identity";
 pub(crate) const META_PURGE_SEQ: &[u8] = b"purge_seq";
 /// Row of `meta`: how many revisions a branch keeps.
 pub(crate) const META_REVS_LIMIT: &[u8] = b"revs_limit";
+/// Row of `meta`: how many records of keyed requests there are.
+pub(crate) const META_TRANSACTIONS: &[u8] = b"transactions";
 
 /// Rows of a range, one after the other.
 pub(crate) enum Range<'txn> {
+    Empty,
     Forward(heed::RoRange<'txn, Bytes, Bytes>),
     Backward(heed::RoRevRange<'txn, Bytes, Bytes>),
 }
@@ -130,9 +138,33 @@ impl<'txn> Iterator for Range<'txn> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let row = match self {
+            Range::Empty => None,
             Range::Forward(range) => range.next(),
             Range::Backward(range) => range.next(),
         };
         row.map(|row| row.map_err(StorageError::from))
+    }
+}
+
+/// Which tables a thread has read, for tests that say what may be read.
+#[cfg(test)]
+pub(crate) mod reads {
+    use std::cell::RefCell;
+
+    use super::Table;
+
+    thread_local! {
+        static READ: RefCell<Vec<Table>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub fn count(table: Table) {
+        READ.with_borrow_mut(|read| read.push(table));
+    }
+
+    /// The tables that were read meanwhile, once a look-up.
+    pub fn during<T>(work: impl FnOnce() -> T) -> (T, Vec<Table>) {
+        READ.take();
+        let done = work();
+        (done, READ.take())
     }
 }

@@ -2,13 +2,15 @@
 
 use seqtide_storage::json::{Body, ScanLimits, revision_hash, scan_document};
 use seqtide_storage::model::doc_id::{DocId, LocalId};
+use seqtide_storage::model::idempotency::{Fingerprint, IdempotencyKey};
 use seqtide_storage::model::rev::{RevHash, RevId};
 use seqtide_storage::model::rev_path::RevPath;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{Birth, Edit, Identity, LocalEdit, Outcome, Store, StoreOptions, Write};
+use seqtide_storage::{Birth, Edit, Identity, LocalEdit, Outcome, Request, RequestKey, Store, StoreOptions, Write};
 
 const PAGE: &str = include_str!("../../docs/storage-format.md");
-const TABLES: [&str; 7] = ["docs", "history", "by_seq", "bodies", "local", "meta", "blocks"];
+const TABLES: [&str; 9] =
+    ["docs", "history", "by_seq", "bodies", "local", "meta", "blocks", "transactions", "transaction_ages"];
 
 /// A row as the page draws it.
 struct Row {
@@ -41,7 +43,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 /// The writes that the page says made its example.
-fn history_of_the_example() -> Vec<Vec<Write>> {
+fn history_of_the_example() -> Vec<Request> {
     let id = |text| DocId::parse(text).unwrap();
     let body = |text: &str| scan_document(text.as_bytes(), &ScanLimits::default()).unwrap().body;
     let edit = |parent, text| Write::Edit(Edit::interactive(id("a"), parent, false, body(text)));
@@ -54,12 +56,18 @@ fn history_of_the_example() -> Vec<Vec<Write>> {
         checked: true,
         body: Some(body("{}")),
     };
+    let key = RequestKey {
+        key: IdempotencyKey::new("key-1").unwrap(),
+        fingerprint: Fingerprint(std::array::from_fn(|at| 0xf0 + at as u8)),
+        made_ids: Vec::new(),
+        at_secs: 1_700_000_000,
+    };
     vec![
-        vec![edit(None, r#"{"n": 1}"#)],
-        vec![edit(Some(first), r#"{"n": 2}"#)],
-        vec![Write::Edit(Edit::replicated(id("b"), tombstone, true, Body::empty()))],
-        vec![Write::Edit(Edit::replicated(id("h"), long, false, Body::empty()))],
-        vec![Write::Local(checkpoint)],
+        vec![edit(None, r#"{"n": 1}"#)].into(),
+        Request { writes: vec![edit(Some(first), r#"{"n": 2}"#)], key: Some(key) },
+        vec![Write::Edit(Edit::replicated(id("b"), tombstone, true, Body::empty()))].into(),
+        vec![Write::Edit(Edit::replicated(id("h"), long, false, Body::empty()))].into(),
+        vec![Write::Local(checkpoint)].into(),
     ]
 }
 

@@ -1,4 +1,5 @@
-//! SIGKILL under load: whatever was acknowledged is there afterwards, at its revision and its sequence.
+//! SIGKILL under load: whatever was acknowledged is there afterwards, at its revision and its sequence; and what was
+//! sent with an idempotency key, acknowledged or not, is there once when it has been sent again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
+use seqtide_tests::http::Answer;
 use seqtide_tests::server::assert_clean;
 use seqtide_tests::workload::seed;
 use seqtide_tests::{Database, Server};
@@ -15,6 +17,7 @@ const KILLS: usize = 15;
 const CHAIN_WRITERS: usize = 4;
 const CHAINS_A_WRITER: usize = 3;
 const BULK_SIZE: usize = 10;
+const POSTERS: usize = 2;
 
 /// One document, written by one writer only, each write onto the one before.
 #[derive(Clone)]
@@ -124,6 +127,61 @@ async fn write_bulk(database: Database, round: usize) -> BTreeMap<String, (Strin
     acknowledged
 }
 
+/// Posts documents without ids, each under a key of its own: only the key keeps a repetition from making another one.
+struct Poster {
+    number: usize,
+    /// The ids of those acknowledged; the place is the document's number.
+    ids: Vec<String>,
+}
+
+impl Poster {
+    async fn post(&self, database: &Database, n: usize) -> Option<Answer> {
+        let key = format!("poster-{}-{n}", self.number);
+        let request = database.post("").header("idempotency-key", &key);
+        request.json(&json!({ "poster": self.number, "n": n })).try_send().await.ok()
+    }
+
+    /// Posts until the server is gone.
+    async fn run(mut self, database: Database) -> Poster {
+        while let Some(answer) = self.post(&database, self.ids.len()).await {
+            answer.assert_status(201);
+            self.ids.push(id_of(&answer));
+        }
+        self
+    }
+
+    /// Sends again what was acknowledged last, and what was not: the one answers as it did, the other is made unless it
+    /// was made before the crash.
+    async fn repeat(&mut self, database: &Database) {
+        if let (Some(id), Some(last)) = (self.ids.last(), self.ids.len().checked_sub(1)) {
+            let again = self.post(database, last).await.expect("the server is there");
+            again.assert_status(201);
+            assert_eq!((again.header("idempotency-replayed"), &id_of(&again)), (Some("true"), id));
+        }
+        let in_doubt = self.post(database, self.ids.len()).await.expect("the server is there");
+        in_doubt.assert_status(201);
+        self.ids.push(id_of(&in_doubt));
+    }
+
+    /// Each of its documents is there once, under the id that was answered.
+    fn verify(&self, rows: &BTreeMap<String, Value>) {
+        let made = rows.iter().filter(|(_, row)| row["doc"]["poster"] == json!(self.number));
+        let found: BTreeMap<u64, &str> =
+            made.clone().map(|(id, row)| (number(&row["doc"]["n"]), id.as_str())).collect();
+        assert_eq!(made.count(), found.len(), "poster {}: no document twice", self.number);
+        let expected = self.ids.iter().enumerate().map(|(n, id)| (n as u64, id.as_str()));
+        assert_eq!(found, expected.collect(), "poster {}", self.number);
+    }
+}
+
+fn id_of(answer: &Answer) -> String {
+    answer.json()["id"].as_str().expect("an id").to_owned()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().expect("a number")
+}
+
 /// The rows by document, after checking that the feed and the documents tell the same.
 async fn rows_that_agree(database: &Database) -> BTreeMap<String, Value> {
     let answer = database.changes("include_docs=true").await;
@@ -164,12 +222,14 @@ async fn acknowledged_writes_survive_sigkill() {
         })
         .collect();
     let mut bulk = BTreeMap::new();
+    let mut posters: Vec<Poster> = (0..POSTERS).map(|number| Poster { number, ids: Vec::new() }).collect();
     for round in 0..KILLS {
         let running: Vec<_> = std::mem::take(&mut writers)
             .into_iter()
             .map(|chains| tokio::spawn(write_chains(database.clone(), chains, StdRng::from_rng(&mut rng))))
             .collect();
         let bulk_writer = tokio::spawn(write_bulk(database.clone(), round));
+        let posting: Vec<_> = posters.drain(..).map(|poster| tokio::spawn(poster.run(database.clone()))).collect();
         tokio::time::sleep(Duration::from_millis(rng.random_range(20..300))).await;
         server.kill();
         assert_clean(server.data_dir());
@@ -177,6 +237,9 @@ async fn acknowledged_writes_survive_sigkill() {
             writers.push(writer.await.expect("a writer"));
         }
         bulk.extend(bulk_writer.await.expect("the bulk writer"));
+        for poster in posting {
+            posters.push(poster.await.expect("a poster"));
+        }
         let before =
             writers.iter().flatten().filter_map(|chain| chain.acknowledged.as_ref()).map(|last| last.seq).max();
 
@@ -191,6 +254,11 @@ async fn acknowledged_writes_survive_sigkill() {
             assert_eq!(row["changes"][0]["rev"].as_str(), Some(rev.as_str()), "{id}");
             assert!(row["seq"].as_u64().is_some_and(|found| found <= *seq), "{id}: {} after {seq}", row["seq"]);
         }
+        for poster in &mut posters {
+            poster.repeat(&database).await;
+        }
+        let rows = rows_that_agree(&database).await;
+        posters.iter().for_each(|poster| poster.verify(&rows));
         let next = database.put(&format!("after-{round}"), &json!({})).await.seq();
         assert!(before.is_none_or(|before| next > before), "{next} after {before:?}: sequences go on after a crash");
     }

@@ -53,7 +53,7 @@ fn report(name: &str, checked: Result<CheckReport, StorageError>, out: &mut impl
             return 2;
         }
     };
-    let CheckReport { docs, deleted_docs, rows, bodies, locals, problems, problems_total } = &report;
+    let CheckReport { docs, deleted_docs, rows, bodies, locals, transactions, problems, problems_total } = &report;
     for problem in problems {
         let _ = writeln!(out, "{name}: {problem}");
     }
@@ -62,7 +62,7 @@ fn report(name: &str, checked: Result<CheckReport, StorageError>, out: &mut impl
         let _ = writeln!(out, "{name}: and {more} more");
     }
     let verdict = if report.is_clean() { "ok".to_owned() } else { format!("{problems_total} problems") };
-    let counts = format!("{docs} documents, {deleted_docs} deleted, {rows} rows, {bodies} bodies, {locals} local");
-    let _ = writeln!(out, "{name}: {verdict} ({counts})");
+    let documents = format!("{docs} documents, {deleted_docs} deleted, {rows} rows, {bodies} bodies, {locals} local");
+    let _ = writeln!(out, "{name}: {verdict} ({documents}, {transactions} idempotency keys)");
     u8::from(!report.is_clean())
 }

@@ -7,7 +7,7 @@ use actix_web::http::{Method, header};
 use actix_web::middleware::Next;
 
 use crate::config::CorsOrigins;
-use crate::reply::SEQTIDE_SEQ;
+use crate::reply::{IDEMPOTENCY_REPLAYED, SEQTIDE_SEQ};
 use crate::request_id::REQUEST_ID;
 
 /// Answers preflights, and names the origin in answers to pages that may read them.
@@ -18,7 +18,14 @@ pub fn cors(origins: CorsOrigins) -> Cors {
         .allowed_methods([Method::GET, Method::PUT, Method::POST, Method::HEAD, Method::DELETE])
         .allow_any_header()
         .supports_credentials()
-        .expose_headers([header::ETAG, header::LOCATION, header::RETRY_AFTER, REQUEST_ID, SEQTIDE_SEQ])
+        .expose_headers([
+            header::ETAG,
+            header::LOCATION,
+            header::RETRY_AFTER,
+            IDEMPOTENCY_REPLAYED,
+            REQUEST_ID,
+            SEQTIDE_SEQ,
+        ])
         .max_age(600)
 }
 

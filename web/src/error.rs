@@ -146,6 +146,7 @@ impl From<seqtide::Error> for ApiError {
             Error::BadName(error) => error.into(),
             Error::NoDatabase => ApiError::not_found(reason),
             Error::DatabaseExists => ApiError::new(StatusCode::PRECONDITION_FAILED, "file_exists", reason),
+            Error::KeyReused => ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", reason),
             Error::Ahead { update_seq, format } => {
                 let (oldest, update) = (format.json(Sequence::ZERO), format.json(update_seq));
                 ApiError::new(StatusCode::GONE, "gone", reason)

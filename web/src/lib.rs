@@ -4,6 +4,7 @@
 //! and shapes the answer. What goes wrong becomes an answer in one place, `error`.
 
 mod accept;
+mod call_state;
 pub mod check;
 pub mod config;
 mod cors;

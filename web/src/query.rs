@@ -6,7 +6,7 @@ use crate::error::ApiError;
 
 /// The query string, decoded. A repeated key takes its last value, and keys are case-insensitive, as in CouchDB's
 /// `parse_changes_query`.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Query {
     pairs: Vec<(String, String)>,
 }

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data};
 use actix_web::{App, HttpServer};
-use seqtide::storage::{Durability, ReclaimPolicy, StorageError, StoreOptions};
+use seqtide::storage::{Durability, ReclaimPolicy, StorageError, StoreOptions, TransactionLimits};
 use seqtide::{Engine, EngineOptions};
 
 use crate::config::{self, Config};
@@ -48,6 +48,11 @@ fn engine_options(config: &Config) -> EngineOptions {
             map_bytes_max: storage.map_bytes_max,
             readers_max: storage.readers_max,
             revs_limit: storage.revs_limit,
+            transactions: TransactionLimits {
+                age_secs_max: storage.idempotency_age_secs,
+                count_max: storage.idempotency_keys_max,
+                bytes_max: storage.idempotency_bytes_max,
+            },
             durability: match config.durability {
                 config::Durability::Full => Durability::Full,
                 config::Durability::Relaxed => Durability::Relaxed,

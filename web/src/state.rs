@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
+use seqtide::storage::Write;
 use seqtide::storage::json::ScanLimits;
-use seqtide::storage::{Outcome, Write};
-use seqtide::{Database, Engine, Written};
+use seqtide::{Database, Engine, WriteOptions, Written};
 
 use actix_web::http::StatusCode;
 
@@ -39,26 +39,22 @@ impl State {
     /// Writes in one commit, waiting no longer than the configuration allows.
     ///
     /// # Errors
-    /// 503 when the queue is full or the wait too long, 507 when the disk is full.
-    pub async fn write(&self, database: &Database, writes: Vec<Write>) -> Result<Written, ApiError> {
+    /// 503 when the queue is full or the wait too long, 507 when the disk is full, 422 for a key of another request.
+    pub async fn write_with(
+        &self,
+        database: &Database,
+        writes: Vec<Write>,
+        options: WriteOptions,
+    ) -> Result<Written, ApiError> {
         let longest: Duration = self.config.limits.write_timeout;
-        match tokio::time::timeout(longest, database.write(writes)).await {
+        match tokio::time::timeout(longest, database.write_with(writes, options)).await {
             Ok(written) => Ok(written?),
             Err(_elapsed) => Err(ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "timeout",
-                "The write took too long. It may still be made: read the document before trying again.",
+                "The write took too long. It may still be made: read the document before trying again, or send it \
+                 again with the Idempotency-Key it had.",
             )),
         }
-    }
-
-    /// Writes one thing; its outcome, and the request's sequence.
-    ///
-    /// # Errors
-    /// As [`State::write`].
-    pub async fn write_one(&self, database: &Database, write: Write) -> Result<(Outcome, Written), ApiError> {
-        let mut written = self.write(database, vec![write]).await?;
-        let outcome = written.outcomes.pop().unwrap_or(Outcome::Done);
-        Ok((outcome, written))
     }
 }

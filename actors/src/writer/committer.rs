@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
-use seqtide_storage::{Commit, Reclaimed, StorageError, Store, Write};
+use seqtide_storage::{Commit, Reclaimed, Request, StorageError, Store};
 
 /// How many bodies one slice of reclaiming looks at: a few milliseconds between two commits.
 const RECLAIM_ROWS: usize = 500;
@@ -14,7 +14,7 @@ const RECLAIM_ROWS: usize = 500;
 /// Work for a database. A writer has at most one of these under way.
 pub(crate) enum Work {
     /// Write the requests as one commit; gives them back with the answer.
-    Commit { requests: Vec<Vec<Write>>, done: Done<(Result<Commit, StorageError>, Vec<Vec<Write>>)> },
+    Commit { requests: Vec<Request>, done: Done<(Result<Commit, StorageError>, Vec<Request>)> },
     /// Free some bodies that no leaf needs.
     Reclaim { done: Done<Result<Reclaimed, StorageError>> },
 }
@@ -23,7 +23,7 @@ pub(crate) enum Work {
 pub(crate) type Done<T> = Box<dyn FnOnce(T) + Send>;
 
 /// Writes the requests of many as one commit: [`Store::write`], unless a test stands in its way.
-type WriteCommit = fn(&Store, &[Vec<Write>]) -> Result<Commit, StorageError>;
+type WriteCommit = fn(&Store, &[Request]) -> Result<Commit, StorageError>;
 
 struct Job {
     store: Arc<Store>,

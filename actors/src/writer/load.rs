@@ -1,19 +1,24 @@
 //! How much writes weigh.
 
-use seqtide_storage::{LocalEdit, Write};
+use seqtide_storage::{LocalEdit, Request, RequestKey, Write};
 
 /// How much waits to be written, or is written at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     pub edits: usize,
-    /// Bytes of bodies, and of revisions to purge.
+    /// Bytes of bodies, of revisions to purge, and of what records keep.
     pub bytes: usize,
 }
 
+/// What a record keeps of each outcome, about: a revision and its place.
+const OUTCOME_BYTES: usize = 24;
+
 impl Load {
-    /// Of a request, which counts as one edit though it has none.
-    pub fn of(writes: &[Write]) -> Load {
-        Load { edits: writes.len().max(1), bytes: writes.iter().map(bytes).sum() }
+    /// Of a request, which counts as one edit though it has none. Its key is one more thing to write.
+    pub fn of(Request { writes, key }: &Request) -> Load {
+        let bodies: usize = writes.iter().map(bytes).sum();
+        let record = key.as_ref().map_or(0, |key| record_bytes(key) + OUTCOME_BYTES * writes.len());
+        Load { edits: writes.len().max(1) + usize::from(key.is_some()), bytes: bodies + record }
     }
 
     pub fn add(&mut self, more: Load) {
@@ -33,11 +38,39 @@ impl Load {
     }
 }
 
+/// What a record keeps of the request's key and of the ids made for it.
+fn record_bytes(key: &RequestKey) -> usize {
+    let ids: usize = key.made_ids.iter().map(|id| id.as_str().len()).sum();
+    2 * key.key.as_str().len() + ids
+}
+
 fn bytes(write: &Write) -> usize {
     match write {
         Write::Edit(edit) => edit.body().as_bytes().len(),
         Write::Local(LocalEdit { body, .. }) => body.as_ref().map_or(0, |body| body.as_bytes().len()),
         Write::Purge { revs, .. } => size_of_val(&revs[..]),
         Write::RevsLimit(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seqtide_storage::model::doc_id::DocId;
+    use seqtide_storage::model::idempotency::{Fingerprint, IdempotencyKey};
+
+    use super::*;
+
+    #[test]
+    fn a_key_weighs_its_record_and_is_one_more_thing_to_write() {
+        let plain = Request::from(vec![Write::RevsLimit(1), Write::RevsLimit(2)]);
+        assert_eq!(Load::of(&plain), Load { edits: 2, bytes: 0 });
+        let key = RequestKey {
+            key: IdempotencyKey::new("12345").unwrap(),
+            fingerprint: Fingerprint([0; 16]),
+            made_ids: vec![DocId::parse("abc").unwrap()],
+            at_secs: 0,
+        };
+        let keyed = Request { key: Some(key), ..plain };
+        assert_eq!(Load::of(&keyed), Load { edits: 3, bytes: 2 * 5 + 3 + 2 * OUTCOME_BYTES });
     }
 }

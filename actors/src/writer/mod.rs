@@ -11,8 +11,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, ResponseFuture};
+use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
-use seqtide_storage::{Commit, Outcome, ReclaimPolicy, Reclaimed, RequestOutcome, StorageError, Store, Write};
+use seqtide_storage::{
+    Attempt, Commit, Outcome, ReclaimPolicy, Reclaimed, Request, RequestOutcome, StorageError, Store, Write,
+};
 use tokio::sync::oneshot;
 
 use self::asker::Asker;
@@ -21,7 +24,7 @@ use self::queue::{Job, Queue};
 use crate::error::Error;
 use crate::feed::EndReason;
 use crate::live::Live;
-use crate::metrics::WriterMetrics;
+use crate::metrics::{self, WriterMetrics};
 use crate::sweep::Sweeping;
 
 /// What became of a request's writes.
@@ -31,13 +34,32 @@ pub struct Written {
     pub outcomes: Vec<Outcome>,
     /// The highest sequence the request produced; the current one where it changed nothing.
     pub seq: Sequence,
+    /// The ids that were made for its documents, when the request was first sent.
+    pub made_ids: Vec<DocId>,
+    /// Whether the request was carried out before and this is its answer of then: nothing was written this time.
+    pub replayed: bool,
+}
+
+impl Written {
+    /// What the store says of a request, unless its key belongs to another one.
+    pub(crate) fn from_outcome(outcome: RequestOutcome) -> Result<Written, Error> {
+        let RequestOutcome { outcomes, seq, made_ids, attempt } = outcome;
+        match attempt {
+            Attempt::KeyReused => Err(Error::KeyReused),
+            Attempt::First => Ok(Written { outcomes, seq, made_ids, replayed: false }),
+            Attempt::Replayed => {
+                metrics::replayed();
+                Ok(Written { outcomes, seq, made_ids, replayed: true })
+            }
+        }
+    }
 }
 
 /// Write these, all in one commit. Answers when they are durable and visible.
 #[derive(Message)]
 #[rtype(result = "Result<Written, Error>")]
 pub(crate) struct Submit {
-    pub writes: Vec<Write>,
+    pub request: Request,
 }
 
 /// Write this when its turn comes. Answers when it is queued; what becomes of it is logged if it is not written.
@@ -61,7 +83,7 @@ pub(crate) struct Finish;
 #[derive(Message)]
 #[rtype(result = "()")]
 enum Finished {
-    Commit { result: Result<Commit, StorageError>, requests: Vec<Vec<Write>>, shipped: Instant },
+    Commit { result: Result<Commit, StorageError>, requests: Vec<Request>, shipped: Instant },
     Reclaim { result: Result<Reclaimed, StorageError> },
 }
 
@@ -119,7 +141,7 @@ impl Writer {
         }
     }
 
-    fn enqueue(&mut self, writes: Vec<Write>, asker: Asker) -> Result<(), Error> {
+    fn enqueue(&mut self, request: Request, asker: Asker) -> Result<(), Error> {
         if !self.finishing.is_empty() {
             return Err(self.live.gone());
         }
@@ -127,7 +149,7 @@ impl Writer {
         if self.queue.load.edits >= edits_max || self.queue.load.bytes >= bytes_max {
             return Err(Error::WriteQueueFull { edits_max, bytes_max });
         }
-        self.queue.push(writes, asker);
+        self.queue.push(request, asker);
         Ok(())
     }
 
@@ -151,7 +173,7 @@ impl Writer {
 
     fn ship_commit(&mut self, ctx: &mut Context<Writer>) {
         self.shipped = if self.full { self.queue.take_alike() } else { self.queue.take() };
-        let requests: Vec<_> = self.shipped.iter_mut().map(|job| std::mem::take(&mut job.writes)).collect();
+        let requests: Vec<_> = self.shipped.iter_mut().map(|job| std::mem::take(&mut job.request)).collect();
         self.reclaimed_last = false;
         let (writer, shipped) = (ctx.address(), Instant::now());
         let done = Box::new(move |(result, requests)| {
@@ -175,16 +197,15 @@ impl Writer {
     }
 
     /// Durable by now; makes it visible, then acknowledges.
-    fn committed(&mut self, commit: Commit, requests: &[Vec<Write>], shipped: Instant) {
-        let edits = commit.requests.iter().map(|request| request.outcomes.len()).sum();
+    fn committed(&mut self, commit: Commit, requests: &[Request], shipped: Instant) {
+        let carried_out = commit.requests.iter().filter(|request| request.attempt == Attempt::First);
+        let edits = carried_out.map(|request| request.outcomes.len()).sum();
         self.metrics.committed(edits, commit.changes.len(), shipped.elapsed());
         self.live.publish(commit.changes, &commit.vanished, commit.counters.update_seq);
-        for (job, RequestOutcome { outcomes, seq }) in
-            std::mem::take(&mut self.shipped).into_iter().zip(commit.requests)
-        {
-            self.tell(job.asker, Ok(Written { outcomes, seq }));
+        for (job, outcome) in std::mem::take(&mut self.shipped).into_iter().zip(commit.requests) {
+            self.tell(job.asker, Written::from_outcome(outcome));
         }
-        self.full = self.full && requests.iter().flatten().all(Write::makes_room);
+        self.full = self.full && requests.iter().all(Request::makes_room);
         if commit.sweep {
             self.sweeping.start_whole();
         } else if self.full || self.limits.reclaim.due(&commit.counters) {
@@ -194,7 +215,7 @@ impl Writer {
 
     /// Nothing of it was written. Where there was no room, what makes some is tried once more without what needed
     /// some, and garbage is reclaimed, however little there is.
-    fn failed(&mut self, error: StorageError, requests: Vec<Vec<Write>>) {
+    fn failed(&mut self, error: StorageError, requests: Vec<Request>) {
         let full = matches!(error, StorageError::DiskFull { .. } | StorageError::MapFull { .. });
         // Clients that try again would fill the log too.
         if !(full && self.full) {
@@ -204,11 +225,11 @@ impl Writer {
         if full {
             self.sweeping.start();
         }
-        let mixed = full && !requests.iter().flatten().all(Write::makes_room);
+        let mixed = full && !requests.iter().all(Request::makes_room);
         let (mut again, mut refused) = (Vec::new(), Vec::new());
-        for (job, writes) in self.shipped.drain(..).zip(requests) {
-            let job = Job { writes, ..job };
-            if mixed && job.makes_room() { again.push(job) } else { refused.push(job) }
+        for (job, request) in self.shipped.drain(..).zip(requests) {
+            let job = Job { request, ..job };
+            if mixed && job.request.makes_room() { again.push(job) } else { refused.push(job) }
         }
         self.queue.put_back(again);
         self.shipped = refused;
@@ -252,9 +273,9 @@ impl Drop for Writer {
 impl Handler<Submit> for Writer {
     type Result = ResponseFuture<Result<Written, Error>>;
 
-    fn handle(&mut self, Submit { writes }: Submit, ctx: &mut Context<Writer>) -> Self::Result {
+    fn handle(&mut self, Submit { request }: Submit, ctx: &mut Context<Writer>) -> Self::Result {
         let (asker, answered) = Asker::waiting();
-        let queued = self.enqueue(writes, asker);
+        let queued = self.enqueue(request, asker);
         self.ship_if_idle(ctx);
         Box::pin(async move {
             queued?;
@@ -268,7 +289,7 @@ impl Handler<Enqueue> for Writer {
 
     fn handle(&mut self, Enqueue { write }: Enqueue, ctx: &mut Context<Writer>) -> Self::Result {
         let asker = Asker::gone(&write);
-        let queued = self.enqueue(vec![write], asker);
+        let queued = self.enqueue(vec![write].into(), asker);
         self.ship_if_idle(ctx);
         queued
     }

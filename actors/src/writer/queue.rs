@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use seqtide_storage::Write;
+use seqtide_storage::Request;
 
 use super::asker::Asker;
 use super::load::Load;
@@ -15,7 +15,7 @@ const MAKING_ROOM_MAX: Load = Load { edits: 50, bytes: 1 << 20 };
 
 /// A request and who asked for it.
 pub(super) struct Job {
-    pub writes: Vec<Write>,
+    pub request: Request,
     pub load: Load,
     pub asker: Asker,
 }
@@ -27,21 +27,15 @@ pub(super) struct Queue {
     pub load: Load,
 }
 
-impl Job {
-    pub fn makes_room(&self) -> bool {
-        self.writes.iter().all(Write::makes_room)
-    }
-}
-
 impl Queue {
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    pub fn push(&mut self, writes: Vec<Write>, asker: Asker) {
-        let load = Load::of(&writes);
+    pub fn push(&mut self, request: Request, asker: Asker) {
+        let load = Load::of(&request);
         self.load.add(load);
-        self.jobs.push_back(Job { writes, load, asker });
+        self.jobs.push_back(Job { request, load, asker });
     }
 
     /// Takes the jobs of the next commit: the first ones.
@@ -52,9 +46,9 @@ impl Queue {
     /// Takes the jobs of the next commit where there is no room: what makes room does not go with what needs some and
     /// fails. Which of them goes is up to the first job.
     pub fn take_alike(&mut self) -> Vec<Job> {
-        let makes_room = self.jobs.front().is_some_and(Job::makes_room);
+        let makes_room = self.jobs.front().is_some_and(|job| job.request.makes_room());
         let max = if makes_room { MAKING_ROOM_MAX } else { COMMIT_MAX };
-        self.take_those(max, |job| job.makes_room() == makes_room)
+        self.take_those(max, |job| job.request.makes_room() == makes_room)
     }
 
     /// Puts jobs that were taken first again.

@@ -4,7 +4,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use seqtide_storage::json::{Body, ScanLimits, scan_document};
 use seqtide_storage::model::doc_id::DocId;
-use seqtide_storage::{Birth, Edit, Identity, StoreOptions};
+use seqtide_storage::{Birth, Edit, Identity, StoreOptions, Write};
 
 use super::committer::CommitterPool;
 use super::load::Load;
@@ -44,18 +44,18 @@ impl Bench {
 
 fn put(id: &str, json: &str) -> Submit {
     let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
-    Submit { writes: vec![Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), None, false, body))] }
+    Submit { request: vec![Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), None, false, body))].into() }
 }
 
-fn enqueue(writer: &mut Writer, writes: Vec<Write>) -> Result<oneshot::Receiver<Result<Written, Error>>, Error> {
+fn enqueue(writer: &mut Writer, request: Request) -> Result<oneshot::Receiver<Result<Written, Error>>, Error> {
     let (asker, answered) = Asker::waiting();
-    writer.enqueue(writes, asker).map(|()| answered)
+    writer.enqueue(request, asker).map(|()| answered)
 }
 
 /// Trips over a document called `wire`, after it was written and before anybody is told.
-fn tripping(store: &Store, requests: &[Vec<Write>]) -> Result<Commit, StorageError> {
+fn tripping(store: &Store, requests: &[Request]) -> Result<Commit, StorageError> {
     let wire = |write: &Write| matches!(write, Write::Edit(edit) if edit.id().as_str() == "wire");
-    assert!(!requests.iter().flatten().any(wire), "over the wire");
+    assert!(!requests.iter().flat_map(|request| &request.writes).any(wire), "over the wire");
     store.write(requests)
 }
 
@@ -84,7 +84,7 @@ async fn eventually(so: impl Fn() -> bool) {
 /// Closed by a test for as long as no commit is to end.
 static GATE_CLOSED: AtomicBool = AtomicBool::new(false);
 
-fn waiting_at_the_gate(store: &Store, requests: &[Vec<Write>]) -> Result<Commit, StorageError> {
+fn waiting_at_the_gate(store: &Store, requests: &[Request]) -> Result<Commit, StorageError> {
     while GATE_CLOSED.load(Ordering::Relaxed) {
         std::thread::yield_now();
     }
@@ -101,7 +101,7 @@ fn a_sweep_that_waits_behind_a_commit_is_seen_and_frees_all_garbage_then() {
         let Outcome::Written { rev, .. } = &made.outcomes[0] else { panic!("{made:?}") };
         GATE_CLOSED.store(true, Ordering::Relaxed);
         let edit = Edit::interactive(DocId::parse("a").unwrap(), Some(rev.clone()), true, Body::empty());
-        let written = writer.send(Submit { writes: vec![Write::Edit(edit)] });
+        let written = writer.send(Submit { request: vec![Write::Edit(edit)].into() });
         writer.send(ReclaimNow).await.unwrap();
         let seen = bench.sweeping.now();
         GATE_CLOSED.store(false, Ordering::Relaxed);
@@ -124,19 +124,19 @@ fn a_purge_that_leaves_bodies_behind_is_followed_by_a_sweep() {
         for n in 0..3 {
             let body = scan_document(format!("{{\"n\":{n}}}").as_bytes(), &ScanLimits::default()).unwrap().body;
             writes.push(Write::Edit(Edit::interactive(id.clone(), leaf.take(), false, body)));
-            let written = writer.send(Submit { writes: std::mem::take(&mut writes) }).await.unwrap().unwrap();
+            let written = writer.send(Submit { request: std::mem::take(&mut writes).into() }).await.unwrap().unwrap();
             let Some(Outcome::Written { rev, .. }) = written.outcomes.into_iter().next_back() else { panic!("{n}") };
             leaf = Some(rev);
         }
         let purge = Write::Purge { id, revs: leaf.into_iter().collect() };
-        writer.send(Submit { writes: vec![purge] }).await.unwrap().unwrap();
+        writer.send(Submit { request: vec![purge].into() }).await.unwrap().unwrap();
         eventually(|| bench.store.check().unwrap().bodies == 0).await;
     });
 }
 
 static COMMITS: AtomicUsize = AtomicUsize::new(0);
 
-fn counting(store: &Store, requests: &[Vec<Write>]) -> Result<Commit, StorageError> {
+fn counting(store: &Store, requests: &[Request]) -> Result<Commit, StorageError> {
     COMMITS.fetch_add(1, Ordering::Relaxed);
     store.write(requests)
 }
@@ -164,7 +164,7 @@ fn a_writer_without_its_committer_answers_and_finishes() {
         let mut writer = bench.writer(&pool);
         writer.committer = Committer::without_thread();
         // More than one commit takes: what the first leaves must not be left waiting.
-        let waiting: Vec<_> = (0..3).map(|_| enqueue(&mut writer, Vec::new()).unwrap()).collect();
+        let waiting: Vec<_> = (0..3).map(|_| enqueue(&mut writer, Request::default()).unwrap()).collect();
         writer.queue.jobs.iter_mut().for_each(|job| job.load = COMMIT_MAX);
         writer.queue.load = Load { edits: 3 * COMMIT_MAX.edits, bytes: 3 * COMMIT_MAX.bytes };
         let writer = writer.start();
@@ -184,13 +184,13 @@ fn what_nobody_waits_for_is_written_before_the_writer_finishes() {
         let pool = CommitterPool::start(1, 1).unwrap();
         let writer = bench.writer(&pool).start();
         for n in 0..10 {
-            let Submit { mut writes } = put(&format!("d{n}"), "{}");
-            writer.send(Enqueue { write: writes.pop().unwrap() }).await.unwrap().unwrap();
+            let Submit { mut request } = put(&format!("d{n}"), "{}");
+            writer.send(Enqueue { write: request.writes.pop().unwrap() }).await.unwrap().unwrap();
         }
         writer.send(Finish).await.unwrap();
         assert_eq!(bench.store.snapshot().unwrap().counters().unwrap().docs, 10);
-        let Submit { mut writes } = put("late", "{}");
-        assert!(writer.send(Enqueue { write: writes.pop().unwrap() }).await.is_err(), "it has stopped");
+        let Submit { mut request } = put("late", "{}");
+        assert!(writer.send(Enqueue { write: request.writes.pop().unwrap() }).await.is_err(), "it has stopped");
     });
 }
 
@@ -200,12 +200,12 @@ fn the_queue_is_bounded_in_edits_in_bytes_and_in_empty_requests() {
     let pool = CommitterPool::start(1, 1).unwrap();
     let full = |answer: Result<_, Error>| matches!(answer, Err(Error::WriteQueueFull { edits_max: 100, .. }));
     let mut writer = bench.writer(&pool);
-    let _waiting: Vec<_> = (0..100).map(|_| enqueue(&mut writer, Vec::new()).unwrap()).collect();
-    assert!(full(enqueue(&mut writer, Vec::new())));
+    let _waiting: Vec<_> = (0..100).map(|_| enqueue(&mut writer, Request::default()).unwrap()).collect();
+    assert!(full(enqueue(&mut writer, Request::default())));
     let mut writer = bench.writer(&pool);
     let large = format!(r#"{{"pad": "{}"}}"#, "x".repeat(1 << 20));
-    let _waiting = enqueue(&mut writer, put("a", &large).writes).unwrap();
-    assert!(full(enqueue(&mut writer, put("b", "{}").writes)));
-    let gone = Asker::gone(&put("b", "{}").writes[0]);
-    assert!(matches!(writer.enqueue(Vec::new(), gone), Err(Error::WriteQueueFull { .. })), "waited for or not");
+    let _waiting = enqueue(&mut writer, put("a", &large).request).unwrap();
+    assert!(full(enqueue(&mut writer, put("b", "{}").request)));
+    let gone = Asker::gone(&put("b", "{}").request.writes[0]);
+    assert!(matches!(writer.enqueue(Request::default(), gone), Err(Error::WriteQueueFull { .. })), "waited for or not");
 }

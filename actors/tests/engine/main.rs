@@ -4,5 +4,6 @@ mod commits;
 mod databases;
 mod documents;
 mod feeds;
+mod idempotence;
 mod model;
 mod support;

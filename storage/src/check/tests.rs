@@ -1,14 +1,16 @@
 use std::path::Path;
 
 use super::*;
-use crate::codec::meta as meta_codec;
+use crate::codec::{meta as meta_codec, transaction};
+use crate::env::tests::copy_without_later_tables;
 use crate::json::{Body, ScanLimits, revision_hash, scan_document};
+use crate::model::idempotency::{Fingerprint, IdempotencyKey};
 use crate::model::rev::RevId;
 use crate::plan::Edit;
 use crate::store::tests::damage;
 use crate::store::{Birth, Store, StoreOptions};
-use crate::view::META_COUNTERS;
-use crate::{Identity, LocalEdit, Write};
+use crate::view::{META_COUNTERS, META_TRANSACTIONS};
+use crate::{Identity, LocalEdit, Request, RequestKey, Write};
 
 fn body(json: &str) -> Body {
     scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body
@@ -19,11 +21,18 @@ fn filled(folder: &Path) -> Store {
     let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
     let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: SeqFormat::Integer };
     let store = Store::open(folder, &options, &Birth { identity, start: Sequence::ZERO }).unwrap();
-    let requests: Vec<Vec<Write>> = (0..40).flat_map(edits_of).map(|edit| vec![Write::Edit(edit)]).collect();
+    let requests: Vec<Request> = (0..40).flat_map(edits_of).map(|edit| vec![Write::Edit(edit)].into()).collect();
     store.write(&requests).unwrap();
     let id = crate::model::doc_id::LocalId::parse("_local/x").unwrap().unwrap();
-    store.write(&[vec![Write::Local(LocalEdit { id, base: None, checked: true, body: Some(Body::empty()) })]]).unwrap();
+    let edit = LocalEdit { id, base: None, checked: true, body: Some(Body::empty()) };
+    store.write(&[keyed("k1", Write::Local(edit)), keyed("k2", Write::RevsLimit(1000))]).unwrap();
     store
+}
+
+fn keyed(key: &str, write: Write) -> Request {
+    let writes = vec![write];
+    let (key, fingerprint) = (IdempotencyKey::new(key).unwrap(), Fingerprint::of_writes(&writes));
+    Request { writes, key: Some(RequestKey { key, fingerprint, made_ids: Vec::new(), at_secs: 100 }) }
 }
 
 /// The edits of a document: the higher its number, the longer its history; every fifth ends deleted.
@@ -51,13 +60,14 @@ fn a_sound_database_is_clean_from_inside_and_outside() {
     let report = store.check().unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
     assert_eq!((report.docs, report.deleted_docs, report.rows, report.locals), (32, 8, 40, 1));
+    assert_eq!(report.transactions, 2);
     store.close();
     assert_eq!(Store::check_folder(folder.path()).unwrap(), report);
 }
 
 #[test]
 fn every_table_s_missing_row_is_noticed() {
-    for table in [Table::Docs, Table::History, Table::BySeq, Table::Bodies, Table::Meta, Table::Blocks] {
+    for table in Table::ALL.into_iter().filter(|table| *table != Table::Local) {
         let folder = tempfile::tempdir().unwrap();
         let store = filled(folder.path());
         let key = if table == Table::Meta { META_COUNTERS.to_vec() } else { first_row(&store, table).0 };
@@ -77,7 +87,7 @@ fn last_key(store: &Store, table: Table) -> Vec<u8> {
 
 #[test]
 fn every_table_s_garbled_row_is_named() {
-    for table in [Table::Docs, Table::History, Table::BySeq, Table::Bodies, Table::Local, Table::Blocks] {
+    for table in Table::ALL.into_iter().filter(|table| *table != Table::Meta) {
         let folder = tempfile::tempdir().unwrap();
         let store = filled(folder.path());
         let (key, mut value) = first_row(&store, table);
@@ -99,4 +109,48 @@ fn wrong_counters_are_noticed() {
     damage(&store, Table::Meta, META_COUNTERS, Some(&meta_codec::encode_counters(&counters)));
     let report = store.check().unwrap();
     assert_eq!(report.problems_total, 3, "{:?}", report.problems);
+}
+
+#[test]
+fn records_and_their_age_order_that_disagree_are_noticed() {
+    let record = |store: &Store| first_row(store, Table::Transactions);
+    let totals =
+        |next_order, count, bytes| Some(transaction::encode_totals(&transaction::Totals { next_order, count, bytes }));
+    let age = |at_secs, bytes, key| Some(transaction::encode_age(&transaction::Age { at_secs, bytes, key }));
+    let place = |order| transaction::age_key(order).to_vec();
+    for (table, key, value, expected) in [
+        (Table::Meta, META_TRANSACTIONS.to_vec(), totals(2, 3, 0), "3 records, there are 2"),
+        (Table::Meta, META_TRANSACTIONS.to_vec(), totals(2, 2, 9), "9 bytes of records"),
+        (Table::Meta, META_TRANSACTIONS.to_vec(), totals(1, 2, 0), "transaction_ages 1: not below the next place, 1"),
+        (Table::Meta, META_TRANSACTIONS.to_vec(), None, "0 records, there are 2"),
+        (Table::TransactionAges, place(0), age(100, 7, "k1"), r#"transactions "k1": its place in the age order, 0"#),
+        (Table::TransactionAges, place(0), age(99, 64, "k1"), r#"transactions "k1": its place in the age order, 0"#),
+        (Table::TransactionAges, place(1), age(100, 64, "gone"), r#"transaction_ages 1: no record "gone""#),
+        (Table::TransactionAges, b"short".to_vec(), age(100, 64, "k1"), "key is not 8 bytes"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = filled(folder.path());
+        assert_eq!(record(&store).0, b"k1");
+        damage(&store, table, &key, value.as_deref());
+        let report = store.check().unwrap();
+        let named = report.problems.iter().any(|problem| problem.contains(expected));
+        assert!(named, "{expected}: {:?}", report.problems);
+    }
+}
+
+/// A file from before keyed requests has neither of their tables.
+#[test]
+fn a_folder_without_the_tables_of_records_is_clean_and_gets_them_when_it_is_opened() {
+    let (folder, old) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = filled(folder.path());
+    damage(&store, Table::Meta, META_TRANSACTIONS, None);
+    copy_without_later_tables(store.env(), old.path());
+    let report = Store::check_folder(old.path()).unwrap();
+    assert_eq!((report.problems, report.rows, report.transactions), (Vec::new(), 40, 0));
+
+    let birth = Birth { identity: *store.identity(), start: Sequence::ZERO };
+    let store = Store::open(old.path(), &StoreOptions::default(), &birth).unwrap();
+    store.write(&[keyed("k", Write::RevsLimit(7))]).unwrap();
+    let report = store.check().unwrap();
+    assert_eq!((report.problems, report.rows, report.transactions), (Vec::new(), 40, 1));
 }

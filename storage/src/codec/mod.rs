@@ -11,6 +11,7 @@ pub mod keys;
 pub mod local;
 pub mod meta;
 mod revision;
+pub mod transaction;
 
 /// A stored value that does not read as it should: what was wrong with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +81,11 @@ impl<'a> Reader<'a> {
     /// All that is left.
     pub fn rest(self) -> &'a [u8] {
         self.rest
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
     }
 
     /// Checks that nothing is left.

@@ -3,6 +3,7 @@
 pub mod body_place;
 pub mod db_name;
 pub mod doc_id;
+pub mod idempotency;
 pub mod rev;
 pub mod rev_path;
 pub mod rev_tree;

@@ -9,7 +9,7 @@ use crate::model::rev::RevId;
 use crate::plan::Edit;
 use crate::snapshot::{Detail, PageLimits, ReadChanges, ReadDocs};
 use crate::view::Direction;
-use crate::{LocalEdit, codec::keys};
+use crate::{LocalEdit, Write, codec::keys};
 
 fn new_store(folder: &Path) -> Store {
     let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
@@ -36,7 +36,7 @@ fn edit(store: &Store) -> Result<Commit, StorageError> {
 }
 
 fn edit_on(store: &Store, parent: Option<RevId>) -> Result<Commit, StorageError> {
-    store.write(&[vec![Write::Edit(Edit::interactive(doc(), parent, false, body(r#"{"n":1}"#)))]])
+    store.write(&[vec![Write::Edit(Edit::interactive(doc(), parent, false, body(r#"{"n":1}"#)))].into()])
 }
 
 /// A store with a document of 50 revisions and a local document.
@@ -46,7 +46,7 @@ fn filled(folder: &Path) -> Store {
         edit(&store).unwrap();
     }
     let edit = LocalEdit { id: local(), base: None, checked: true, body: Some(Body::empty()) };
-    store.write(&[vec![Write::Local(edit)]]).unwrap();
+    store.write(&[vec![Write::Local(edit)].into()]).unwrap();
     store
 }
 
@@ -149,7 +149,7 @@ fn a_damaged_count_of_rows_neither_hangs_nor_panics() {
     store.close();
     let store = new_store(folder.path());
     let other = Edit::interactive(DocId::stored("b"), None, false, Body::empty());
-    store.write(&[vec![Write::Edit(other)]]).unwrap();
+    store.write(&[vec![Write::Edit(other)].into()]).unwrap();
     edit(&store).unwrap();
     damage(&store, Table::Blocks, &keys::block(u64::MAX), Some(&meta::encode_number(1)));
     store.close();

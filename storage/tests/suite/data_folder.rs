@@ -28,7 +28,7 @@ fn make(folder: &DataFolder, text: &str) -> Store {
 /// Writes new documents; gives the last sequence.
 fn write(store: &Store, docs: &[&str]) -> Sequence {
     let writes: Vec<Write> = docs.iter().map(|doc| create(doc, "{}")).collect();
-    store.write(&[writes]).unwrap().counters.update_seq
+    store.write(&[writes.into()]).unwrap().counters.update_seq
 }
 
 fn update_seq(store: &Store) -> Sequence {

@@ -8,7 +8,7 @@ use seqtide_storage::model::rev_path::RevPath;
 use seqtide_storage::model::rev_tree::{Leaf, RevTree};
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{
-    Birth, Change, Commit, Counters, Detail, Direction, Edit, Identity, Outcome, PageLimits, ReadChanges,
+    Birth, Change, Commit, Counters, Detail, Direction, Edit, Identity, Outcome, PageLimits, ReadChanges, Request,
     RequestOutcome, Snapshot, Store, StoreOptions, Write,
 };
 use std::time::Duration;
@@ -44,13 +44,23 @@ impl Db {
     }
 
     pub fn reopen(self) -> Db {
-        let Db { store, options, folder } = self;
+        let options = self.options;
+        self.reopen_with(options)
+    }
+
+    pub fn reopen_with(self, options: StoreOptions) -> Db {
+        let Db { store, folder, .. } = self;
         store.close();
         Db { store: open(&folder, &options), options, folder }
     }
 
-    pub fn commit(&self, requests: &[Vec<Write>]) -> Commit {
+    pub fn send(&self, requests: &[Request]) -> Commit {
         self.store.write(requests).unwrap()
+    }
+
+    /// Writes requests without keys.
+    pub fn commit(&self, requests: &[Vec<Write>]) -> Commit {
+        self.send(&requests.iter().cloned().map(Request::from).collect::<Vec<_>>())
     }
 
     /// Writes one request.

@@ -9,3 +9,4 @@ mod pages;
 mod purge;
 mod reclaim;
 mod store;
+mod transactions;

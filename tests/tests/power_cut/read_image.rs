@@ -109,7 +109,7 @@ fn write_more(store: &Store) -> Answer<()> {
         let body = json!({ "pad": "y".repeat(number * 400) }).to_string();
         let id = DocId::parse(&format!("afterwards-{number}"))?;
         let edit = Edit::interactive(id, None, false, Body::from_stored(Bytes::from(body)));
-        store.write(&[vec![Write::Edit(edit)]])?;
+        store.write(&[vec![Write::Edit(edit)].into()])?;
     }
     Ok(())
 }

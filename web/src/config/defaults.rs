@@ -47,6 +47,9 @@ impl Default for Config {
                 reclaim_floor_bytes: 64 << 20,
                 committers: 0,
                 readers_max: 200,
+                idempotency_age_secs: 86_400,
+                idempotency_keys_max: 1_000_000,
+                idempotency_bytes_max: 268_435_456,
             },
         }
     }

@@ -169,4 +169,16 @@ struct StorageFlags {
     /// Reads under way at once in one database
     #[arg(id = "storage.readers_max", value_name = "READERS")]
     readers_max: Option<i64>,
+
+    /// How long the answer to a write with an Idempotency-Key is kept, in seconds
+    #[arg(id = "storage.idempotency_age_secs", value_name = "SECONDS")]
+    idempotency_age_secs: Option<i64>,
+
+    /// Idempotency-Keys kept in one database; the oldest go first
+    #[arg(id = "storage.idempotency_keys_max", value_name = "KEYS")]
+    idempotency_keys_max: Option<i64>,
+
+    /// What Idempotency-Keys and their answers take in one database, in bytes; the oldest go first
+    #[arg(id = "storage.idempotency_bytes_max", value_name = "BYTES")]
+    idempotency_bytes_max: Option<i64>,
 }

@@ -39,6 +39,12 @@ pub struct Storage {
     pub committers: usize,
     /// Read transactions open at once in one database.
     pub readers_max: u32,
+    /// How long the answer to a write with an idempotency key is kept, in seconds.
+    pub idempotency_age_secs: u64,
+    /// Idempotency keys kept in one database.
+    pub idempotency_keys_max: u64,
+    /// What they and their answers take in one database, in bytes.
+    pub idempotency_bytes_max: u64,
 }
 
 impl Storage {
@@ -50,7 +56,10 @@ impl Storage {
         at_least("storage.reclaim_garbage_percent", self.reclaim_garbage_percent, 1)?;
         at_most("storage.reclaim_garbage_percent", self.reclaim_garbage_percent, 100)?;
         at_least("storage.readers_max", self.readers_max, 1)?;
-        at_most("storage.readers_max", self.readers_max, READERS_CEILING)
+        at_most("storage.readers_max", self.readers_max, READERS_CEILING)?;
+        at_least("storage.idempotency_age_secs", self.idempotency_age_secs, 1)?;
+        at_least("storage.idempotency_keys_max", self.idempotency_keys_max, 1)?;
+        at_least("storage.idempotency_bytes_max", self.idempotency_bytes_max, 1)
     }
 
     fn validate_map(&self, databases_open_max: usize) -> Result<(), ConfigError> {

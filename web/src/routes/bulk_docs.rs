@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::update::{replicated_path, scan, write_written};
-use super::{Answer, Call, local, server};
+use super::{Answer, Call, local};
+use crate::call_state::CallState;
 use crate::error::ApiError;
 use crate::request::{elements, object};
-use crate::state::State;
 use crate::{reply, request};
 
 #[derive(Deserialize)]
@@ -52,7 +52,7 @@ pub async fn bulk_docs(call: Call, db: &str) -> Answer {
 }
 
 impl Bulk {
-    fn parse(body: &[u8], state: &State) -> Result<Bulk, ApiError> {
+    fn parse(body: &[u8], state: &CallState) -> Result<Bulk, ApiError> {
         let request: BulkDocs<'_> = object(body)?;
         let docs = request.docs.ok_or_else(|| ApiError::bad_request("POST body must include `docs` parameter."))?;
         let not_array = || ApiError::bad_request("`docs` parameter must be an array.");
@@ -74,9 +74,12 @@ impl Bulk {
     ///
     /// # Errors
     /// What makes the whole request invalid.
-    fn add(&mut self, text: &[u8], state: &State) -> Result<(), ApiError> {
+    fn add(&mut self, text: &[u8], state: &CallState) -> Result<(), ApiError> {
         let mut document = scan(text, state)?;
-        let id = document.id.take().filter(|id| !id.is_empty()).unwrap_or_else(server::new_id);
+        let id = match document.id.take().filter(|id| !id.is_empty()) {
+            Some(id) => id,
+            None => state.new_id()?,
+        };
         if let Some(local_id) = LocalId::parse(&id) {
             self.writes.push(Write::Local(local::edit(local_id?, document, !self.replicated)?));
             self.items.push(Item { id, rev: None, refused: None });

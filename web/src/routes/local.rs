@@ -9,10 +9,10 @@ use seqtide::storage::{LocalEdit, Outcome, Write};
 
 use super::update::{accepted, agreed_rev, scan_body, unattended, written_json};
 use super::{Answer, Call};
+use crate::call_state::CallState;
 use crate::error::ApiError;
 use crate::query::Query;
 use crate::reply;
-use crate::state::State;
 
 pub async fn get(call: &Call, db: &str, id: LocalId) -> Answer {
     let database = call.state.database(db)?;
@@ -59,7 +59,7 @@ pub async fn delete(call: &Call, db: &str, id: LocalId) -> Answer {
 pub async fn write(
     req: &HttpRequest,
     query: &Query,
-    state: &State,
+    state: &CallState,
     db: &str,
     id: LocalId,
     document: Document,

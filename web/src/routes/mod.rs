@@ -6,6 +6,7 @@ mod changes;
 mod database;
 mod document;
 mod feed;
+mod idempotency;
 mod listing;
 mod local;
 mod open_revs;
@@ -14,31 +15,35 @@ mod revs;
 mod server;
 mod update;
 
+pub(crate) use server::new_id;
+
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use seqtide::storage::model::db_name::DbName;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 
+use crate::call_state::CallState;
 use crate::error::ApiError;
 use crate::query::{Query, decode};
 use crate::state::State;
-
-pub(crate) use self::server::new_id;
 
 /// A request, its path and query decoded.
 pub(crate) struct Call {
     pub req: HttpRequest,
     pub payload: Payload,
     pub query: Query,
-    pub state: Data<State>,
+    pub state: CallState,
 }
 
 impl Call {
     /// Reads the body, of at most the configured size.
-    async fn body(self) -> Result<(HttpRequest, Query, Data<State>, bytes::Bytes), ApiError> {
+    async fn body(self) -> Result<(HttpRequest, Query, CallState, bytes::Bytes), ApiError> {
         let Call { req, payload, query, state } = self;
-        let body = crate::request::read_body(&req, payload, state.config.limits.request_bytes_max).await?;
+        let body = match state.body() {
+            Some(body) => body,
+            None => crate::request::read_body(&req, payload, state.config.limits.request_bytes_max).await?,
+        };
         Ok((req, query, state, body))
     }
 }
@@ -68,6 +73,22 @@ enum Place {
         db: String,
         id: String,
     },
+}
+
+/// Endpoints of a database that write to it, by whatever method does not read.
+const WRITES: [&str; 3] = ["_bulk_docs", "_purge", "_revs_limit"];
+
+impl Place {
+    /// The database a request writes to, if it writes to one that is there.
+    fn written_database(&self, method: &Method) -> Option<&str> {
+        match self {
+            _ if matches!(*method, Method::GET | Method::HEAD) => None,
+            Place::Database(db) => (*method == Method::POST).then_some(db),
+            Place::Endpoint { db, name } => WRITES.contains(&name.as_str()).then_some(db),
+            Place::Document { db, .. } | Place::DesignEscaped { db, .. } | Place::Attachment { db, .. } => Some(db),
+            Place::Root | Place::Server(_) => None,
+        }
+    }
 }
 
 /// Takes a path apart. A trailing slash does not matter.
@@ -133,19 +154,26 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
     let place = place(req.uri().path())?;
     let query = Query::parse(req.query_string())?;
     let method = req.method().clone();
-    let call = Call { req, payload, query, state };
+    let call = Call { req, payload, query, state: CallState::new(state) };
+    match place.written_database(&method) {
+        Some(db) => idempotency::once(call, db, async |call| route(call, &method, &place).await).await,
+        None => route(call, &method, &place).await,
+    }
+}
+
+async fn route(call: Call, method: &Method, place: &Place) -> Answer {
     match place {
         Place::Root => server::root(&call),
-        Place::Server(name) => on_server(call, &method, &name),
-        Place::Database(db) => on_database(call, &method, &db).await,
-        Place::Endpoint { db, name } => on_endpoint(call, &method, &db, &name).await,
-        Place::Document { db, id } => on_document(call, &method, &db, &id).await,
-        Place::DesignEscaped { db, id } if matches!(method, Method::GET | Method::HEAD) => {
-            Ok(redirect_to_design(&call, &db, &id))
+        Place::Server(name) => on_server(call, method, name),
+        Place::Database(db) => on_database(call, method, db).await,
+        Place::Endpoint { db, name } => on_endpoint(call, method, db, name).await,
+        Place::Document { db, id } => on_document(call, method, db, id).await,
+        Place::DesignEscaped { db, id } if matches!(*method, Method::GET | Method::HEAD) => {
+            Ok(redirect_to_design(&call, db, id))
         }
         // A redirected write would come back as a GET from most clients.
-        Place::DesignEscaped { db, id } => on_document(call, &method, &db, &id).await,
-        Place::Attachment { db, .. } => on_attachment(&call, &method, &db),
+        Place::DesignEscaped { db, id } => on_document(call, method, db, id).await,
+        Place::Attachment { db, .. } => on_attachment(&call, method, db),
     }
 }
 

@@ -1,18 +1,20 @@
 //! Writing a document: `PUT`, `DELETE` and `COPY /{db}/{id}`, `POST /{db}`.
 
+use std::future::{Future, ready};
+
 use actix_web::http::{StatusCode, header};
-use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use seqtide::Database;
-use seqtide::documents::{Extras, NotFound, Which, read_document};
+use seqtide::documents::{Extras, Which, read_document};
 use seqtide::storage::json::{Body, Document, scan_document, write_json_string};
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::rev_path::RevPath;
 use seqtide::storage::{Edit, Outcome, Snapshot, Write};
 
-use super::{Answer, Call, local, server};
+use super::{Answer, Call, local};
+use crate::call_state::CallState;
 use crate::error::ApiError;
 use crate::query::{Query, decode};
 use crate::state::State;
@@ -35,7 +37,7 @@ pub fn scan(text: &[u8], state: &State) -> Result<Document, ApiError> {
 ///
 /// # Errors
 /// As [`scan`].
-pub async fn scan_body(body: Bytes, state: &Data<State>) -> Result<Document, ApiError> {
+pub async fn scan_body(body: Bytes, state: &CallState) -> Result<Document, ApiError> {
     let state = state.clone();
     request::parse(body, move |text| scan(text, &state)).await
 }
@@ -65,7 +67,7 @@ pub async fn put(call: Call, db: &str, id: &str) -> Answer {
         return target.write_later(document).await;
     }
     let deleted = document.deleted;
-    let (rev, seq) = target.write(&state, document).await?;
+    let (rev, seq) = target.write(&state, ready(Ok(document))).await?;
     let status = if deleted { StatusCode::OK } else { StatusCode::CREATED };
     Ok(tagged(target.placed(&req, status, seq), &rev).body(written_json(target.id.as_str(), &rev.to_string())))
 }
@@ -76,16 +78,16 @@ pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
     let rev = agreed_rev(&call.req, &call.query, None)?;
     let there = id.clone();
     let read = database.read(move |snapshot| read_document(snapshot, &there, &Which::Winner, Extras::default()));
-    match read.await? {
-        Err(gone @ (NotFound::Missing | NotFound::Deleted)) => return Err(gone.into()),
-        Ok(_) => {}
-    }
+    let tombstone = async {
+        // There must be something to delete.
+        read.await??;
+        Ok(Document::new(rev, true, Body::empty()))
+    };
     let target = Target { database: &database, db, id, replicated: false };
-    let document = Document::new(rev, true, Body::empty());
     if unattended(&call.query) {
-        return target.write_later(document).await;
+        return target.write_later(tombstone.await?).await;
     }
-    let (rev, seq) = target.write(&call.state, document).await?;
+    let (rev, seq) = target.write(&call.state, tombstone).await?;
     let answer = written(StatusCode::OK, seq);
     Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev.to_string())))
 }
@@ -99,13 +101,15 @@ pub async fn copy(call: &Call, db: &str, id: &str) -> Answer {
     let (id, rev) = destination(&call.req)?;
     let which = call.query.get("rev").map(RevId::parse).transpose()?.map_or(Which::Winner, Which::Rev);
     let read = move |snapshot: &Snapshot<'_>| read_document(snapshot, &source, &which, Extras::default());
-    let found = database.read(read).await??;
+    let copied = async {
+        let found = database.read(read).await??;
+        Ok(Document::new(rev, found.deleted, found.body))
+    };
     let target = Target { database: &database, db, id, replicated: false };
-    let document = Document::new(rev, found.deleted, found.body);
     if unattended(&call.query) {
-        return target.write_later(document).await;
+        return target.write_later(copied.await?).await;
     }
-    let (rev, seq) = target.write(&call.state, document).await?;
+    let (rev, seq) = target.write(&call.state, copied).await?;
     Ok(tagged(target.placed(&call.req, StatusCode::CREATED, seq), &rev)
         .body(written_json(target.id.as_str(), &rev.to_string())))
 }
@@ -128,7 +132,10 @@ pub async fn post(call: Call, db: &str) -> Answer {
     request::require_json(&call.req)?;
     let (req, query, state, body) = call.body().await?;
     let mut document = scan_body(body, &state).await?;
-    let id = document.id.take().unwrap_or_else(server::new_id);
+    let id = match document.id.take() {
+        Some(id) => id,
+        None => state.new_id()?,
+    };
     if let Some(id) = LocalId::parse(&id) {
         return local::write(&req, &query, &state, db, id?, document).await;
     }
@@ -137,7 +144,7 @@ pub async fn post(call: Call, db: &str) -> Answer {
     if unattended(&query) {
         return target.write_later(document).await;
     }
-    let (rev, seq) = target.write(&state, document).await?;
+    let (rev, seq) = target.write(&state, ready(Ok(document))).await?;
     Ok(target.placed(&req, StatusCode::CREATED, seq).body(written_json(target.id.as_str(), &rev.to_string())))
 }
 
@@ -162,28 +169,30 @@ impl Target<'_> {
             return Err(ApiError::not_implemented("attachments"));
         }
         let id = self.id.clone();
-        Ok(if self.replicated {
+        if self.replicated {
             let path = replicated_path(&document)?;
-            Edit::replicated(id, path, document.deleted, document.body)
-        } else {
-            Edit::interactive(id, document.rev, document.deleted, document.body)
-        })
+            return Ok(Edit::replicated(id, path, document.deleted, document.body));
+        }
+        Ok(Edit::interactive(id, document.rev, document.deleted, document.body))
     }
 
+    /// Queues a write that nobody waits for.
     async fn write_later(&self, document: Document) -> Answer {
         self.database.write_later(Write::Edit(self.edit(document)?)).await?;
         Ok(accepted(self.id.as_str()))
     }
 
+    /// Writes a document; it may be made of what the database has now.
     async fn write(
         &self,
-        state: &State,
-        document: Document,
+        state: &CallState,
+        document: impl Future<Output = Result<Document, ApiError>>,
     ) -> Result<(RevId, (header::HeaderName, String)), ApiError> {
-        let (outcome, written) = state.write_one(self.database, Write::Edit(self.edit(document)?)).await?;
+        let writes = async { Ok(vec![Write::Edit(self.edit(document.await?)?)]) };
+        let written = state.write_prepared(self.database, writes).await?;
         let header = reply::seq_header(self.database.seq_format().await?, written.seq);
-        match outcome {
-            Outcome::Written { rev, .. } | Outcome::Known { rev } => Ok((rev, header)),
+        match written.outcomes.into_iter().next() {
+            Some(Outcome::Written { rev, .. } | Outcome::Known { rev }) => Ok((rev, header)),
             _ => {
                 tracing::debug!(db = self.db, id = %self.id, "conflict");
                 Err(ApiError::conflict())

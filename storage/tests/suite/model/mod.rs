@@ -7,12 +7,14 @@ mod steps;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proptest::prelude::*;
+use proptest::sample::Index;
 use seqtide_storage::model::body_place::BodyPlace;
 use seqtide_storage::model::doc_id::LocalId;
 use seqtide_storage::model::sequence::Sequence;
-use seqtide_storage::{Change, LocalEdit, Outcome, Write};
+use seqtide_storage::{Attempt, Change, Commit, LocalEdit, Outcome, Request, RequestOutcome, Write};
 
 use crate::db::{Db, body, id, line, small};
+use crate::transactions::keyed;
 use documents::{Document, Effect};
 use steps::{Op, Step, Truth, doc_name, step};
 
@@ -25,6 +27,9 @@ struct Model {
     seqs: HashMap<String, Sequence>,
     update_seq: Sequence,
     purge_seq: u64,
+    /// Requests with a key that changed something, and what they were answered.
+    kept: Vec<(Request, RequestOutcome)>,
+    keys: u64,
 }
 
 impl Model {
@@ -78,6 +83,41 @@ impl Model {
         seq
     }
 
+    /// Gives a request a key nobody had.
+    fn keyed(&mut self, writes: Vec<Write>) -> Request {
+        self.keys += 1;
+        keyed(&format!("key-{}", self.keys), self.keys, writes)
+    }
+
+    /// Notes what became of requests.
+    fn keep(&mut self, sent: Vec<Request>, commit: &Commit) {
+        for (request, outcome) in sent.into_iter().zip(&commit.requests) {
+            if request.key.is_some() && outcome.outcomes.iter().any(Outcome::is_change) {
+                self.kept.push((request, outcome.clone()));
+            }
+        }
+    }
+
+    /// Sends a request again: nothing comes of it, and its answer is that of the first time, unless it comes with the
+    /// key of another one.
+    fn repeat(&self, db: &Db, at: &Index, key_of: Option<&Index>) {
+        if self.kept.is_empty() {
+            return;
+        }
+        let (mut request, first) = at.get(&self.kept).clone();
+        let other = key_of.map(|other| &other.get(&self.kept).0).filter(|other| !is_same(other, &request));
+        if let (Some(key), Some(other)) = (&mut request.key, other.and_then(|other| other.key.as_ref())) {
+            key.key = other.key.clone();
+        }
+        let commit = db.send(&[request]);
+        assert!(commit.changes.is_empty());
+        let [answer] = &commit.requests[..] else { panic!("{commit:?}") };
+        match other {
+            Some(_) => assert_eq!((answer.attempt, &answer.outcomes), (Attempt::KeyReused, &Vec::new())),
+            None => assert_eq!(*answer, RequestOutcome { attempt: Attempt::Replayed, ..first }),
+        }
+    }
+
     fn local(&mut self, name: &str, fresh: bool, json: Option<&str>) -> (Write, Outcome) {
         let stored = self.locals.get(name).map(|(revision, _)| *revision);
         let base = if fresh { stored } else { Some(999) };
@@ -99,7 +139,8 @@ impl Model {
     }
 
     fn check(&self, db: &Db) {
-        assert_eq!(db.store.check().unwrap().problems, Vec::<String>::new());
+        let report = db.store.check().unwrap();
+        assert_eq!((report.problems, report.transactions), (Vec::new(), self.kept.len() as u64));
         let live = self.documents.values().filter(|document| document.is_live()).count() as u64;
         let there = self.documents.values().filter(|document| !document.is_new()).count() as u64;
         let counters = db.counters();
@@ -167,6 +208,11 @@ fn check_document(db: &Db, doc: &str, document: &Document) {
     }
 }
 
+fn is_same(one: &Request, other: &Request) -> bool {
+    let fingerprint = |request: &Request| request.key.as_ref().map(|key| key.fingerprint);
+    fingerprint(one) == fingerprint(other)
+}
+
 fn local_id(name: &str) -> LocalId {
     LocalId::parse(&format!("_local/{name}")).unwrap().unwrap()
 }
@@ -191,10 +237,14 @@ proptest! {
         for step in &steps {
             match step {
                 Step::Commit(requests) => {
-                    let planned: Vec<_> = requests.iter().map(|ops| model.request(ops, &mut truth)).collect();
-                    let (writes, expected): (Vec<_>, Vec<_>) = planned.into_iter().unzip();
+                    let planned = requests.iter().map(|(ops, keyed)| {
+                        let (writes, expected) = model.request(ops, &mut truth);
+                        (if *keyed { model.keyed(writes) } else { writes.into() }, expected)
+                    });
+                    let (sent, expected): (Vec<_>, Vec<_>) = planned.unzip();
                     let before = db.feed();
-                    let commit = db.commit(&writes);
+                    let commit = db.send(&sent);
+                    model.keep(sent, &commit);
                     let found: Vec<_> = commit.requests.into_iter().map(|request| request.outcomes).collect();
                     prop_assert_eq!(found, expected);
                     let feed = db.feed();
@@ -203,6 +253,7 @@ proptest! {
                     prop_assert!(before.iter().filter(|row| gone(row)).all(|row| commit.vanished.contains(&row.id)));
                     prop_assert!(commit.vanished.iter().all(|id| feed.iter().all(|row| row.id != *id)));
                 }
+                Step::Repeat { request, key_of } => model.repeat(&db, request, key_of.as_ref()),
                 Step::Reopen => db = db.reopen(),
                 Step::Reclaim(rows_max) => drop(db.store.reclaim(*rows_max).unwrap()),
                 Step::RaiseIncarnation => {

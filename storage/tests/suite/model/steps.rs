@@ -13,11 +13,19 @@ use crate::db::body;
 
 #[derive(Debug, Clone)]
 pub enum Step {
-    Commit(Vec<Vec<Op>>),
+    Commit(Vec<(Vec<Op>, Keyed)>),
+    /// A request with a key again, if it changed anything: with its key, or with the key of another one.
+    Repeat {
+        request: Index,
+        key_of: Option<Index>,
+    },
     Reopen,
     Reclaim(usize),
     RaiseIncarnation,
 }
+
+/// Whether a request has an idempotency key.
+type Keyed = bool;
 
 #[derive(Debug, Clone)]
 pub enum Op {
@@ -57,9 +65,13 @@ enum How {
 }
 
 pub fn step() -> impl Strategy<Value = Step> {
-    let commit = prop::collection::vec(prop::collection::vec(op(), 1..5), 1..5).prop_map(Step::Commit);
+    let request = (prop::collection::vec(op(), 1..5), any::<Keyed>());
+    let commit = prop::collection::vec(request, 1..5).prop_map(Step::Commit);
+    let repeat = (any::<Index>(), prop::option::weighted(0.2, any::<Index>()))
+        .prop_map(|(request, key_of)| Step::Repeat { request, key_of });
     prop_oneof![
         20 => commit,
+        8 => repeat,
         1 => Just(Step::Reopen),
         2 => (1usize..9).prop_map(Step::Reclaim),
         1 => Just(Step::RaiseIncarnation),

@@ -1,0 +1,122 @@
+//! What a write may cost, counted: the look-ups of a plan, and the rows that come of it. The ids are those of the
+//! costs in CouchDB RFC 003.
+
+use super::*;
+use crate::codec::meta::Identity;
+use crate::env::Room;
+use crate::json::{ScanLimits, scan_document};
+use crate::model::idempotency::{Fingerprint, IdempotencyKey};
+use crate::model::sequence::SeqFormat;
+use crate::request::RequestKey;
+use crate::store::{Birth, Store, StoreOptions};
+use crate::tables::{Row, RowChange};
+use crate::view::reads;
+
+/// What a commit read and wrote.
+struct Cost {
+    read: Vec<Table>,
+    rows: Vec<Row>,
+}
+
+impl Cost {
+    fn reads(&self, table: Table) -> usize {
+        self.read.iter().filter(|read| **read == table).count()
+    }
+
+    /// Rows of a table removed, and rows written.
+    fn writes(&self, table: Table) -> (usize, usize) {
+        let rows: Vec<_> = self.rows.iter().filter(|row| row.table == table).collect();
+        let removed = rows.iter().filter(|row| row.change == RowChange::Delete).count();
+        (removed, rows.len() - removed)
+    }
+}
+
+fn store(folder: &tempfile::TempDir) -> Store {
+    let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
+    let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: SeqFormat::Integer };
+    Store::open(folder.path(), &options, &Birth { identity, start: Sequence::ZERO }).unwrap()
+}
+
+/// Writes a request as the store does, and counts.
+fn write(store: &Store, request: &Request) -> (RequestOutcome, Cost) {
+    let plan = |view: View<'_>| {
+        let (planned, read) = reads::during(|| {
+            let mut batch = Batch::new(view, TransactionLimits::default())?;
+            let outcome = batch.plan_request(0, request)?;
+            Ok::<_, StorageError>((outcome, batch.finish()?.0))
+        });
+        let (outcome, rows) = planned?;
+        let cost = Cost { read, rows: rows.0.clone() };
+        Ok((rows, (outcome, cost)))
+    };
+    store.env().write(Room::Ordinary, plan, |_| {}).unwrap()
+}
+
+fn edit(id: &str, parent: Option<&RevId>, json: &str) -> Request {
+    let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
+    vec![Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), parent.cloned(), false, body))].into()
+}
+
+fn keyed(mut request: Request, key: &str) -> Request {
+    let (key, fingerprint) = (IdempotencyKey::new(key).unwrap(), Fingerprint::of_writes(&request.writes));
+    request.key = Some(RequestKey { key, fingerprint, made_ids: Vec::new(), at_secs: 100 });
+    request
+}
+
+fn rev_of(outcome: &RequestOutcome) -> RevId {
+    match &outcome.outcomes[0] {
+        Outcome::Written { rev, .. } => rev.clone(),
+        other => panic!("not written: {other:?}"),
+    }
+}
+
+#[test]
+fn f09_an_insert_reads_nothing_of_by_seq_removes_nothing_and_writes_one_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    for id in ["a", "b"] {
+        let (_, cost) = write(&store, &edit(id, None, r#"{"n":1}"#));
+        assert_eq!((cost.reads(Table::BySeq), cost.writes(Table::BySeq)), (0, (0, 1)), "{id}");
+        assert_eq!((cost.reads(Table::Docs), cost.writes(Table::Docs)), (1, (0, 1)), "{id}");
+        assert_eq!((cost.reads(Table::Bodies), cost.writes(Table::Bodies)), (0, (0, 1)), "{id}");
+        assert_eq!((cost.reads(Table::History), cost.writes(Table::History)), (0, (0, 0)), "{id}");
+    }
+}
+
+#[test]
+fn f10_an_update_reads_nothing_of_by_seq_removes_one_row_and_writes_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let mut rev = rev_of(&write(&store, &edit("a", None, "{}")).0);
+    for n in 0..10 {
+        let (outcome, cost) = write(&store, &edit("a", Some(&rev), &format!(r#"{{"n":{n}}}"#)));
+        rev = rev_of(&outcome);
+        assert_eq!((cost.reads(Table::BySeq), cost.writes(Table::BySeq)), (0, (1, 1)));
+        assert_eq!((cost.reads(Table::Bodies), cost.writes(Table::Bodies)), (0, (0, 1)), "no old body is looked at");
+    }
+}
+
+#[test]
+fn a_write_without_a_key_does_not_touch_the_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let (_, cost) = write(&store, &edit("a", None, "{}"));
+    for table in [Table::Transactions, Table::TransactionAges] {
+        assert_eq!((cost.reads(table), cost.writes(table)), (0, (0, 0)));
+    }
+}
+
+#[test]
+fn a_key_costs_three_look_ups_and_two_rows_and_a_replay_one_look_up_and_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    for n in 0..100 {
+        let request = keyed(edit(&format!("d{n}"), None, "{}"), &format!("k{n}"));
+        let (_, cost) = write(&store, &request);
+        assert_eq!((cost.reads(Table::Transactions), cost.writes(Table::Transactions)), (2, (0, 1)));
+        assert_eq!((cost.reads(Table::TransactionAges), cost.writes(Table::TransactionAges)), (1, (0, 1)));
+        let (_, cost) = write(&store, &request);
+        assert_eq!((cost.reads(Table::Transactions), cost.rows.len()), (1, 0), "a replay writes nothing at all");
+        assert_eq!(cost.reads(Table::Docs), 0, "nor does it look at documents");
+    }
+}
