@@ -15,7 +15,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::feed::options::{FeedMode, FeedOptions, Since};
-use crate::feed::stream::Changes;
+use crate::feed::stream::{Change, Changes};
 use crate::filter::Filter;
 use crate::idempotency::WriteOptions;
 use crate::metrics::FeedKind;
@@ -291,7 +291,9 @@ impl Database {
     /// # Errors
     /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`].
     pub async fn changes(&self, options: ChangesOptions) -> Result<Changes, Error> {
-        Ok(Changes::new(self.feed(options.into()).await?))
+        let (all_leaves, with_body) = (options.all_leaves, options.include_docs);
+        let feed = self.feed(options.into()).await?;
+        Ok(Changes::new(feed, move |row| Change::of(row, all_leaves, with_body)))
     }
 
     /// Opens a feed: the form of [`Database::changes`] that gives pages of encoded rows.
@@ -300,7 +302,7 @@ impl Database {
     /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`].
     pub async fn feed(&self, options: FeedOptions) -> Result<Feed, Error> {
         let permit = self.engine.feeds.take()?;
-        Feed::open(self.opened().await?, options, permit).await
+        Feed::of_documents(self.opened().await?, options, permit).await
     }
 
     /// What is known of the database as a whole.

@@ -15,6 +15,7 @@ use crate::metrics;
 use crate::permits::FeedPermits;
 use crate::registry::{CloseAll, Create, Delete, OpenDatabases, Registry, Surroundings};
 use crate::sweep::Sweep;
+use crate::updates::Updates;
 use crate::writer::WriterLimits;
 use crate::writer::committer::CommitterPool;
 
@@ -67,6 +68,7 @@ pub struct Engine {
 pub(crate) struct Inner {
     folder: Arc<DataFolder>,
     pub open: Arc<OpenDatabases>,
+    pub updates: Arc<Updates>,
     pub registry: Addr<Registry>,
     pub feeds: FeedPermits,
     system: System,
@@ -89,9 +91,14 @@ impl Engine {
         metrics::describe(options.store.durability.name());
         let folder = Arc::new(DataFolder::open(&options.data, options.store)?);
         let open = Arc::<OpenDatabases>::default();
+        let updates = Arc::new(Updates::new(Arc::clone(&folder)));
         let threads = |source| StorageError::Io { path: "committer threads".into(), source };
+        let prepare = {
+            let updates = Arc::clone(&updates);
+            move || updates.make_room()
+        };
         let committers =
-            CommitterPool::start(options.committers.max(1), options.databases_open_max).map_err(threads)?;
+            CommitterPool::start(options.committers.max(1), options.databases_open_max, prepare).map_err(threads)?;
         let (system, writers) = start_system()?;
         let limits = WriterLimits {
             queue_edits_max: options.write_queue_edits_max,
@@ -101,6 +108,7 @@ impl Engine {
         let surroundings = Surroundings {
             folder: Arc::clone(&folder),
             open: Arc::clone(&open),
+            updates: Arc::clone(&updates),
             committers,
             writers: writers.clone(),
             databases_max: options.databases_open_max,
@@ -109,7 +117,7 @@ impl Engine {
         };
         let registry = start_registry(&writers, surroundings)?;
         let feeds = FeedPermits::new(options.feeds_max);
-        Ok(Engine { inner: Arc::new(Inner { folder, open, registry, feeds, system }) })
+        Ok(Engine { inner: Arc::new(Inner { folder, open, updates, registry, feeds, system }) })
     }
 
     /// 32 hex digits that stay the same for the life of the data folder: replication ids are made of it.
@@ -167,6 +175,7 @@ impl Engine {
     /// Ends every feed that is open, so that whoever serves them can let go of its readers before [`Engine::shutdown`].
     pub fn end_feeds(&self) {
         self.inner.open.end_feeds();
+        self.inner.updates.end();
     }
 
     /// Ends every feed, writes what is queued, and closes the databases. The engine does nothing more after it, and its
@@ -185,6 +194,7 @@ impl Engine {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.updates.end();
         self.system.stop();
     }
 }

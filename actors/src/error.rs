@@ -30,11 +30,11 @@ pub enum Error {
     #[error("The key was used for a different request.")]
     KeyReused,
     /// The token asked for is from the future, and the feed was to be refused then.
-    #[error("`since` is ahead of this database: start again from the beginning")]
+    #[error("`since` is ahead of all there is: start again from the beginning")]
     Ahead {
-        /// Where the database stands.
+        /// The update sequence.
         update_seq: Sequence,
-        /// How it writes sequences.
+        /// How sequences are written there.
         format: SeqFormat,
     },
     /// As many feeds are open as are allowed. Try again later.

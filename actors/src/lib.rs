@@ -40,21 +40,28 @@ mod registry;
 mod row;
 mod sweep;
 mod tail;
+mod tasks;
+mod updates;
 mod writer;
 
 pub use database::{ChangesOptions, Database, DatabaseInfo, Put, PutError};
 pub use documents::Document;
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
+pub use feed::documents::Documents;
 pub use feed::options::{Ahead, FeedMode, FeedOptions, Since};
+pub use feed::source::Source;
 pub use feed::stream::{Change, ChangeEvent, Changes};
 pub use feed::{EndReason, Feed, FeedEvent};
 pub use filter::Filter;
 pub use idempotency::WriteOptions;
 pub use metrics::{FeedKind, FeedMetrics};
-pub use row::{Frame, Row, RowShape, write_row, write_row_document};
+pub use row::{FeedRow, Frame, Row, RowShape, write_row, write_row_document};
 pub use seqtide_storage::model::idempotency::{Fingerprint, IdempotencyKey, IdempotencyKeyError};
+pub use seqtide_storage::{DbUpdate, UpdateKind};
 pub use sweep::Sweep;
+pub use tasks::{Task, TaskKind};
+pub use updates::{Databases, UpdatesOptions};
 pub use writer::Written;
 
 /// What lies beneath: the store's types that the engine's own interface speaks of.

@@ -19,16 +19,25 @@ pub(crate) struct Live {
     matcher: Matcher,
     ended: watch::Sender<Option<EndReason>>,
     format: SeqFormat,
+    /// Tells the engine of a change.
+    announce: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Live {
-    /// Of a database whose update sequence is `newest`; its tail takes at most `tail_bytes_max`.
-    pub fn new(newest: Sequence, format: SeqFormat, tail_bytes_max: usize) -> Live {
+    /// Of a database whose update sequence is `newest`; its tail takes at most `tail_bytes_max`, and its changes are
+    /// announced beyond it.
+    pub fn new(
+        newest: Sequence,
+        format: SeqFormat,
+        tail_bytes_max: usize,
+        announce: impl Fn() + Send + Sync + 'static,
+    ) -> Live {
         Live {
             tail: RwLock::new(Tail::new(newest, tail_bytes_max)),
             matcher: Matcher::new(newest),
             ended: watch::Sender::new(None),
             format,
+            announce: Box::new(announce),
         }
     }
 
@@ -40,6 +49,9 @@ impl Live {
         tail.push(rows.iter().cloned(), vanished, newest);
         drop(tail);
         self.matcher.publish(&rows, newest);
+        if !rows.is_empty() {
+            (self.announce)();
+        }
     }
 
     /// The tail. It is held for as long as it takes to copy a page of pointers.

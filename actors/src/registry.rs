@@ -15,6 +15,7 @@ use crate::live::Live;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
 use crate::sweep::{Sweep, Sweeping};
+use crate::updates::Updates;
 use crate::writer::committer::CommitterPool;
 use crate::writer::{Writer, WriterLimits};
 
@@ -100,6 +101,15 @@ impl OpenDatabases {
         all
     }
 
+    /// Those that are wanted, in the order of their names.
+    pub fn those(&self, wanted: impl Fn(&OpenDatabase) -> bool) -> Vec<(DbName, Arc<OpenDatabase>)> {
+        let databases = self.read();
+        let wanted = databases.iter().filter(|(_, database)| wanted(database));
+        let mut those: Vec<_> = wanted.map(|(name, database)| (name.clone(), Arc::clone(database))).collect();
+        those.sort_by(|(a, _), (b, _)| a.cmp(b));
+        those
+    }
+
     /// Ends every feed of them.
     pub fn end_feeds(&self) {
         for database in self.read().values() {
@@ -123,6 +133,7 @@ impl OpenDatabases {
 pub(crate) struct Surroundings {
     pub folder: Arc<DataFolder>,
     pub open: Arc<OpenDatabases>,
+    pub updates: Arc<Updates>,
     pub committers: CommitterPool,
     /// Where writers run.
     pub writers: ArbiterHandle,
@@ -174,7 +185,11 @@ impl Surroundings {
     fn take_in(&self, name: &DbName, store: Store) -> Result<Arc<OpenDatabase>, Error> {
         let store = Arc::new(store);
         let newest = store.snapshot()?.counters()?.update_seq;
-        let live = Arc::new(Live::new(newest, store.seq_format(), self.tail_bytes_max));
+        let announce = {
+            let (updates, name) = (Arc::clone(&self.updates), name.clone());
+            move || updates.note(&name)
+        };
+        let live = Arc::new(Live::new(newest, store.seq_format(), self.tail_bytes_max, announce));
         let sweeping = Arc::<Sweeping>::default();
         let (committer, limits) = (self.committers.assign(), self.writer_limits);
         let writer = Writer::new(Arc::clone(&store), Arc::clone(&live), Arc::clone(&sweeping), committer, limits);
@@ -190,7 +205,9 @@ impl Surroundings {
             return Err(Error::DatabaseExists);
         }
         self.make_room().await?;
-        let store = self.folder.create(name, format).map_err(|error| match error {
+        let created = self.folder.create(name, format);
+        self.updates.wake();
+        let store = created.map_err(|error| match error {
             CreateError::Exists => Error::DatabaseExists,
             CreateError::Storage(error) => error.into(),
         })?;
@@ -201,10 +218,13 @@ impl Surroundings {
         let database = self.open(name).await?;
         self.open.remove(name);
         database.close(EndReason::Deleted).await;
-        Ok(self.folder.delete(name, database.live.newest())?)
+        let deleted = self.folder.delete(name, database.live.newest());
+        self.updates.wake();
+        Ok(deleted?)
     }
 
     async fn close_all(&self) -> Result<(), Error> {
+        self.updates.end();
         for database in self.open.take_all() {
             database.close(EndReason::Shutdown).await;
         }

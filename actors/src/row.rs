@@ -3,6 +3,7 @@
 //! One encoding serves every door: the SSE frame `data: {…}\nid: N\n\n` holds the row's JSON, and the row's JSON with
 //! its line end, at a fixed place.
 
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -57,15 +58,31 @@ impl Frame {
         self.sse.slice(DATA.len()..=DATA.len() + self.json_bytes)
     }
 
-    fn encode(change: &Change, shape: RowShape, format: SeqFormat) -> Frame {
-        let body_bytes = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
-        let mut out = Vec::with_capacity(160 + change.id.as_str().len() + if shape.doc { body_bytes + 80 } else { 0 });
+    /// The frame of a row of about so many bytes.
+    pub(crate) fn of(seq: impl fmt::Display, about_bytes: usize, write_json: impl FnOnce(&mut Vec<u8>)) -> Frame {
+        let mut out = Vec::with_capacity(about_bytes);
         out.extend_from_slice(DATA);
-        write_row(&mut out, change, shape, Some(format));
+        write_json(&mut out);
         let json_bytes = out.len() - DATA.len();
-        out.extend_from_slice(format!("\nid: {}\n\n", format.plain(change.seq)).as_bytes());
+        out.extend_from_slice(format!("\nid: {seq}\n\n").as_bytes());
         Frame { sse: out.into(), json_bytes }
     }
+
+    fn encode(change: &Change, shape: RowShape, format: SeqFormat) -> Frame {
+        let body_bytes = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
+        let about_bytes = 160 + change.id.as_str().len() + if shape.doc { body_bytes + 80 } else { 0 };
+        let write_json = |out: &mut Vec<u8>| write_row(out, change, shape, Some(format));
+        Frame::of(format.plain(change.seq), about_bytes, write_json)
+    }
+}
+
+/// What a feed gives, as bytes.
+pub trait FeedRow: Send + Sync + 'static {
+    /// The row in every form.
+    fn frame(&self, shape: RowShape) -> Frame;
+
+    /// Writes the row's JSON with `null` as its `seq`, as `seq_interval` asks for.
+    fn write_without_seq(&self, out: &mut Vec<u8>, shape: RowShape);
 }
 
 /// Writes a row's JSON. Without a format its `seq` is `null`, as `seq_interval` asks for.
@@ -162,6 +179,16 @@ impl Row {
         let hash = |leaf: &LeafRev| leaf.rev.hash.as_bytes().len().max(32);
         let others: usize = self.change.leaves.iter().skip(1).map(|leaf| 64 + 6 * (hash(leaf) + 20)).sum();
         400 + 300 * frames + (2 + 2 * frames) * id + others + (1 + bodies) * body
+    }
+}
+
+impl FeedRow for Row {
+    fn frame(&self, shape: RowShape) -> Frame {
+        Row::frame(self, shape)
+    }
+
+    fn write_without_seq(&self, out: &mut Vec<u8>, shape: RowShape) {
+        write_row(out, &self.change, shape, None);
     }
 }
 

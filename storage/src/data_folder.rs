@@ -8,12 +8,13 @@
 //! ```
 
 mod catalogue;
+mod updates;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use self::catalogue::{Catalogue, Entry};
+use self::catalogue::{Catalogue, FLOORS_MAX};
 use crate::clock::now_secs;
 use crate::codec::meta::Identity;
 use crate::env::Durability;
@@ -21,12 +22,14 @@ use crate::error::StorageError;
 use crate::model::db_name::DbName;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::store::{Birth, Store, StoreOptions};
+use crate::updates::{UpdateKind, UpdateLog};
 
 /// The data folder, held by this process.
 pub struct DataFolder {
     path: PathBuf,
     options: StoreOptions,
     catalogue: Mutex<Catalogue>,
+    updates: UpdateLog,
     lock: File,
 }
 
@@ -58,7 +61,16 @@ impl DataFolder {
         catalogue.after_unclean_stop();
         catalogue.running_relaxed = options.durability == Durability::Relaxed;
         catalogue.save_over(&before, path)?;
-        Ok(DataFolder { path: path.to_owned(), options, catalogue: Mutex::new(catalogue), lock })
+        let updates = UpdateLog::new(catalogue.noted_updates(), FLOORS_MAX);
+        for (name, kind) in catalogue.unnoted_updates(&before) {
+            updates.note(&name, kind);
+        }
+        let folder = DataFolder { path: path.to_owned(), options, catalogue: Mutex::new(catalogue), updates, lock };
+        if folder.updates.is_waiting() {
+            // On a full disk it must start all the same; the first commit that finds room makes up for it.
+            let _ = folder.make_room_for_updates();
+        }
+        Ok(folder)
     }
 
     fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
@@ -118,7 +130,12 @@ impl DataFolder {
         let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format };
         let start = self.change(|catalogue| catalogue.add(name, &identity.uuid))?.ok_or(CreateError::Exists)?;
         let made = self.open_folder(name, &Birth { identity, start });
-        let made = made.and_then(|store| self.change(|catalogue| catalogue.mark_made(name)).map(|()| store));
+        let made = made.and_then(|store| {
+            let update = self.updates.reserve();
+            self.change(|catalogue| catalogue.mark_made(name, update.seq()))?;
+            update.publish(name, UpdateKind::Created);
+            Ok(store)
+        });
         made.map_err(|error| {
             // What cannot be undone now is undone when the name is wanted again, or at the next start.
             let _ = self.remove(name);
@@ -160,10 +177,7 @@ impl DataFolder {
         let known = uuid == entry.uuid;
         let due = if known { entry.incarnation } else { entry.incarnation.max(incarnation).saturating_add(1) };
         if !known {
-            self.change(|catalogue| {
-                let entry = Entry { uuid, incarnation: due, unfinished: false };
-                catalogue.databases.insert(name.as_str().to_owned(), entry);
-            })?;
+            self.change(|catalogue| catalogue.mark_known(name, uuid, due))?;
         }
         if incarnation < due {
             store.raise_incarnation(due)?;
@@ -177,7 +191,9 @@ impl DataFolder {
     /// [`StorageError`]. Once decided, a deletion that was cut short is finished when the name is wanted again, or at
     /// the next start.
     pub fn delete(&self, name: &DbName, last: Sequence) -> Result<(), StorageError> {
-        self.change(|catalogue| catalogue.mark_deleted(name, last))?;
+        let update = self.updates.reserve();
+        self.change(|catalogue| catalogue.mark_deleted(name, last, update.seq()))?;
+        update.publish(name, UpdateKind::Deleted);
         self.remove(name)
     }
 
@@ -192,7 +208,16 @@ impl DataFolder {
                 sync_data(&self.folder_of(&name))?;
             }
         }
-        self.change(|catalogue| catalogue.running_relaxed = false)?;
+        let updates = self.updates.close();
+        let noted = self.change(|catalogue| {
+            catalogue.running_relaxed = false;
+            catalogue.note_updates(&updates);
+        });
+        match noted {
+            // Nothing is lost by it: the next start announces every database anew.
+            Err(StorageError::DiskFull { .. }) if self.options.durability == Durability::Full => {}
+            noted => noted?,
+        }
         self.lock.unlock().map_err(StorageError::io(&self.path))
     }
 }
@@ -208,7 +233,6 @@ fn lock(path: &Path) -> Result<File, StorageError> {
     }
 }
 
-/// Removes a database's folder for good: unsynced, it could be back after a power cut.
 /// Makes a folder and those it is in, and syncs what names them: a new folder could be gone after a power cut, and all
 /// that is in it.
 fn make_folders(folder: &Path) -> Result<(), StorageError> {
@@ -219,6 +243,7 @@ fn make_folders(folder: &Path) -> Result<(), StorageError> {
     parents.map(|parent| if parent.as_os_str().is_empty() { here } else { parent }).try_for_each(sync_folder)
 }
 
+/// Removes a database's folder for good: unsynced, it could be back after a power cut.
 fn remove_folder(databases: &Path, name: &DbName) -> Result<(), StorageError> {
     let folder = databases.join(name.folder());
     match fs::remove_dir_all(&folder) {

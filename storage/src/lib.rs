@@ -25,6 +25,7 @@ mod snapshot;
 mod store;
 mod tables;
 mod transactions;
+mod updates;
 mod view;
 
 pub use batch::{Commit, LocalEdit, Outcome, Write};
@@ -45,4 +46,5 @@ pub use snapshot::{
 };
 pub use store::{Birth, FORMAT, Store, StoreOptions};
 pub use transactions::TransactionLimits;
+pub use updates::{DbUpdate, ReadUpdates, UpdateKind, UpdateLog, UpdatesPage};
 pub use view::Direction;

@@ -68,7 +68,7 @@ impl Stalled {
             head.push(timeout(SOON, socket.read_u8()).await.expect("a head in time").expect("a head"));
         }
         assert!(head.starts_with(b"HTTP/1.0 200") || head.starts_with(b"HTTP/1.1 200"));
-        if number % 3 == 0 { Stalled::Sse(socket) } else { Stalled::Lines(socket) }
+        if number.is_multiple_of(3) { Stalled::Sse(socket) } else { Stalled::Lines(socket) }
     }
 
     /// Reads after all, up to a sequence: the rows.

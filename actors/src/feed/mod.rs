@@ -1,7 +1,8 @@
-//! A feed: a subscriber with its hands. It reads pages from the tail or the disk, waits, and gives events.
+//! A feed: a subscriber with its hands. It reads pages from its source, waits, and gives events.
 
+pub mod documents;
 pub mod options;
-mod pages;
+pub mod source;
 pub mod stream;
 pub(crate) mod subscriber;
 
@@ -12,21 +13,21 @@ use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use self::documents::Documents;
 use self::options::{Ahead, FeedOptions, Since};
+use self::source::{Source, Wanted};
 pub use self::subscriber::EndReason;
 use self::subscriber::{Notice, PageRead, Step, Subscriber};
 use crate::error::Error;
-use crate::matcher::Wake;
 use crate::metrics::FeedMetrics;
-use crate::open_database::OpenDatabase;
 use crate::permits::FeedPermit;
 use crate::row::Row;
 
 /// What a feed gives.
 #[derive(Debug, Clone)]
-pub enum FeedEvent {
+pub enum FeedEvent<R = Row> {
     /// Rows, in order; at least one.
-    Rows(Vec<Arc<Row>>),
+    Rows(Vec<Arc<R>>),
     /// The feed starts to wait and has sent nothing yet.
     Waiting,
     /// Everything there is has been given.
@@ -58,13 +59,12 @@ pub enum FeedEvent {
 }
 
 /// An open feed. Dropping it is leaving it.
-pub struct Feed {
-    database: Arc<OpenDatabase>,
+pub struct Feed<S = Documents> {
+    source: S,
     options: FeedOptions,
     subscriber: Subscriber,
-    wake: Wake,
     ended: watch::Receiver<Option<EndReason>>,
-    /// The token asked for lies ahead of the database.
+    /// The token asked for lies ahead of the source.
     ahead: Option<Sequence>,
     said_rewind: bool,
     finished: bool,
@@ -72,25 +72,22 @@ pub struct Feed {
     _permit: FeedPermit,
 }
 
-impl Feed {
-    pub(crate) async fn open(
-        database: Arc<OpenDatabase>,
+impl<S: Source> Feed<S> {
+    /// Opens a feed of a source that wakes it from now on, with the update sequence and the last row there are.
+    pub(crate) fn open(
+        source: S,
         options: FeedOptions,
+        (newest, end): (Sequence, Sequence),
         permit: FeedPermit,
-    ) -> Result<Feed, Error> {
-        // Joined first: what is committed from here on wakes.
-        let wake = database.live.join(&options.filter);
-        let ended = database.live.ended();
-        let newest = database.live.newest();
-        // The disk may be a commit ahead of what feeds can see.
-        let end = pages::last_row(&database).await?.min(newest);
+    ) -> Result<Feed<S>, Error> {
+        let ended = source.ended();
         let since = match options.since {
             Since::Now => newest,
             Since::Seq(seq) => seq,
         };
         let ahead = (since > newest).then_some(since);
         if let (Ahead::Refuse, Some(_)) = (options.ahead, ahead) {
-            return Err(Error::Ahead { update_seq: newest, format: database.seq_format });
+            return Err(Error::Ahead { update_seq: newest, format: source.seq_format() });
         }
         let position = match options.ahead {
             Ahead::Rewind if ahead.is_some() => Sequence::ZERO,
@@ -100,7 +97,7 @@ impl Feed {
         let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let metrics = FeedMetrics::new(options.kind);
         let (said_rewind, finished) = (false, false);
-        Ok(Feed { database, options, subscriber, wake, ended, ahead, said_rewind, finished, metrics, _permit: permit })
+        Ok(Feed { source, options, subscriber, ended, ahead, said_rewind, finished, metrics, _permit: permit })
     }
 
     /// What the feed was asked for.
@@ -108,12 +105,12 @@ impl Feed {
         &self.options
     }
 
-    /// How its database writes sequences.
+    /// How its sequences are written.
     pub fn seq_format(&self) -> SeqFormat {
-        self.database.seq_format
+        self.source.seq_format()
     }
 
-    /// Whether the token asked for lies ahead of the database: it would hide writes, or be rewound.
+    /// Whether the token asked for lies ahead of all there is: it would hide writes, or be rewound.
     pub fn is_ahead(&self) -> bool {
         self.ahead.is_some()
     }
@@ -132,7 +129,7 @@ impl Feed {
     ///
     /// # Errors
     /// [`Error::Storage`] when the disk cannot be read: the feed is over, and its last token stays good.
-    pub async fn next(&mut self) -> Result<Option<FeedEvent>, Error> {
+    pub async fn next(&mut self) -> Result<Option<FeedEvent<S::Row>>, Error> {
         if let (Ahead::Rewind, Some(since), false) = (self.options.ahead, self.ahead, self.said_rewind) {
             self.said_rewind = true;
             return Ok(Some(FeedEvent::Rewind { since }));
@@ -141,10 +138,10 @@ impl Feed {
             if let Some(reason) = *self.ended.borrow_and_update() {
                 self.subscriber.drain(reason);
             }
-            let newest = self.database.live.newest();
+            let newest = self.source.newest();
             match self.subscriber.step(Instant::now(), newest) {
                 Step::Read { after, up_to, rows_max, direction } => {
-                    let wanted = pages::Wanted { after, up_to, rows_max, direction };
+                    let wanted = Wanted { after, up_to, rows_max, direction };
                     let rows = self.read(wanted).await?;
                     if !rows.is_empty() {
                         self.metrics.rows(rows.len());
@@ -163,20 +160,20 @@ impl Feed {
         Ok(None)
     }
 
-    async fn read(&mut self, wanted: pages::Wanted) -> Result<Vec<Arc<Row>>, Error> {
-        let page = pages::read(&self.database, &self.options, wanted).await;
+    async fn read(&mut self, wanted: Wanted) -> Result<Vec<Arc<S::Row>>, Error> {
+        let page = self.source.read(&self.options, wanted).await;
         let Some(page) = self.unless_closed(page)? else { return Ok(Vec::new()) };
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.rows.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
         Ok(page.rows)
     }
 
-    /// What was read; `None` when the database closes, and the feed ends at the next step. Another error ends it now.
+    /// What was read; `None` when the source closes, and the feed ends at the next step. Another error ends it now.
     fn unless_closed<T>(&mut self, read: Result<T, Error>) -> Result<Option<T>, Error> {
         match read {
             Ok(read) => Ok(Some(read)),
             Err(Error::NoDatabase | Error::Stopped) => {
-                let reason = self.database.live.ended().borrow().unwrap_or(EndReason::Shutdown);
+                let reason = self.ended.borrow().unwrap_or(EndReason::Shutdown);
                 self.subscriber.drain(reason);
                 Ok(None)
             }
@@ -195,7 +192,7 @@ impl Feed {
             }
         };
         tokio::select! {
-            () = self.wake.woken() => {}
+            () = self.source.woken() => {}
             _ = self.ended.changed() => {}
             () = deadline => {}
         }
@@ -204,14 +201,13 @@ impl Feed {
 
     /// The feed has read all there was before it waited: what came since and has not woken it moves its position on.
     fn skip_what_does_not_concern(&mut self) {
-        let examined = self.database.live.examined();
-        if let Some(examined) = self.wake.nothing_up_to(examined) {
+        if let Some(examined) = self.source.nothing_up_to() {
             self.subscriber.nothing_up_to(examined);
         }
     }
 
-    /// The event for a notice; `None` when the database closes meanwhile.
-    async fn say(&mut self, notice: Notice) -> Result<Option<FeedEvent>, Error> {
+    /// The event for a notice; `None` when the source closes meanwhile.
+    async fn say(&mut self, notice: Notice) -> Result<Option<FeedEvent<S::Row>>, Error> {
         let seq = self.subscriber.position();
         Ok(Some(match notice {
             Notice::Waiting => FeedEvent::Waiting,
@@ -225,7 +221,7 @@ impl Feed {
         }))
     }
 
-    async fn end(&mut self, reason: EndReason) -> Result<FeedEvent, Error> {
+    async fn end(&mut self, reason: EndReason) -> Result<FeedEvent<S::Row>, Error> {
         let seq = self.subscriber.position();
         let complete = reason == EndReason::CaughtUp;
         let pending = if complete { 0 } else { self.pending(seq).await.unwrap_or(0) };
@@ -236,9 +232,9 @@ impl Feed {
     /// Rows behind a token, or before it when descending.
     async fn pending(&self, seq: Sequence) -> Result<u64, Error> {
         let direction = if self.options.descending { Direction::Backward } else { Direction::Forward };
-        if direction == Direction::Forward && seq >= self.database.live.newest() {
+        if direction == Direction::Forward && seq >= self.source.newest() {
             return Ok(0);
         }
-        pages::pending(&self.database, seq, direction).await
+        self.source.pending(seq, direction).await
     }
 }

@@ -10,6 +10,7 @@ use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::rev::RevId;
 use seqtide_storage::model::sequence::Sequence;
 
+use super::source::Source;
 use super::{EndReason, Feed, FeedEvent};
 use crate::error::Error;
 use crate::row::Row;
@@ -32,7 +33,7 @@ pub struct Change {
 }
 
 impl Change {
-    fn of(row: &Row, all_leaves: bool, with_body: bool) -> Change {
+    pub(crate) fn of(row: &Row, all_leaves: bool, with_body: bool) -> Change {
         let change = row.change();
         let winner = change.winner();
         let shown = if all_leaves { change.leaves.len() } else { 1 };
@@ -49,9 +50,9 @@ impl Change {
 
 /// What a stream of changes gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ChangeEvent {
-    /// A changed document.
-    Change(Change),
+pub enum ChangeEvent<C = Change> {
+    /// A changed document, or what else the stream is of.
+    Change(C),
     /// Everything there is has been given; what follows happens from now on.
     CaughtUp {
         /// The token to resume from.
@@ -79,25 +80,29 @@ pub enum ChangeEvent {
 }
 
 /// A stream of what changes. It ends after [`ChangeEvent::End`], or after an error.
-pub struct Changes {
-    inner: Pin<Box<dyn Stream<Item = Result<ChangeEvent, Error>> + Send>>,
+pub struct Changes<C = Change> {
+    inner: Pin<Box<dyn Stream<Item = Result<ChangeEvent<C>, Error>> + Send>>,
 }
 
-impl Changes {
-    pub(crate) fn new(feed: Feed) -> Changes {
-        let batches = stream::unfold(Some(feed), |feed| async move {
-            let mut feed = feed?;
-            match feed.next().await {
-                Ok(Some(event)) => Some((events(&feed, event), Some(feed))),
-                Ok(None) => None,
-                Err(error) => Some((vec![Err(error)], None)),
+impl<C: Send + 'static> Changes<C> {
+    /// The stream of a feed whose rows are shown so.
+    pub(crate) fn new<S: Source>(feed: Feed<S>, show: impl Fn(&S::Row) -> C + Clone + Send + 'static) -> Changes<C> {
+        let batches = stream::unfold(Some(feed), move |feed| {
+            let show = show.clone();
+            async move {
+                let mut feed = feed?;
+                match feed.next().await {
+                    Ok(Some(event)) => Some((events(event, show), Some(feed))),
+                    Ok(None) => None,
+                    Err(error) => Some((vec![Err(error)], None)),
+                }
             }
         });
         Changes { inner: Box::pin(batches.map(stream::iter).flatten()) }
     }
 
     /// The changes alone: whatever else the stream says is passed over.
-    pub fn only_changes(self) -> impl Stream<Item = Result<Change, Error>> + Send + Unpin {
+    pub fn only_changes(self) -> impl Stream<Item = Result<C, Error>> + Send + Unpin {
         let changes = self.inner.filter_map(|event| {
             std::future::ready(match event {
                 Ok(ChangeEvent::Change(change)) => Some(Ok(change)),
@@ -109,21 +114,17 @@ impl Changes {
     }
 }
 
-impl Stream for Changes {
-    type Item = Result<ChangeEvent, Error>;
+impl<C> Stream for Changes<C> {
+    type Item = Result<ChangeEvent<C>, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.inner.as_mut().poll_next(cx)
     }
 }
 
-fn events(feed: &Feed, event: FeedEvent) -> Vec<Result<ChangeEvent, Error>> {
-    let shape = feed.options().shape;
+fn events<R, C>(event: FeedEvent<R>, show: impl Fn(&R) -> C) -> Vec<Result<ChangeEvent<C>, Error>> {
     match event {
-        FeedEvent::Rows(rows) => {
-            let change = |row: &std::sync::Arc<Row>| Change::of(row, shape.all_leaves, shape.doc);
-            rows.iter().map(|row| Ok(ChangeEvent::Change(change(row)))).collect()
-        }
+        FeedEvent::Rows(rows) => rows.iter().map(|row| Ok(ChangeEvent::Change(show(row)))).collect(),
         FeedEvent::Waiting => Vec::new(),
         FeedEvent::CaughtUp { seq } => vec![Ok(ChangeEvent::CaughtUp { seq })],
         FeedEvent::Heartbeat { seq, pending } => vec![Ok(ChangeEvent::Heartbeat { seq, pending })],

@@ -23,7 +23,12 @@ pub(crate) enum Work {
 pub(crate) type Done<T> = Box<dyn FnOnce(T) + Send>;
 
 /// Writes the requests of many as one commit: [`Store::write`], unless a test stands in its way.
-type WriteCommit = fn(&Store, &[Request]) -> Result<Commit, StorageError>;
+pub(super) trait WriteCommit:
+    Fn(&Store, &[Request]) -> Result<Commit, StorageError> + Clone + Send + 'static
+{
+}
+
+impl<F> WriteCommit for F where F: Fn(&Store, &[Request]) -> Result<Commit, StorageError> + Clone + Send + 'static {}
 
 struct Job {
     store: Arc<Store>,
@@ -43,20 +48,28 @@ pub(crate) struct Committer {
 }
 
 impl CommitterPool {
-    /// Starts the threads. `databases_max` writers may have one piece of work under way each, so a queue of that
-    /// length is never full.
-    pub fn start(threads: usize, databases_max: usize) -> std::io::Result<CommitterPool> {
-        CommitterPool::start_with(threads, databases_max, Store::write)
+    /// Starts the threads, which prepare for each commit first. `databases_max` writers may have one piece of work under
+    /// way each, so a queue of that length is never full.
+    pub fn start(
+        threads: usize,
+        databases_max: usize,
+        prepare: impl Fn() + Clone + Send + 'static,
+    ) -> std::io::Result<CommitterPool> {
+        CommitterPool::start_with(threads, databases_max, move |store: &Store, requests: &[Request]| {
+            prepare();
+            store.write(requests)
+        })
     }
 
     pub(super) fn start_with(
         threads: usize,
         databases_max: usize,
-        write: WriteCommit,
+        write: impl WriteCommit,
     ) -> std::io::Result<CommitterPool> {
         let mut senders = Vec::with_capacity(threads);
         for number in 0..threads {
             let (sender, jobs) = sync_channel(databases_max + 1);
+            let write = write.clone();
             thread::Builder::new().name(format!("committer-{number}")).spawn(move || run(&jobs, write))?;
             senders.push(sender);
         }
@@ -84,7 +97,7 @@ impl Committer {
     }
 }
 
-fn run(jobs: &Receiver<Job>, write: WriteCommit) {
+fn run(jobs: &Receiver<Job>, write: impl WriteCommit) {
     for Job { store, work } in jobs {
         match work {
             Work::Commit { requests, done } => {

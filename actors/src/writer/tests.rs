@@ -32,7 +32,7 @@ impl Bench {
         let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: Default::default() };
         let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
         let store = Store::open(folder.path(), &options, &Birth { identity, start: Sequence::ZERO }).unwrap();
-        let live = Arc::new(Live::new(Sequence::ZERO, store.seq_format(), 1 << 20));
+        let live = Arc::new(Live::new(Sequence::ZERO, store.seq_format(), 1 << 20, || {}));
         Bench { _folder: folder, store: Arc::new(store), live, sweeping: Arc::default() }
     }
 
@@ -116,7 +116,7 @@ fn a_sweep_that_waits_behind_a_commit_is_seen_and_frees_all_garbage_then() {
 fn a_purge_that_leaves_bodies_behind_is_followed_by_a_sweep() {
     actix::System::new().block_on(async {
         let bench = Bench::new();
-        let pool = CommitterPool::start(1, 1).unwrap();
+        let pool = CommitterPool::start(1, 1, || {}).unwrap();
         let writer = bench.writer(&pool).start();
         let id = DocId::parse("a").unwrap();
         let mut writes = vec![Write::RevsLimit(1)];
@@ -160,7 +160,7 @@ fn a_hundred_writers_of_one_document_each_share_commits() {
 fn a_writer_without_its_committer_answers_and_finishes() {
     actix::System::new().block_on(async {
         let bench = Bench::new();
-        let pool = CommitterPool::start_with(1, 1, |_, _| panic!("never")).unwrap();
+        let pool = CommitterPool::start_with(1, 1, |_: &Store, _: &[Request]| panic!("never")).unwrap();
         let mut writer = bench.writer(&pool);
         writer.committer = Committer::without_thread();
         // More than one commit takes: what the first leaves must not be left waiting.
@@ -181,7 +181,7 @@ fn a_writer_without_its_committer_answers_and_finishes() {
 fn what_nobody_waits_for_is_written_before_the_writer_finishes() {
     actix::System::new().block_on(async {
         let bench = Bench::new();
-        let pool = CommitterPool::start(1, 1).unwrap();
+        let pool = CommitterPool::start(1, 1, || {}).unwrap();
         let writer = bench.writer(&pool).start();
         for n in 0..10 {
             let Submit { mut request } = put(&format!("d{n}"), "{}");
@@ -197,7 +197,7 @@ fn what_nobody_waits_for_is_written_before_the_writer_finishes() {
 #[test]
 fn the_queue_is_bounded_in_edits_in_bytes_and_in_empty_requests() {
     let bench = Bench::new();
-    let pool = CommitterPool::start(1, 1).unwrap();
+    let pool = CommitterPool::start(1, 1, || {}).unwrap();
     let full = |answer: Result<_, Error>| matches!(answer, Err(Error::WriteQueueFull { edits_max: 100, .. }));
     let mut writer = bench.writer(&pool);
     let _waiting: Vec<_> = (0..100).map(|_| enqueue(&mut writer, Request::default()).unwrap()).collect();

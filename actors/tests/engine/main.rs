@@ -7,3 +7,4 @@ mod feeds;
 mod idempotence;
 mod model;
 mod support;
+mod updates;

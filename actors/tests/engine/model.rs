@@ -64,7 +64,7 @@ enum Pace {
     Impatient,
 }
 
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     let given = std::env::var("SEQTIDE_TEST_SEED").ok();
     let seed = given.map_or_else(rand::random, |text| text.parse().expect("SEQTIDE_TEST_SEED is a number"));
     println!("run again with SEQTIDE_TEST_SEED={seed}");

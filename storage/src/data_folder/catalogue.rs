@@ -14,7 +14,7 @@ use crate::model::sequence::Sequence;
 
 /// How many names of deleted databases are remembered one by one. Beyond, the oldest are forgotten and every new
 /// database starts above all of them.
-const FLOORS_MAX: usize = 10_000;
+pub(super) const FLOORS_MAX: usize = 10_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Catalogue {
@@ -24,9 +24,21 @@ pub(super) struct Catalogue {
     pub running_relaxed: bool,
     pub databases: BTreeMap<String, Entry>,
     /// Names of databases that are gone, with what their successors count on from, oldest first.
-    floors: Vec<NamedFloor>,
+    pub floors: Vec<NamedFloor>,
     /// Every new database counts on from here at least.
     floor_of_all: Floor,
+    /// Of catalogues that were written before there were updates: nothing is known.
+    #[serde(default)]
+    pub updates: Updates,
+}
+
+/// What is known of the log of updates besides the sequences that stand with the databases and floors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Updates {
+    /// No sequence above it was given out.
+    pub ceiling: u64,
+    /// Whether `updated` of every database is what it should be: since it was noted, nothing has been written.
+    pub exact: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,13 +50,29 @@ pub(super) struct Entry {
     /// process ends is removed at the next start.
     #[serde(default)]
     pub unfinished: bool,
+    /// The update by which it was made, if it was made here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<u64>,
+    /// The update by which it was last written to, at the last orderly end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated: Option<u64>,
+}
+
+impl Entry {
+    /// The entry of a database that starts from nothing.
+    fn new(uuid: String, incarnation: u8) -> Entry {
+        Entry { uuid, incarnation, unfinished: false, created: None, updated: None }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct NamedFloor {
-    name: String,
+pub(super) struct NamedFloor {
+    pub name: String,
     #[serde(flatten)]
     floor: Floor,
+    /// The update by which it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<u64>,
 }
 
 /// No new sequence may lie below it, in either part.
@@ -113,14 +141,24 @@ impl Catalogue {
             return None;
         }
         let start = self.floor_of(name);
-        let entry = Entry { uuid: hex(uuid), incarnation: start.incarnation, unfinished: true };
+        let entry = Entry { unfinished: true, ..Entry::new(hex(uuid), start.incarnation) };
         self.databases.insert(name.as_str().to_owned(), entry);
         Some(start)
     }
 
-    pub fn mark_made(&mut self, name: &DbName) {
+    /// Takes note that a new database is there, by an update of this sequence.
+    pub fn mark_made(&mut self, name: &DbName, update: u64) {
         if let Some(entry) = self.databases.get_mut(name.as_str()) {
             entry.unfinished = false;
+            entry.created = Some(update);
+            self.raise_ceiling(update);
+        }
+    }
+
+    /// Takes note of what a database turned out to be when it was opened.
+    pub fn mark_known(&mut self, name: &DbName, uuid: String, incarnation: u8) {
+        if let Some(entry) = self.databases.get_mut(name.as_str()) {
+            (entry.uuid, entry.incarnation) = (uuid, incarnation);
         }
     }
 
@@ -130,7 +168,8 @@ impl Catalogue {
         Sequence::new(floor.incarnation, floor.version)
     }
 
-    pub fn mark_deleted(&mut self, name: &DbName, last: Sequence) {
+    /// Takes note that a database is to go, its last sequence being `last`, by an update of the sequence `update`.
+    pub fn mark_deleted(&mut self, name: &DbName, last: Sequence, update: u64) {
         let floor = Floor::at(last).raised_to(Floor::at(self.floor_of(name)));
         let Some(entry) = self.databases.get_mut(name.as_str()) else {
             return;
@@ -138,10 +177,11 @@ impl Catalogue {
         entry.unfinished = true;
         let floor = floor.raised_to(Floor { version: 0, incarnation: entry.incarnation });
         self.floors.retain(|floor| floor.name != name.as_str());
-        self.floors.push(NamedFloor { name: name.to_string(), floor });
+        self.floors.push(NamedFloor { name: name.to_string(), floor, deleted: Some(update) });
         if self.floors.len() > FLOORS_MAX {
             self.floor_of_all = self.floor_of_all.raised_to(self.floors.remove(0).floor);
         }
+        self.raise_ceiling(update);
     }
 
     pub fn drop_unfinished(&mut self, databases: &Path) -> Result<(), StorageError> {
@@ -164,7 +204,7 @@ impl Catalogue {
                 continue;
             };
             let incarnation = self.floor_of(&name).incarnation;
-            let stranger = || Entry { uuid: String::new(), incarnation, unfinished: false };
+            let stranger = || Entry::new(String::new(), incarnation);
             self.databases.entry(name.to_string()).or_insert_with(stranger);
         }
         Ok(())

@@ -286,10 +286,10 @@ fn a_catalogue_that_does_not_change_is_not_written() {
     let dir = tempfile::tempdir().unwrap();
     let folder = open(dir.path());
     make(&folder, "a").close();
-    let written = || fs::metadata(dir.path().join("catalogue.json")).unwrap().ino();
-    let before = written();
     folder.close_cleanly().unwrap();
     drop(folder);
+    let written = || fs::metadata(dir.path().join("catalogue.json")).unwrap().ino();
+    let before = written();
     let folder = open(dir.path());
     folder.open_store(&name("a")).unwrap().unwrap().close();
     folder.close_cleanly().unwrap();

@@ -10,3 +10,4 @@ mod purge;
 mod reclaim;
 mod store;
 mod transactions;
+mod updates;

@@ -6,6 +6,9 @@ use super::{CONFLICT, assert_replay, assert_same, edit, fresh, is_replay, put, r
 use seqtide_tests::http::Request;
 use seqtide_tests::{Database, Server};
 
+/// Makes a request that can be sent again.
+type Sending<'a> = Box<dyn Fn() -> Request + 'a>;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn f11_a_put_sent_again_answers_the_same_and_takes_no_sequence() {
     let (_server, database) = fresh().await;
@@ -53,6 +56,7 @@ async fn every_write_is_repeated_whatever_the_database_has_become() {
     let (mut server, database) = fresh().await;
     let there = database.put("there", &json!({ "n": 1 })).await.rev();
     let gone = database.put("gone", &json!({ "n": 1 })).await.rev();
+    let purged = database.put("purged", &json!({ "n": 1 })).await.rev();
     let source = database.put("source", &json!({ "n": 1 })).await.rev();
     database.request("PUT", "/_local/gone").json(&json!({})).expect(201).await;
 
@@ -63,7 +67,8 @@ async fn every_write_is_repeated_whatever_the_database_has_become() {
         { "_id": "p", "_rev": "1-x" }, { "_id": "p", "_rev": "1-x" }, { "_id": "q", "_rev": "1-y", "_attachments": {"a": {}} },
     ] });
     let request = |method: &str, rest: &str| database.request(method, rest);
-    let writes: Vec<(&str, Box<dyn Fn() -> Request + '_>)> = vec![
+    let purge = json!({ "purged": [purged] });
+    let writes: Vec<(&str, Sending<'_>)> = vec![
         ("PUT", Box::new(|| request("PUT", "/new").json(&json!({ "n": 1 })))),
         (
             "PUT with If-Match",
@@ -79,6 +84,7 @@ async fn every_write_is_repeated_whatever_the_database_has_become() {
         ("_bulk_docs, replicated", Box::new(|| request("POST", "/_bulk_docs").json(&pushed))),
         ("_local", Box::new(|| request("PUT", "/_local/new").json(&json!({ "n": 1 })))),
         ("_local, DELETE", Box::new(|| request("DELETE", "/_local/gone?rev=0-1"))),
+        ("_purge", Box::new(|| request("POST", "/_purge").json(&purge))),
         ("_revs_limit", Box::new(|| request("PUT", "/_revs_limit").body("17"))),
         ("_design, escaped", Box::new(|| request("PUT", "/_design%2Fd").json(&json!({})))),
     ];

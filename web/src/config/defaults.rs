@@ -29,6 +29,7 @@ impl Default for Config {
                 databases_open_max: 500,
                 write_queue_edits_max: 10_000,
                 write_queue_bytes_max: 268_435_456,
+                dbs_info_max: 100,
                 uuids_max: 1_000,
                 feed_body_bytes_max: 1_000_000,
                 write_timeout: Duration::from_millis(30_000),

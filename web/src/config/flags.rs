@@ -104,6 +104,10 @@ struct LimitsFlags {
     #[arg(id = "limits.write_queue_bytes_max", value_name = "BYTES")]
     write_queue_bytes_max: Option<i64>,
 
+    /// Most databases one POST to /_dbs_info may name
+    #[arg(id = "limits.dbs_info_max", value_name = "DATABASES")]
+    dbs_info_max: Option<i64>,
+
     /// Most ids one request to /_uuids may ask for
     #[arg(id = "limits.uuids_max", value_name = "IDS")]
     uuids_max: Option<i64>,

@@ -30,6 +30,8 @@ pub struct Limits {
     pub write_queue_edits_max: usize,
     /// Bytes of bodies that wait for one database's writer.
     pub write_queue_bytes_max: usize,
+    /// Databases one POST to `/_dbs_info` may name. Source: CouchDB configuration, `max_db_number_for_dbs_info_req`.
+    pub dbs_info_max: usize,
     /// Ids one request to `/_uuids` may ask for.
     pub uuids_max: usize,
     /// Largest body of a feed request, in bytes.
@@ -54,6 +56,7 @@ impl Limits {
         at_least("limits.databases_open_max", self.databases_open_max, 1)?;
         at_least("limits.write_queue_edits_max", self.write_queue_edits_max, 1)?;
         at_least("limits.write_queue_bytes_max", self.write_queue_bytes_max, 1)?;
+        at_least("limits.dbs_info_max", self.dbs_info_max, 1)?;
         at_least("limits.uuids_max", self.uuids_max, 1)?;
         at_least("limits.feed_body_bytes_max", self.feed_body_bytes_max, 1)?;
         some_time("limits.write_timeout_ms", self.write_timeout)

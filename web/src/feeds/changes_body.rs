@@ -1,10 +1,11 @@
-//! The bytes of `_changes`.
+//! The bytes of `_changes` and `_db_updates`.
 //!
-//! Source: CouchDB `chttpd_db:changes_callback`.
+//! Source: CouchDB `chttpd_db:changes_callback`, `global_changes_httpd:changes_callback`.
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use seqtide::{Error, Feed, FeedEvent, Row, write_row};
+use seqtide::storage::model::sequence::Sequence;
+use seqtide::{Documents, Error, Feed, FeedEvent, FeedRow, Source};
 
 use super::pieces::Pieces;
 
@@ -29,18 +30,27 @@ impl Form {
     }
 }
 
+/// What the answer says besides rows, of what the two feeds do not have in common.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extras {
+    /// Rows whose number from the end of the limit is no multiple of this have no `seq`.
+    pub seq_interval: Option<u64>,
+    /// Whether the end says how many rows lie behind it.
+    pub pending: bool,
+}
+
 /// CouchDB's limit where none is given: `seq_interval` counts down from it.
 const NO_LIMIT: u64 = 1_000_000_000_000_000;
 
 /// A feed's answer, piece by piece. It ends with an error when the disk cannot be read: a chunked body cut short is
 /// the only sign that no client takes for data.
-pub fn stream(feed: Feed, form: Form, seq_interval: Option<u64>) -> impl Stream<Item = Result<Bytes, Error>> {
+pub fn stream<S: Source>(feed: Feed<S>, form: Form, extras: Extras) -> impl Stream<Item = Result<Bytes, Error>> {
     let rows_left = feed.options().limit.unwrap_or(NO_LIMIT);
     let mut pieces = Pieces::default();
     if form == Form::Object {
         pieces.add(Bytes::from_static(b"{\"results\":[\n"));
     }
-    let body = ChangesBody { feed, pieces, form, seq_interval, rows_left, any_row: false };
+    let body = ChangesBody { feed, pieces, form, extras, rows_left, any_row: false };
     stream::unfold(Some(body), |body| async move {
         let mut body = body?;
         match body.next_piece().await {
@@ -57,16 +67,16 @@ pub fn stream(feed: Feed, form: Form, seq_interval: Option<u64>) -> impl Stream<
     })
 }
 
-struct ChangesBody {
-    feed: Feed,
+struct ChangesBody<S: Source = Documents> {
+    feed: Feed<S>,
     pieces: Pieces,
     form: Form,
-    seq_interval: Option<u64>,
+    extras: Extras,
     rows_left: u64,
     any_row: bool,
 }
 
-impl ChangesBody {
+impl<S: Source> ChangesBody<S> {
     async fn next_piece(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             if let Some(piece) = self.pieces.take() {
@@ -79,7 +89,7 @@ impl ChangesBody {
         }
     }
 
-    fn encode(&mut self, event: FeedEvent) {
+    fn encode(&mut self, event: FeedEvent<S::Row>) {
         self.pieces.add(match (event, self.form) {
             (FeedEvent::Rows(rows), _) => return self.encode_rows(&rows),
             (FeedEvent::Waiting, _) | (FeedEvent::Heartbeat { .. }, Form::Object | Form::Lines) => {
@@ -87,22 +97,29 @@ impl ChangesBody {
             }
             (FeedEvent::Heartbeat { .. }, Form::EventSource) => Bytes::from_static(b"event: heartbeat\ndata: \n\n"),
             (FeedEvent::End { seq, pending, .. }, Form::Object) => {
-                let seq = self.feed.seq_format().json(seq);
-                format!("\n],\n\"last_seq\":{seq},\"pending\":{pending}}}\n\n").into()
+                format!("\n],\n{}}}\n\n", self.last_seq(seq, pending)).into()
             }
             (FeedEvent::End { seq, pending, .. }, Form::Lines) => {
-                let seq = self.feed.seq_format().json(seq);
-                format!("{{\"last_seq\":{seq},\"pending\":{pending}}}\n\n").into()
+                format!("{{{}}}\n\n", self.last_seq(seq, pending)).into()
             }
             (FeedEvent::End { .. }, Form::EventSource) => Bytes::from_static(b"\n"),
             (FeedEvent::CaughtUp { .. } | FeedEvent::Rewind { .. }, _) => return,
         });
     }
 
-    fn encode_rows(&mut self, rows: &[std::sync::Arc<Row>]) {
+    fn last_seq(&self, seq: Sequence, pending: u64) -> String {
+        let seq = self.feed.seq_format().json(seq);
+        if self.extras.pending {
+            format!("\"last_seq\":{seq},\"pending\":{pending}")
+        } else {
+            format!("\"last_seq\":{seq}")
+        }
+    }
+
+    fn encode_rows(&mut self, rows: &[std::sync::Arc<S::Row>]) {
         let shape = self.feed.options().shape;
         for row in rows {
-            let has_seq = self.seq_interval.is_none_or(|interval| self.rows_left.is_multiple_of(interval));
+            let has_seq = self.extras.seq_interval.is_none_or(|interval| self.rows_left.is_multiple_of(interval));
             self.rows_left = self.rows_left.saturating_sub(1);
             if self.form == Form::Object && std::mem::replace(&mut self.any_row, true) {
                 self.pieces.add(Bytes::from_static(b",\r\n"));
@@ -120,9 +137,9 @@ impl ChangesBody {
         }
     }
 
-    fn encode_without_seq(&mut self, row: &Row) {
+    fn encode_without_seq(&mut self, row: &S::Row) {
         let mut json = Vec::new();
-        write_row(&mut json, row.change(), self.feed.options().shape, None);
+        row.write_without_seq(&mut json, self.feed.options().shape);
         let (before, after): (&[u8], &[u8]) = match self.form {
             Form::Object => (b"", b""),
             Form::Lines => (b"", b"\n"),

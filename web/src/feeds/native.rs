@@ -1,4 +1,4 @@
-//! The native door's events, the same on SSE, WebSocket and lines: a change is the plain row, everything else is
+//! The native door's events, the same on SSE, WebSocket and lines: a row is itself, everything else is
 //! `{"event":NAME,"seq":N,…}`.
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{EndReason, Error, Feed, FeedEvent, Row, RowShape};
+use seqtide::{EndReason, Error, Feed, FeedEvent, FeedRow, RowShape, Source};
 
 use super::pieces::Pieces;
 
@@ -20,9 +20,9 @@ pub enum Form {
 }
 
 /// Something to send.
-pub enum Item {
-    /// Changes.
-    Rows(Vec<Arc<Row>>, RowShape),
+pub enum Item<R> {
+    /// Rows.
+    Rows(Vec<Arc<R>>, RowShape),
     /// Anything else.
     Event(Event),
 }
@@ -41,7 +41,7 @@ pub struct Event {
 ///
 /// # Errors
 /// As [`Feed::next`].
-pub async fn next(feed: &mut Feed) -> Result<Option<Item>, Error> {
+pub async fn next<S: Source>(feed: &mut Feed<S>) -> Result<Option<Item<S::Row>>, Error> {
     while let Some(event) = feed.next().await? {
         if let Some(item) = item(feed, event) {
             return Ok(Some(item));
@@ -50,7 +50,7 @@ pub async fn next(feed: &mut Feed) -> Result<Option<Item>, Error> {
     Ok(None)
 }
 
-fn item(feed: &Feed, event: FeedEvent) -> Option<Item> {
+fn item<S: Source>(feed: &Feed<S>, event: FeedEvent<S::Row>) -> Option<Item<S::Row>> {
     let plain = |name, seq, more: String| Some(Item::Event(make(feed, name, seq, &more, None)));
     match event {
         FeedEvent::Rows(rows) => Some(Item::Rows(rows, feed.options().shape)),
@@ -59,7 +59,7 @@ fn item(feed: &Feed, event: FeedEvent) -> Option<Item> {
         FeedEvent::Heartbeat { seq, pending } => plain("heartbeat", seq, format!(",\"pending\":{pending}")),
         FeedEvent::Rewind { since } => {
             let since = feed.seq_format().json(since);
-            let reason = "`since` is ahead of this database: it starts again from the beginning";
+            let reason = "`since` is ahead of all there is: the feed starts again from the beginning";
             plain("rewind", Sequence::ZERO, format!(",\"since\":{since},\"reason\":\"{reason}\""))
         }
         FeedEvent::End { reason, seq, .. } => {
@@ -69,7 +69,7 @@ fn item(feed: &Feed, event: FeedEvent) -> Option<Item> {
     }
 }
 
-fn make(feed: &Feed, name: &'static str, seq: Sequence, more: &str, end: Option<EndReason>) -> Event {
+fn make<S: Source>(feed: &Feed<S>, name: &'static str, seq: Sequence, more: &str, end: Option<EndReason>) -> Event {
     let format = feed.seq_format();
     let json = format!("{{\"event\":\"{name}\",\"seq\":{}{more}}}", format.json(seq));
     Event { name, id: format.plain(seq).to_string(), json, end }
@@ -81,7 +81,7 @@ impl Event {
     }
 }
 
-impl Item {
+impl<R: FeedRow> Item<R> {
     /// Adds the bytes of a streaming answer.
     fn encode(&self, form: Form, out: &mut Pieces) {
         match (self, form) {
@@ -122,7 +122,7 @@ impl Item {
 }
 
 /// A feed's answer as SSE or lines, piece by piece; cut short when the disk cannot be read.
-pub fn stream(feed: Feed, form: Form) -> impl Stream<Item = Result<Bytes, Error>> {
+pub fn stream<S: Source>(feed: Feed<S>, form: Form) -> impl Stream<Item = Result<Bytes, Error>> {
     stream::unfold(Some((feed, Pieces::default())), move |going_on| async move {
         let (mut feed, mut pieces) = going_on?;
         loop {

@@ -10,7 +10,7 @@ use actix_ws::{CloseCode, CloseReason, Item as Fragment, Message, MessageStream,
 use bytes::Bytes;
 use bytestring::ByteString;
 use futures_util::{SinkExt, StreamExt};
-use seqtide::{Database, EndReason, Feed, FeedOptions};
+use seqtide::{EndReason, Feed, Source};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -46,19 +46,20 @@ enum Over {
 }
 
 /// How a connection's feed gets its options.
-pub enum Start<P> {
+pub enum Start<O, P> {
     /// The URL has them.
-    Now(FeedOptions),
+    Now(O),
     /// The first message has them, read by `parse`; without one for so long, they are the defaults.
     AtMessage { parse: P, within: Duration },
 }
 
-/// Serves a connection until it is over.
-pub async fn serve<P>(mut connection: Connection, database: Database, start: Start<P>)
-where
-    P: FnOnce(&str) -> Result<FeedOptions, ApiError>,
-{
-    let over = match follow(&mut connection, database, start).await {
+/// Serves a connection until it is over. `open` opens its feed.
+pub async fn serve<O, S: Source>(
+    mut connection: Connection,
+    start: Start<O, impl FnOnce(&str) -> Result<O, ApiError>>,
+    open: impl AsyncFnOnce(O) -> Result<Feed<S>, seqtide::Error>,
+) {
+    let over = match follow(&mut connection, start, open).await {
         Err(over) => over,
         Ok(never) => match never {},
     };
@@ -69,14 +70,11 @@ where
     }
 }
 
-async fn follow<P>(
+async fn follow<O, S: Source>(
     connection: &mut Connection,
-    database: Database,
-    start: Start<P>,
-) -> Result<std::convert::Infallible, Over>
-where
-    P: FnOnce(&str) -> Result<FeedOptions, ApiError>,
-{
+    start: Start<O, impl FnOnce(&str) -> Result<O, ApiError>>,
+    open: impl AsyncFnOnce(O) -> Result<Feed<S>, seqtide::Error>,
+) -> Result<std::convert::Infallible, Over> {
     let options = match start {
         Start::Now(options) => Ok(options),
         Start::AtMessage { parse, within } => match timeout(within, connection.text()).await {
@@ -88,7 +86,7 @@ where
         Ok(options) => options,
         Err(refused) => return Err(refuse(&refused)),
     };
-    let mut feed = match database.feed(options).await {
+    let mut feed = match open(options).await {
         Ok(feed) => feed,
         Err(error) => return Err(refuse(&error.into())),
     };
@@ -154,7 +152,7 @@ impl Connection {
         }
     }
 
-    async fn send(&mut self, feed: &Feed, item: &Item) -> Result<(), Over> {
+    async fn send<S: Source>(&mut self, feed: &Feed<S>, item: &Item<S::Row>) -> Result<(), Over> {
         let message = item.message();
         feed.metrics().bytes(message.bytes());
         self.send_text(message).await?;

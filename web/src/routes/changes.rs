@@ -6,12 +6,12 @@ use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{Ahead, Database, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Since};
+use seqtide::{Ahead, Database, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Since, Source};
 use serde_json::Value;
 
 use super::{Answer, Call};
 use crate::error::ApiError;
-use crate::feeds::changes_body::{self, Form};
+use crate::feeds::changes_body::{self, Extras, Form};
 use crate::query::Query;
 use crate::state::State;
 use crate::{reply, request};
@@ -40,23 +40,37 @@ pub async fn changes(call: Call, db: &str) -> Answer {
     if let Some(known) = etag.as_ref().filter(|etag| reply::is_known(&req, etag)) {
         return Ok(reply::not_modified(known.clone()));
     }
-    let waiting = asked.options.mode != FeedMode::Once;
+    let feed = database.feed(asked.options).await?;
+    let extras = Extras { seq_interval: asked.seq_interval, pending: true };
+    Ok(answer(&req, feed, asked.form, extras, etag))
+}
+
+/// The answer that a feed fills, at this door and at `/_db_updates`.
+pub fn answer<S: Source>(
+    req: &HttpRequest,
+    feed: Feed<S>,
+    form: Form,
+    extras: Extras,
+    etag: Option<String>,
+) -> HttpResponse {
     let mut answer = HttpResponse::build(StatusCode::OK);
-    answer.content_type(asked.form.content_type());
+    answer.content_type(form.content_type());
     if let Some(etag) = etag {
         answer.insert_header((header::ETAG, etag));
     }
-    if waiting {
-        answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
-    } else {
+    if feed.options().mode == FeedMode::Once {
         answer.insert_header((header::CACHE_CONTROL, "must-revalidate"));
+    } else {
+        answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
     }
-    let feed = database.feed(asked.options).await?;
     if feed.is_ahead() {
-        tracing::warn!(db, "a feed was asked for from ahead of the database: it hides writes until then");
+        tracing::warn!(
+            path = req.path(),
+            "a feed was asked for from ahead of all there is: it hides writes until then"
+        );
         answer.insert_header(("Seqtide-Since", "ahead"));
     }
-    Ok(reply::streaming(&req, answer, changes_body::stream(feed, asked.form, asked.seq_interval)))
+    reply::streaming(req, answer, changes_body::stream(feed, form, extras))
 }
 
 /// Tells two answers apart: another database, another state of it, another question.
@@ -95,7 +109,7 @@ impl Asked {
     }
 }
 
-fn feed(query: &Query) -> Result<(FeedKind, FeedMode, Form), ApiError> {
+pub fn feed(query: &Query) -> Result<(FeedKind, FeedMode, Form), ApiError> {
     match query.get("feed").unwrap_or("normal") {
         "normal" => Ok((FeedKind::Normal, FeedMode::Once, Form::Object)),
         "longpoll" => Ok((FeedKind::Longpoll, FeedMode::Longpoll, Form::Object)),
@@ -105,7 +119,7 @@ fn feed(query: &Query) -> Result<(FeedKind, FeedMode, Form), ApiError> {
     }
 }
 
-fn since(req: &HttpRequest, query: &Query, kind: FeedKind) -> Result<Since, ApiError> {
+pub fn since(req: &HttpRequest, query: &Query, kind: FeedKind) -> Result<Since, ApiError> {
     let in_header = req.headers().get("last-event-id").and_then(|value| value.to_str().ok());
     let in_header = in_header.filter(|_| kind == FeedKind::Eventsource);
     let text = in_header.or_else(|| query.last_of(&["since", "last-event-id"])).unwrap_or("0");
@@ -159,7 +173,7 @@ pub fn doc_ids(value: Option<Value>) -> Result<Filter, ApiError> {
     Ok(Filter::ids(ids.iter().filter_map(|id| DocId::parse(id).ok())))
 }
 
-fn non_negative(query: &Query, key: &'static str) -> Result<Option<u64>, ApiError> {
+pub fn non_negative(query: &Query, key: &'static str) -> Result<Option<u64>, ApiError> {
     let Some(text) = query.get(key) else { return Ok(None) };
     let refuse = |what| Err(ApiError::bad_request(format!("The {key} {what} should be a non-negative integer")));
     match text.parse::<i128>() {
@@ -169,12 +183,12 @@ fn non_negative(query: &Query, key: &'static str) -> Result<Option<u64>, ApiErro
     }
 }
 
-fn timeout(query: &Query, longest: Duration) -> Result<Duration, ApiError> {
+pub fn timeout(query: &Query, longest: Duration) -> Result<Duration, ApiError> {
     let given = non_negative(query, "timeout")?.map(Duration::from_millis);
     Ok(given.unwrap_or(longest).min(longest))
 }
 
-fn heartbeat(query: &Query, longest: Duration) -> Result<Option<Duration>, ApiError> {
+pub fn heartbeat(query: &Query, longest: Duration) -> Result<Option<Duration>, ApiError> {
     match query.get("heartbeat").map(|text| (text, text.parse::<i64>())) {
         None => Ok(None),
         Some(("true", _)) => Ok(Some(longest)),

@@ -47,7 +47,7 @@ pub async fn info(call: &Call, db: &str) -> Answer {
 }
 
 /// Source: CouchDB, `GET /{db}`; members in its order.
-fn info_json(db: &str, info: &DatabaseInfo) -> Vec<u8> {
+pub fn info_json(db: &str, info: &DatabaseInfo) -> Vec<u8> {
     let DatabaseInfo { counters, purge_seq, sweep, file_bytes, seq_format, created_secs, .. } = info;
     let compact_running = sweep.is_some();
     let mut out = format!("{{\"instance_start_time\":\"{created_secs}\",\"db_name\":").into_bytes();

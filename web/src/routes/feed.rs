@@ -1,11 +1,11 @@
-//! The native door: `/{db}/_feed`. SSE, WebSocket or lines by what the client accepts, with the same options, events
-//! and tokens on all three.
+//! The native door: `/{db}/_feed`, and `/_feed` of the whole server. SSE, WebSocket or lines by what the client
+//! accepts, with the same options, events and tokens on all three.
 
 use std::time::Duration;
 
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
-use seqtide::{Ahead, Database, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Since};
+use seqtide::{Ahead, Database, Documents, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Since, Source};
 use serde_json::{Map, Value};
 
 use super::changes::{doc_ids, parse_since};
@@ -17,65 +17,97 @@ use crate::query::Query;
 use crate::state::State;
 use crate::{reply, request};
 
-/// Every option there is.
-const KNOWN: [&str; 11] = [
-    "conflicts",
-    "doc_ids",
-    "heartbeat",
-    "include_docs",
-    "last-event-id",
-    "limit",
-    "live",
-    "on_rewind",
-    "prefix",
-    "since",
-    "style",
-];
+/// What a feed is opened at: a database, or the server.
+pub trait Door: 'static {
+    /// What its feeds are of.
+    type Source: Source;
+    /// What a feed is asked for.
+    type Asked;
+    /// Every option there is.
+    const KNOWN: &'static [&'static str];
+
+    /// Reads the options; a feed that asks for no heartbeat gets this one.
+    fn parse(options: &Options, kind: FeedKind, heartbeat: Duration) -> Result<Self::Asked, ApiError>;
+
+    /// Opens a feed.
+    async fn open(&self, asked: Self::Asked) -> Result<Feed<Self::Source>, seqtide::Error>;
+}
+
+impl Door for Database {
+    type Source = Documents;
+    type Asked = FeedOptions;
+    const KNOWN: &'static [&'static str] = &[
+        "conflicts",
+        "doc_ids",
+        "heartbeat",
+        "include_docs",
+        "last-event-id",
+        "limit",
+        "live",
+        "on_rewind",
+        "prefix",
+        "since",
+        "style",
+    ];
+
+    fn parse(options: &Options, kind: FeedKind, heartbeat: Duration) -> Result<FeedOptions, ApiError> {
+        options.parse(kind, heartbeat)
+    }
+
+    async fn open(&self, asked: FeedOptions) -> Result<Feed, seqtide::Error> {
+        self.feed(asked).await
+    }
+}
 
 pub async fn feed(call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
+    feed_at(call, database).await
+}
+
+/// Answers a request for a feed at a door.
+pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
     if header_has(&call.req, header::UPGRADE, "websocket") {
-        return over_websocket(call, database);
+        return over_websocket(call, door);
     }
     let Call { req, payload, query, state } = call;
-    let mut options = Options::of_query(&query)?;
+    let mut options = Options::of_query(&query, D::KNOWN)?;
     if req.method() == Method::POST {
         let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
-        options.take_body(&body)?;
+        options.take_body(&body, D::KNOWN)?;
     }
     if let Some(id) = req.headers().get("last-event-id").and_then(|value| value.to_str().ok()) {
         options.0.insert("last-event-id".to_owned(), Value::from(id));
     }
     let form = if header_has(&req, header::ACCEPT, "text/event-stream") { Form::Sse } else { Form::Lines };
     let kind = if form == Form::Sse { FeedKind::Sse } else { FeedKind::Lines };
-    let asked = options.parse(kind, state.config.feeds.heartbeat)?;
-    let feed = database.feed(asked).await?;
+    let asked = D::parse(&options, kind, state.config.feeds.heartbeat)?;
+    let feed = door.open(asked).await?;
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });
     answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
     Ok(reply::streaming(&req, answer, native::stream(feed, form)))
 }
 
-fn over_websocket(call: Call, database: Database) -> Answer {
+fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
     let Call { req, payload, query, state } = call;
     refuse_strange_page(&req, &state)?;
     let heartbeat = state.config.feeds.heartbeat;
-    let from_url =
-        if query.is_empty() { None } else { Some(Options::of_query(&query)?.parse(FeedKind::Websocket, heartbeat)?) };
+    let parse = move |options: &Options| D::parse(options, FeedKind::Websocket, heartbeat);
+    let from_url = if query.is_empty() { None } else { Some(parse(&Options::of_query(&query, D::KNOWN)?)?) };
     let upgraded = actix_ws::handle(&req, payload);
     let (answer, session, incoming) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;
     let incoming = incoming.max_frame_size(state.config.limits.feed_body_bytes_max);
     let (answer, connection) = Connection::new(answer, session, incoming);
     let parse = move |text: &str| {
         let mut options = Options(Map::new());
-        options.take_body(text.as_bytes())?;
-        options.parse(FeedKind::Websocket, heartbeat)
+        options.take_body(text.as_bytes(), D::KNOWN)?;
+        parse(&options)
     };
     let start = match from_url {
         Some(options) => Start::Now(options),
         None => Start::AtMessage { parse, within: state.config.feeds.websocket_start },
     };
-    actix_web::rt::spawn(websocket::serve(connection, database, start));
+    actix_web::rt::spawn(websocket::serve(connection, start, async move |asked| door.open(asked).await));
     Ok(answer)
 }
 
@@ -95,20 +127,20 @@ fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
 }
 
 /// Options as they were given, by name. From a query every value is text.
-struct Options(Map<String, Value>);
+pub struct Options(Map<String, Value>);
 
 impl Options {
-    fn of_query(query: &Query) -> Result<Options, ApiError> {
+    fn of_query(query: &Query, known: &[&str]) -> Result<Options, ApiError> {
         let mut options = Options(Map::new());
         for key in query.keys() {
             let text = query.get(key).unwrap_or_default();
-            options.set(key, Value::from(text))?;
+            options.set(key, Value::from(text), known)?;
         }
         Ok(options)
     }
 
     /// Takes options from a JSON object; those of the query win.
-    fn take_body(&mut self, body: &[u8]) -> Result<(), ApiError> {
+    fn take_body(&mut self, body: &[u8], known: &[&str]) -> Result<(), ApiError> {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
@@ -117,15 +149,15 @@ impl Options {
         };
         for (name, value) in members {
             if !self.0.contains_key(&name) {
-                self.set(&name, value)?;
+                self.set(&name, value, known)?;
             }
         }
         Ok(())
     }
 
-    fn set(&mut self, name: &str, value: Value) -> Result<(), ApiError> {
-        if !KNOWN.contains(&name) {
-            let known = KNOWN.join(", ");
+    fn set(&mut self, name: &str, value: Value, known: &[&str]) -> Result<(), ApiError> {
+        if !known.contains(&name) {
+            let known = known.join(", ");
             return Err(ApiError::bad_request(format!("unknown feed option `{name}`; the options are {known}")));
         }
         self.0.insert(name.to_owned(), value);
@@ -133,24 +165,35 @@ impl Options {
     }
 
     fn parse(&self, kind: FeedKind, default_heartbeat: Duration) -> Result<FeedOptions, ApiError> {
-        let mode = if self.flag("live", true)? { FeedMode::Live } else { FeedMode::Once };
         let all_leaves = self.choice("style", ["main_only", "all_docs"])? == "all_docs";
         let shape =
             RowShape { all_leaves, doc: self.flag("include_docs", false)?, conflicts: self.flag("conflicts", false)? };
-        let refuse_rewind = self.choice("on_rewind", ["rewind", "error"])? == "error";
         Ok(FeedOptions {
             since: self.since()?,
-            mode,
-            limit: self.number("limit")?,
+            mode: self.mode()?,
+            limit: self.limit()?,
             shape,
             filter: self.filter()?,
             heartbeat: Some(self.heartbeat()?.unwrap_or(default_heartbeat)),
-            ahead: if refuse_rewind { Ahead::Refuse } else { Ahead::Rewind },
+            ahead: self.ahead()?,
             ..FeedOptions::live(kind)
         })
     }
 
-    fn since(&self) -> Result<Since, ApiError> {
+    pub fn mode(&self) -> Result<FeedMode, ApiError> {
+        Ok(if self.flag("live", true)? { FeedMode::Live } else { FeedMode::Once })
+    }
+
+    pub fn limit(&self) -> Result<Option<u64>, ApiError> {
+        self.number("limit")
+    }
+
+    pub fn ahead(&self) -> Result<Ahead, ApiError> {
+        let refused = self.choice("on_rewind", ["rewind", "error"])? == "error";
+        Ok(if refused { Ahead::Refuse } else { Ahead::Rewind })
+    }
+
+    pub fn since(&self) -> Result<Since, ApiError> {
         match self.0.get("last-event-id").or_else(|| self.0.get("since")) {
             None => Ok(Since::Now),
             Some(Value::String(text)) => parse_since(text),
@@ -167,12 +210,19 @@ impl Options {
                 doc_ids(Some(serde_json::from_str(text).map_err(|_| self.wrong("doc_ids", "a JSON list of ids"))?))
             }
             (Some(list), None) => doc_ids(Some(list.clone())),
-            (None, Some(Value::String(prefix))) => Ok(Filter::prefix(prefix)),
-            (None, Some(_)) => Err(self.wrong("prefix", "text")),
+            (None, Some(_)) => Ok(self.prefix()?.map_or(Filter::All, Filter::prefix)),
         }
     }
 
-    fn heartbeat(&self) -> Result<Option<Duration>, ApiError> {
+    pub fn prefix(&self) -> Result<Option<&str>, ApiError> {
+        match self.0.get("prefix") {
+            None => Ok(None),
+            Some(Value::String(prefix)) => Ok(Some(prefix)),
+            Some(_) => Err(self.wrong("prefix", "text")),
+        }
+    }
+
+    pub fn heartbeat(&self) -> Result<Option<Duration>, ApiError> {
         match self.number("heartbeat") {
             Ok(Some(0)) | Err(_) => {
                 Err(self.wrong("heartbeat", "a number of milliseconds of at least 1: it is never off"))

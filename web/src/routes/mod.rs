@@ -4,6 +4,7 @@ mod bulk_docs;
 mod bulk_get;
 mod changes;
 mod database;
+mod dbs_info;
 mod document;
 mod feed;
 mod idempotency;
@@ -14,6 +15,7 @@ mod purge;
 mod revs;
 mod server;
 mod update;
+mod updates;
 
 pub(crate) use server::new_id;
 
@@ -164,7 +166,7 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
 async fn route(call: Call, method: &Method, place: &Place) -> Answer {
     match place {
         Place::Root => server::root(&call),
-        Place::Server(name) => on_server(call, method, name),
+        Place::Server(name) => on_server(call, method, name).await,
         Place::Database(db) => on_database(call, method, db).await,
         Place::Endpoint { db, name } => on_endpoint(call, method, db, name).await,
         Place::Document { db, id } => on_document(call, method, db, id).await,
@@ -177,15 +179,24 @@ async fn route(call: Call, method: &Method, place: &Place) -> Answer {
     }
 }
 
-fn on_server(call: Call, method: &Method, name: &str) -> Answer {
+async fn on_server(call: Call, method: &Method, name: &str) -> Answer {
     let read = matches!(*method, Method::GET | Method::HEAD);
-    match name {
-        _ if !matches!(name, "_up" | "_all_dbs" | "_uuids" | "metrics") => Err(unknown(method, name)),
-        _ if !read => Err(ApiError::method_not_allowed("GET,HEAD")),
-        "_up" => Ok(server::up()),
-        "_all_dbs" => server::all_dbs(&call),
-        "_uuids" => server::uuids(&call),
-        _ => Ok(server::metrics(&call)),
+    match (name, method.clone()) {
+        ("_dbs_info", Method::POST) => dbs_info::of_keys(call).await,
+        ("_dbs_info", _) if !read => Err(ApiError::method_not_allowed("GET,HEAD,POST")),
+        ("_feed", Method::GET | Method::POST) => updates::feed(call).await,
+        ("_feed", _) => Err(ApiError::method_not_allowed("GET,POST")),
+        ("_active_tasks" | "_all_dbs" | "_db_updates" | "_up" | "_uuids" | "metrics", _) if !read => {
+            Err(ApiError::method_not_allowed("GET,HEAD"))
+        }
+        ("_active_tasks", _) => Ok(server::active_tasks(&call).await),
+        ("_all_dbs", _) => server::all_dbs(&call),
+        ("_db_updates", _) => updates::db_updates(&call),
+        ("_dbs_info", _) => dbs_info::of_all(&call),
+        ("_up", _) => Ok(server::up()),
+        ("_uuids", _) => server::uuids(&call),
+        ("metrics", _) => Ok(server::metrics(&call)),
+        _ => Err(unknown(method, name)),
     }
 }
 

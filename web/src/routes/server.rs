@@ -1,9 +1,11 @@
-//! What the server says of itself: `/`, `/_up`, `/_all_dbs`, `/_uuids`, `/metrics`.
+//! What the server says of itself: `/`, `/_up`, `/_all_dbs`, `/_active_tasks`, `/_uuids`, `/metrics`.
 
 use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use seqtide::storage::json::write_json_string;
-use serde_json::json;
+use seqtide::storage::model::db_name::DbName;
+use seqtide::{Task, TaskKind};
+use serde_json::{Value, json};
 
 use super::{Answer, Call};
 use crate::error::ApiError;
@@ -30,8 +32,20 @@ pub fn up() -> HttpResponse {
     reply::json_body(StatusCode::OK, b"{\"status\":\"ok\",\"seeds\":{}}".to_vec())
 }
 
-/// Options: `limit`, `skip`, `descending`, `startkey`, `endkey` are CouchDB's.
 pub fn all_dbs(call: &Call) -> Answer {
+    let mut out = vec![b'['];
+    for (at, name) in listed(call)?.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        write_json_string(&mut out, name.as_str());
+    }
+    out.push(b']');
+    Ok(reply::json_body(StatusCode::OK, out))
+}
+
+/// The databases that a request asks for. Options: `limit`, `skip`, `descending`, `startkey`, `endkey` are CouchDB's.
+pub fn listed(call: &Call) -> Result<Vec<DbName>, ApiError> {
     let key = |names: &[&str]| call.query.last_of(names).map(serde_json::from_str::<String>).transpose();
     let not_json = |_| ApiError::not_json();
     let start = key(&["startkey", "start_key"]).map_err(not_json)?;
@@ -45,15 +59,24 @@ pub fn all_dbs(call: &Call) -> Answer {
     }
     names.retain(|name| low.as_deref().is_none_or(|low| name.as_str() >= low));
     names.retain(|name| high.as_deref().is_none_or(|high| name.as_str() <= high));
-    let mut out = vec![b'['];
-    for (at, name) in names.iter().skip(skip).take(limit.unwrap_or(usize::MAX)).enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        write_json_string(&mut out, name.as_str());
-    }
-    out.push(b']');
-    Ok(reply::json_body(StatusCode::OK, out))
+    Ok(names.into_iter().skip(skip).take(limit.unwrap_or(usize::MAX)).collect())
+}
+
+/// Source: CouchDB, `/_active_tasks`; of the members those that mean something here.
+pub async fn active_tasks(call: &Call) -> HttpResponse {
+    let task = |task: Task| {
+        json!({
+            "type": match task.kind {
+                TaskKind::Reclaiming => "database_compaction",
+            },
+            "database": task.database.as_str(),
+            "started_on": task.started_secs,
+            "updated_on": task.updated_secs,
+            "progress": task.progress,
+        })
+    };
+    let tasks: Vec<Value> = call.state.engine.tasks().await.into_iter().map(task).collect();
+    reply::json_body(StatusCode::OK, Value::from(tasks).to_string().into_bytes())
 }
 
 pub fn uuids(call: &Call) -> Answer {

@@ -1,0 +1,74 @@
+//! What a feed is of: the documents of a database, or the databases of an engine.
+
+use std::sync::Arc;
+
+use seqtide_storage::Direction;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
+use tokio::sync::watch;
+
+use super::EndReason;
+use super::options::FeedOptions;
+use crate::error::Error;
+use crate::row::FeedRow;
+
+/// Rows in the order of their sequences, each at its latest, that a [`Feed`](super::Feed) reads from and waits at.
+pub trait Source: Send + Sync + 'static {
+    /// One of the rows.
+    type Row: FeedRow;
+
+    /// The update sequence, as far as feeds can see.
+    fn newest(&self) -> Sequence;
+
+    /// How sequences are written.
+    fn seq_format(&self) -> SeqFormat;
+
+    /// Tells when and why feeds end.
+    fn ended(&self) -> watch::Receiver<Option<EndReason>>;
+
+    /// Reads part of a stretch.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabase`] and [`Error::Stopped`] when the source closes; [`Error::Storage`].
+    fn read(
+        &self,
+        options: &FeedOptions,
+        wanted: Wanted,
+    ) -> impl Future<Output = Result<Page<Self::Row>, Error>> + Send;
+
+    /// Counts the rows behind a sequence; backward, those before it.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn pending(&self, seq: Sequence, direction: Direction) -> impl Future<Output = Result<u64, Error>> + Send;
+
+    /// Waits for what may concern the feed; at once if there was something since the last call.
+    fn woken(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// Up to where nothing has concerned the feed, which had read all there was before it waited; `None` when that
+    /// cannot be told without reading.
+    fn nothing_up_to(&mut self) -> Option<Sequence>;
+}
+
+/// A stretch of a feed.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// Rows above this.
+    pub after: Sequence,
+    /// Rows up to this.
+    pub up_to: Sequence,
+    /// Most rows given.
+    pub rows_max: usize,
+    /// From which end.
+    pub direction: Direction,
+}
+
+/// Part of it.
+#[derive(Debug)]
+pub struct Page<R> {
+    /// Its rows.
+    pub rows: Vec<Arc<R>>,
+    /// The last row examined.
+    pub examined: Option<Sequence>,
+    /// Whether all of the stretch has been read.
+    pub complete: bool,
+}

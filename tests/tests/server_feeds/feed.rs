@@ -1,0 +1,159 @@
+//! The native door of the server, in its three forms.
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use super::{fresh, row, rows};
+use seqtide_tests::doors::{FeedSocket, Item};
+use seqtide_tests::{Api, Database, Server};
+
+fn caught_up(seq: u64) -> String {
+    format!("{{\"event\":\"caught-up\",\"seq\":{seq}}}")
+}
+
+fn end(seq: u64, reason: &str) -> String {
+    format!("{{\"event\":\"end\",\"seq\":{seq},\"reason\":\"{reason}\"}}")
+}
+
+async fn lines(api: &Api, query: &str) -> Vec<String> {
+    let answer = api.get(&format!("/_feed?{query}")).expect(200).await;
+    answer.text().lines().map(str::to_owned).collect()
+}
+
+fn items(texts: &[String]) -> Vec<Item> {
+    texts.iter().map(|text| Item::from_json(serde_json::from_str(text).expect("JSON"))).collect()
+}
+
+async fn socket(server: &Server, query: &str) -> FeedSocket {
+    FeedSocket::open(&format!("ws://{}/_feed{query}", server.address())).await.expect("a WebSocket")
+}
+
+/// All items up to the close, and its code.
+async fn to_close(socket: &mut FeedSocket) -> (Vec<Item>, CloseCode) {
+    let mut items = Vec::new();
+    loop {
+        match socket.next().await {
+            Some(Message::Text(text)) => {
+                let array: Vec<Value> = serde_json::from_str(&text).expect("a JSON array");
+                items.extend(array.into_iter().map(Item::from_json));
+            }
+            Some(Message::Close(Some(frame))) => return (items, frame.code),
+            other => panic!("expected a close after {items:?}, got {other:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_three_forms_carry_the_same_rows_events_and_tokens() {
+    let (server, api) = fresh().await;
+    let [first, second, third] = rows();
+    let expected = [first.clone(), second, third, caught_up(3), end(3, "caught-up")];
+    let answer = api.get("/_feed?since=0&live=false").expect(200).await;
+    assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
+    assert_eq!(answer.header("cache-control"), Some("no-cache"));
+    assert_eq!(answer.text().lines().collect::<Vec<_>>(), expected);
+    let posted = api.post("/_feed").json(&json!({ "since": 0, "live": false })).expect(200).await;
+    assert_eq!(posted.text(), answer.text());
+
+    let sse = api.get("/_feed?since=0&limit=1").header("accept", "text/event-stream").expect(200).await;
+    assert_eq!(sse.text(), format!("data: {first}\nid: 1\n\nevent: end\ndata: {}\nid: 1\n\n", end(1, "limit")));
+    let resumed = api.get("/_feed?live=false").header("accept", "text/event-stream").header("last-event-id", "2");
+    let resumed = resumed.expect(200).await;
+    assert!(resumed.text().starts_with(&format!("data: {}\nid: 3\n\nevent: caught-up\n", rows()[2])), "{resumed:?}");
+
+    let mut from_url = socket(&server, "?since=0&live=false").await;
+    assert_eq!(to_close(&mut from_url).await, (items(&expected), CloseCode::Normal));
+    let mut from_message = socket(&server, "").await;
+    from_message.send(&json!({ "since": 1, "prefix": "b", "limit": 1 }).to_string()).await;
+    let expected = [row("b", "created", 2), end(2, "limit")];
+    assert_eq!(to_close(&mut from_message).await, (items(&expected), CloseCode::Normal));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_feed_starts_now_and_is_told_of_what_happens() {
+    let (mut server, api) = fresh().await;
+    let mut feed = api.get("/_feed?heartbeat=50").open().await;
+    let mut ws = socket(&server, "?since=now").await;
+    assert_eq!(ws.items().await, items(&[caught_up(3)]));
+    feed.until(|text| text.contains("\"heartbeat\"")).await;
+    Database::create(&server, "c").await;
+    api.delete("/a").expect(200).await;
+    let deleted = row("a", "deleted", 5);
+    let text = feed.until(|text| text.contains(&deleted)).await;
+    let told: Vec<&str> = text.lines().filter(|line| line.contains("db_name")).collect();
+    assert_eq!(told, [row("c", "created", 4), deleted.clone()]);
+    assert!(
+        text.starts_with(&format!("{}\n{{\"event\":\"heartbeat\",\"seq\":3,\"pending\":0}}\n", caught_up(3))),
+        "{text:?}"
+    );
+    let mut told = Vec::new();
+    while told.len() < 2 {
+        told.extend(ws.items().await);
+    }
+    assert_eq!(told, items(&[row("c", "created", 4), deleted]));
+    server.terminate();
+    assert_eq!(to_close(&mut ws).await, (items(&[end(5, "shutdown")]), CloseCode::Away));
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prefix_chooses_databases_and_heartbeats_move_on_with_the_others() {
+    let (server, api) = fresh().await;
+    let found = lines(&api, "since=0&live=false&prefix=a").await;
+    assert_eq!(found, [row("a", "created", 1), row("a", "updated", 3), caught_up(3), end(3, "caught-up")]);
+    let mut feed = api.get("/_feed?prefix=team%2F&heartbeat=50").open().await;
+    feed.until(|text| text.contains("caught-up")).await;
+    Database::create(&server, "other").await;
+    let text = feed.until(|text| text.ends_with("{\"event\":\"heartbeat\",\"seq\":4,\"pending\":0}\n")).await;
+    assert!(!text.contains("db_name"), "{text:?}");
+    Database::create(&server, "team/one").await;
+    feed.until(|text| text.contains(&row("team/one", "created", 5))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_from_ahead_is_rewound_or_refused() {
+    let (server, api) = fresh().await;
+    let found = lines(&api, "since=1337&live=false").await;
+    let rewind: Value = serde_json::from_str(&found[0]).expect("an event");
+    assert_eq!((&rewind["event"], &rewind["seq"], &rewind["since"]), (&json!("rewind"), &json!(0), &json!(1337)));
+    assert_eq!(found[1..4], rows());
+    let gone = api.get("/_feed?since=1337&on_rewind=error").expect(410).await.json();
+    assert_eq!((&gone["error"], &gone["oldest_seq"], &gone["update_seq"]), (&json!("gone"), &json!(0), &json!(3)));
+    let mut refused = socket(&server, "?since=1337&on_rewind=error").await;
+    assert_eq!(to_close(&mut refused).await, (Vec::new(), CloseCode::Policy));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn options_of_documents_are_no_options_here() {
+    let (server, api) = fresh().await;
+    for option in ["include_docs", "style", "conflicts", "doc_ids", "feed", "bogus"] {
+        let refused = api.get(&format!("/_feed?{option}=true")).expect(400).await.json();
+        let reason = refused["reason"].as_str().expect("a reason");
+        assert!(reason.contains(option) && reason.contains("on_rewind, prefix, since"), "{reason}");
+    }
+    for query in ["since=abc", "limit=-1", "live=maybe", "heartbeat=0", "on_rewind=perhaps"] {
+        let reason = api.get(&format!("/_feed?{query}")).expect(400).await.json()["reason"].to_string();
+        assert!(reason.contains(query.split('=').next().expect("a name")), "{query}: {reason}");
+    }
+    api.request("PUT", "/_feed").expect(405).await;
+    let mut wrong = socket(&server, "").await;
+    wrong.send("{\"style\":\"all_docs\"}").await;
+    assert_eq!(to_close(&mut wrong).await.1, CloseCode::Policy);
+    match FeedSocket::open(&format!("ws://{}/_feed?style=all_docs", server.address())).await.map_err(|error| *error) {
+        Err(Error::Http(response)) => assert_eq!(response.status().as_u16(), 400),
+        other => panic!("it should be refused, not {:?}", other.map(drop)),
+    }
+}
+
+/// CORS does not hold for WebSockets.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strange_page_may_not_connect() {
+    let (_server, api) = fresh().await;
+    for (origin, status) in [("http://evil.example", 403), ("http://localhost:3000", 101)] {
+        let request = api.get("/_feed?since=0").header("origin", origin).header("connection", "Upgrade");
+        let request = request.header("upgrade", "websocket").header("sec-websocket-version", "13");
+        let answer = request.header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==").open().await;
+        assert_eq!(answer.status(), status, "{origin}");
+    }
+}

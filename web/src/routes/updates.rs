@@ -1,0 +1,77 @@
+//! What happens to databases: CouchDB's `/_db_updates`, and the native `/_feed` of the server.
+
+use std::time::Duration;
+
+use seqtide::{Ahead, Databases, Engine, Feed, FeedKind, UpdatesOptions};
+
+use super::feed::{Door, Options};
+use super::{Answer, Call, changes};
+use crate::error::ApiError;
+use crate::feeds::changes_body::{Extras, Form};
+use crate::reply;
+
+/// Source: CouchDB `global_changes_httpd`.
+pub fn db_updates(call: &Call) -> Answer {
+    let (options, form) = asked(call)?;
+    let engine = &call.state.engine;
+    // The answer to the same question is the same until something happens.
+    let question = (engine.uuid(), engine.update_seq(), call.req.query_string());
+    let etag = (options.kind == FeedKind::Normal).then(|| reply::etag_of(question));
+    if let Some(known) = etag.as_ref().filter(|etag| reply::is_known(&call.req, etag)) {
+        return Ok(reply::not_modified(known.clone()));
+    }
+    let feed = engine.updates_feed(options)?;
+    Ok(changes::answer(&call.req, feed, form, Extras::default(), etag))
+}
+
+/// Source: CouchDB `global_changes_httpd:parse_global_changes_query`; unknown options are passed over.
+fn asked(call: &Call) -> Result<(UpdatesOptions, Form), ApiError> {
+    let Call { req, query, state, .. } = call;
+    let longest = state.config.feeds.changes_timeout;
+    let (kind, mode, form) = changes::feed(query)?;
+    let heartbeat = match query.get("heartbeat") {
+        Some("false") => None,
+        _ => changes::heartbeat(query, longest)?,
+    };
+    let options = UpdatesOptions {
+        since: changes::since(req, query, kind)?,
+        mode,
+        descending: query.flag("descending"),
+        limit: changes::non_negative(query, "limit")?,
+        prefix: None,
+        heartbeat,
+        timeout: Some(changes::timeout(query, longest)?),
+        ahead: Ahead::Echo,
+        kind,
+    };
+    Ok((options, form))
+}
+
+pub async fn feed(call: Call) -> Answer {
+    let engine = call.state.engine.clone();
+    super::feed::feed_at(call, engine).await
+}
+
+impl Door for Engine {
+    type Source = Databases;
+    type Asked = UpdatesOptions;
+    const KNOWN: &'static [&'static str] =
+        &["heartbeat", "last-event-id", "limit", "live", "on_rewind", "prefix", "since"];
+
+    fn parse(options: &Options, kind: FeedKind, heartbeat: Duration) -> Result<UpdatesOptions, ApiError> {
+        Ok(UpdatesOptions {
+            since: options.since()?,
+            mode: options.mode()?,
+            limit: options.limit()?,
+            prefix: options.prefix()?.map(Into::into),
+            heartbeat: Some(options.heartbeat()?.unwrap_or(heartbeat)),
+            ahead: options.ahead()?,
+            kind,
+            ..UpdatesOptions::default()
+        })
+    }
+
+    async fn open(&self, asked: UpdatesOptions) -> Result<Feed<Databases>, seqtide::Error> {
+        self.updates_feed(asked)
+    }
+}
