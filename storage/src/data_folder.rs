@@ -119,7 +119,7 @@ impl DataFolder {
     /// # Errors
     /// [`CreateError::Exists`], [`CreateError::Storage`].
     pub fn create(&self, name: &DbName, seq_format: SeqFormat) -> Result<Store, CreateError> {
-        if self.catalogue().is_unfinished(name) {
+        if self.catalogue().is_left_over(name) {
             // What is left of one that could not be made or removed altogether.
             self.remove(name)?;
         }
@@ -153,10 +153,11 @@ impl DataFolder {
         Ok(store)
     }
 
-    /// Removes a database that the catalogue says is unfinished.
+    /// Removes a database that the catalogue says is unfinished; where that fails it is left over.
     fn remove(&self, name: &DbName) -> Result<(), StorageError> {
-        remove_folder(&self.path.join("databases"), name)?;
-        self.change(|catalogue| catalogue.databases.remove(name.as_str())).map(drop)
+        let removed = remove_folder(&self.path.join("databases"), name)
+            .and_then(|()| self.change(|catalogue| catalogue.databases.remove(name.as_str())).map(drop));
+        removed.inspect_err(|_| self.catalogue().leave_over(name))
     }
 
     /// Opens a database; `None` when there is none of that name. One that was moved here, or stopped uncleanly in

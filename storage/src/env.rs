@@ -12,6 +12,7 @@ use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, MdbError, PutFlags, RoTxn, R
 
 use crate::disk::{MetaPages, allocate_lock_file};
 use crate::error::StorageError;
+use crate::room::Room;
 use crate::tables::{Handles, Row, RowChange, Rows, Table};
 use crate::view::View;
 
@@ -46,19 +47,6 @@ pub(crate) struct EnvOptions {
     pub readers_max: u32,
     pub durability: Durability,
 }
-
-/// How much of the largest map a write may fill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// All but a reserve.
-    Ordinary,
-    /// The reserve too: this write makes room, now or later, and needs a few pages for it.
-    Reserve,
-}
-
-/// Of the largest map this part is kept for writes that make room, within these bounds.
-const RESERVED_PART: usize = 16;
-const RESERVED_BYTES: std::ops::RangeInclusive<usize> = 1 << 20..=64 << 20;
 
 pub(crate) struct Env {
     folder: PathBuf,
@@ -151,7 +139,7 @@ impl Env {
         loop {
             let lmdb = self.lmdb()?;
             let before = lmdb.meta_pages()?;
-            let written = lmdb.try_write(|bytes| self.has_room_for(bytes, room), &mut plan);
+            let written = lmdb.try_write(|used| room.check(used, self.options.map_bytes_max), &mut plan);
             drop(lmdb);
             match written {
                 Err(StorageError::Lmdb(heed::Error::Mdb(MdbError::MapFull))) => self.grow()?,
@@ -180,10 +168,7 @@ impl Env {
     fn settle(&self, undone: &mut Option<MetaPages>) -> Result<(), StorageError> {
         let Some(before) = undone.as_ref() else { return Ok(()) };
         if self.panicked() {
-            let closing = self.alone().take();
-            if let Some(lmdb) = closing {
-                lmdb.env.prepare_for_closing().wait();
-            }
+            self.close_lmdb();
         }
         before.put_back().map_err(StorageError::disk)?;
         let mut alone = self.alone();
@@ -196,9 +181,16 @@ impl Env {
         Ok(())
     }
 
+    /// Whether LMDB will do nothing any more until it is opened anew; asked between two writes.
     fn panicked(&self) -> bool {
-        let panic = |lmdb: Lmdb| matches!(lmdb.env.read_txn(), Err(heed::Error::Mdb(MdbError::Panic)));
+        let panic = |lmdb: Lmdb| matches!(lmdb.env.write_txn(), Err(heed::Error::Mdb(MdbError::Panic)));
         self.lmdb().is_ok_and(panic)
+    }
+
+    fn close_lmdb(&self) {
+        if let Some(Lmdb { env, .. }) = self.alone().take() {
+            env.prepare_for_closing().wait();
+        }
     }
 
     fn grow(&self) -> Result<(), StorageError> {
@@ -211,17 +203,6 @@ impl Env {
         // SAFETY: no transaction is open: readers hold the gate, the only writer is this thread between two attempts.
         unsafe { env.resize(map_bytes.saturating_mul(2).min(map_bytes_max))? };
         Ok(())
-    }
-
-    /// Whether a write may leave so many bytes in use.
-    fn has_room_for(&self, bytes: usize, room: Room) -> Result<(), StorageError> {
-        let map_bytes_max = self.options.map_bytes_max;
-        let (least, most) = RESERVED_BYTES.into_inner();
-        let reserved = match room {
-            Room::Ordinary => (map_bytes_max / RESERVED_PART).clamp(least, most),
-            Room::Reserve => 0,
-        };
-        if bytes + reserved > map_bytes_max { Err(StorageError::MapFull { map_bytes_max }) } else { Ok(()) }
     }
 
     /// The address space reserved.
@@ -237,10 +218,7 @@ impl Env {
 
     /// Closes the environment, waiting until no transaction uses it.
     pub fn close(self) {
-        let closing = self.alone().take();
-        if let Some(lmdb) = closing {
-            lmdb.env.prepare_for_closing().wait();
-        }
+        self.close_lmdb();
     }
 }
 
@@ -270,7 +248,7 @@ impl Lmdb {
     /// Plans, writes and commits, if there is room for what is in use then.
     fn try_write<T>(
         &self,
-        has_room_for: impl FnOnce(usize) -> Result<(), StorageError>,
+        check_room: impl FnOnce(usize) -> Result<(), StorageError>,
         plan: &mut impl FnMut(View<'_>) -> Result<(Rows, T), StorageError>,
     ) -> Result<T, StorageError> {
         let mut txn = self.env.write_txn()?;
@@ -282,7 +260,7 @@ impl Lmdb {
         for row in &rows.0 {
             write_row(&mut txn, &self.handles, row)?;
         }
-        has_room_for(self.used_bytes(&txn)?)?;
+        check_room(self.used_bytes(&txn)?)?;
         txn.commit()?;
         Ok(outcome)
     }

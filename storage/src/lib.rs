@@ -21,6 +21,7 @@ mod plan;
 mod purge;
 mod reclaim;
 mod request;
+mod room;
 mod snapshot;
 mod store;
 mod tables;

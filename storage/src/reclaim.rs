@@ -7,10 +7,10 @@ use std::ops::Bound;
 use std::sync::PoisonError;
 
 use crate::codec::{body, keys, meta};
-use crate::env::Room;
 use crate::error::StorageError;
 use crate::model::body_place::{BodyKey, BodyPlace};
 use crate::model::doc_id::DocId;
+use crate::room::Room;
 use crate::store::Store;
 use crate::tables::{Rows, Table};
 use crate::view::{Direction, META_COUNTERS, View};

@@ -14,10 +14,16 @@ const RECLAIM_ROWS: usize = 500;
 /// Work for a database. A writer has at most one of these under way.
 pub(crate) enum Work {
     /// Write the requests as one commit; gives them back with the answer.
-    Commit { requests: Vec<Request>, done: Done<(Result<Commit, StorageError>, Vec<Request>)> },
+    Commit { requests: Requests, done: Done<Committed> },
     /// Free some bodies that no leaf needs.
     Reclaim { done: Done<Result<Reclaimed, StorageError>> },
 }
+
+/// The writes of many, request by request.
+pub(crate) type Requests = Vec<Request>;
+
+/// What became of them, and they themselves.
+pub(crate) type Committed = (Result<Commit, StorageError>, Requests);
 
 /// Takes the answer, on the committer's thread.
 pub(crate) type Done<T> = Box<dyn FnOnce(T) + Send>;

@@ -19,7 +19,7 @@ use seqtide_storage::{
 use tokio::sync::oneshot;
 
 use self::asker::Asker;
-use self::committer::{Committer, Work};
+use self::committer::{Committer, Requests, Work};
 use self::queue::{Job, Queue};
 use crate::error::Error;
 use crate::feed::EndReason;
@@ -83,7 +83,7 @@ pub(crate) struct Finish;
 #[derive(Message)]
 #[rtype(result = "()")]
 enum Finished {
-    Commit { result: Result<Commit, StorageError>, requests: Vec<Request>, shipped: Instant },
+    Commit { result: Result<Commit, StorageError>, requests: Requests, shipped: Instant },
     Reclaim { result: Result<Reclaimed, StorageError> },
 }
 
@@ -215,7 +215,7 @@ impl Writer {
 
     /// Nothing of it was written. Where there was no room, what makes some is tried once more without what needed
     /// some, and garbage is reclaimed, however little there is.
-    fn failed(&mut self, error: StorageError, requests: Vec<Request>) {
+    fn failed(&mut self, error: StorageError, requests: Requests) {
         let full = matches!(error, StorageError::DiskFull { .. } | StorageError::MapFull { .. });
         // Clients that try again would fill the log too.
         if !(full && self.full) {

@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::codec::meta::Identity;
-use crate::env::Room;
 use crate::json::{ScanLimits, scan_document};
 use crate::model::idempotency::{Fingerprint, IdempotencyKey};
 use crate::model::sequence::SeqFormat;
 use crate::request::RequestKey;
+use crate::room::Room;
 use crate::store::{Birth, Store, StoreOptions};
 use crate::tables::{Row, RowChange};
 use crate::view::reads;

@@ -41,7 +41,7 @@ pub(super) struct Updates {
     pub exact: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     /// Empty until a database that was found here is opened.
     pub uuid: String,
@@ -56,12 +56,15 @@ pub(super) struct Entry {
     /// The update by which it was last written to, at the last orderly end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated: Option<u64>,
+    /// Of one that is unfinished, set when this process tried to remove it and could not.
+    #[serde(skip)]
+    pub left_over: bool,
 }
 
 impl Entry {
     /// The entry of a database that starts from nothing.
     fn new(uuid: String, incarnation: u8) -> Entry {
-        Entry { uuid, incarnation, unfinished: false, created: None, updated: None }
+        Entry { uuid, incarnation, ..Entry::default() }
     }
 }
 
@@ -130,9 +133,15 @@ impl Catalogue {
         self.databases.get(name.as_str()).filter(|entry| !entry.unfinished)
     }
 
-    /// Whether a database of this name is still to be removed.
-    pub fn is_unfinished(&self, name: &DbName) -> bool {
-        self.databases.get(name.as_str()).is_some_and(|entry| entry.unfinished)
+    /// Whether a database of this name could not be removed altogether.
+    pub fn is_left_over(&self, name: &DbName) -> bool {
+        self.databases.get(name.as_str()).is_some_and(|entry| entry.left_over)
+    }
+
+    pub fn leave_over(&mut self, name: &DbName) {
+        if let Some(entry) = self.databases.get_mut(name.as_str()) {
+            entry.left_over = true;
+        }
     }
 
     /// Enters a database that is about to be made; gives the sequence it starts from, `None` when the name is taken.

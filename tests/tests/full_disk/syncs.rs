@@ -8,11 +8,10 @@ use seqtide_tests::{Database, Server};
 use crate::faults::{Disk, Fault, PLENTY};
 use crate::load::assert_clean;
 
-async fn with_a_document(disk: &Disk) -> (Server, Database) {
-    let server = disk.launch().start();
-    let database = Database::create(&server, "db").await;
+async fn with_a_document(server: &Server) -> Database {
+    let database = Database::create(server, "db").await;
     database.put("before", &json!({})).await;
-    (server, database)
+    database
 }
 
 /// Tries to write a document; the word of the error it gets.
@@ -37,22 +36,26 @@ async fn assert_whole(mut server: Server, database: Database, failed: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_cannot_be_synced_did_not_happen() {
-    let disk = Disk::with_room(PLENTY);
-    let (server, database) = with_a_document(&disk).await;
-    disk.set_fault(Fault::Syncs, true);
-    for id in ["one", "two"] {
-        assert_eq!(refused(&database, id).await, "disk_failed");
-        database.get("/before").expect(200).await;
-        database.get(&format!("/{id}")).expect(404).await;
+    for durability in ["full", "relaxed"] {
+        let disk = Disk::with_room(PLENTY);
+        let server = disk.launch().arg(format!("--durability={durability}")).start();
+        let database = with_a_document(&server).await;
+        disk.set_fault(Fault::Syncs, true);
+        for id in ["one", "two"] {
+            assert_eq!(refused(&database, id).await, "disk_failed");
+            database.get("/before").expect(200).await;
+            database.get(&format!("/{id}")).expect(404).await;
+        }
+        disk.set_fault(Fault::Syncs, false);
+        assert_whole(server, database, &["one", "two"]).await;
     }
-    disk.set_fault(Fault::Syncs, false);
-    assert_whole(server, database, &["one", "two"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_meta_page_that_failed_is_put_back_and_the_commit_did_not_happen() {
     let disk = Disk::with_room(PLENTY);
-    let (server, database) = with_a_document(&disk).await;
+    let server = disk.launch().start();
+    let database = with_a_document(&server).await;
     let mut feed = database.get("/_changes?feed=continuous&since=0&heartbeat=100").open().await;
     disk.set_fault(Fault::SyncedWrites, true);
     for id in ["one", "two"] {
@@ -69,7 +72,8 @@ async fn a_meta_page_that_failed_is_put_back_and_the_commit_did_not_happen() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_undoing_fails_too_the_outcome_is_unknown_and_nothing_is_written_until_it_is_undone() {
     let disk = Disk::with_room(PLENTY);
-    let (server, database) = with_a_document(&disk).await;
+    let server = disk.launch().start();
+    let database = with_a_document(&server).await;
     disk.fail_from_the_next_synced_write();
     assert_eq!(refused(&database, "one").await, "outcome_unknown");
     disk.set_fault(Fault::SyncedWrites, false);
@@ -85,7 +89,8 @@ async fn where_undoing_fails_too_the_outcome_is_unknown_and_nothing_is_written_u
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_whose_meta_pages_cannot_be_put_back_is_closed_until_they_can() {
     let disk = Disk::with_room(PLENTY);
-    let (server, database) = with_a_document(&disk).await;
+    let server = disk.launch().start();
+    let database = with_a_document(&server).await;
     disk.set_fault(Fault::SyncedWrites, true);
     disk.set_fault(Fault::MetaPutBack, true);
     assert_eq!(refused(&database, "one").await, "outcome_unknown");
