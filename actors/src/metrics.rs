@@ -71,9 +71,12 @@ pub(crate) fn describe(durability: &'static str) {
     describe_counter!("seqtide_rows_sent_total", "rows sent to feeds, by kind");
     describe_counter!("seqtide_bytes_sent_total", Unit::Bytes, "bytes sent to feeds, by kind");
     describe_gauge!("seqtide_databases_open", "databases open");
+    describe_gauge!("seqtide_databases_damaged", "databases found damaged when they were opened last");
+    describe_counter!("seqtide_damaged_reads_total", "reads that came upon something damaged");
     describe_gauge!("seqtide_map_bytes", Unit::Bytes, "address space reserved for open databases");
     describe_gauge!("seqtide_durability", "1 for the mode that runs, full or relaxed");
     gauge!("seqtide_durability", "mode" => durability).set(1.0);
+    databases_damaged(0);
     for kind in FeedKind::ALL {
         gauge!("seqtide_feeds_open", "kind" => kind.name()).set(0.0);
     }
@@ -158,6 +161,16 @@ impl Drop for FeedMetrics {
 /// A write was answered as it was the first time.
 pub(crate) fn replayed() {
     counter!("seqtide_requests_replayed_total").increment(1);
+}
+
+/// Databases found damaged when they were opened last.
+pub(crate) fn databases_damaged(databases: usize) {
+    gauge!("seqtide_databases_damaged").set(databases as f64);
+}
+
+/// A read that came upon something damaged.
+pub(crate) fn damaged_read() {
+    counter!("seqtide_damaged_reads_total").increment(1);
 }
 
 /// Open databases and what they reserve.

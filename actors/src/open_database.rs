@@ -14,6 +14,7 @@ use tokio::task::spawn_blocking;
 use crate::error::Error;
 use crate::feed::EndReason;
 use crate::live::Live;
+use crate::metrics;
 use crate::sweep::Sweeping;
 use crate::writer::{Finish, Writer};
 
@@ -72,7 +73,7 @@ impl OpenDatabase {
             // Given back with the snapshot, also when nobody waits for the answer any more.
             let _permit = permit;
             let snapshot = store.snapshot()?;
-            read(&snapshot)
+            read(&snapshot).inspect_err(|error| report(error, &store))
         });
         match reading.await {
             Ok(result) => result.map_err(Error::from),
@@ -103,5 +104,13 @@ impl OpenDatabase {
             // Pages being read are capped in time, and no new ones start.
             thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+/// What is damaged is told to whoever asked for it, and to whoever watches over the server.
+fn report(error: &StorageError, store: &Store) {
+    if error.is_damage() {
+        metrics::damaged_read();
+        tracing::error!(%error, folder = %store.folder().display(), "a read came upon damage");
     }
 }

@@ -168,7 +168,17 @@ impl Surroundings {
             broken.close(EndReason::Shutdown).await;
         }
         self.make_room().await?;
-        let store = self.folder.open_store(name)?.ok_or(Error::NoDatabase)?;
+        let damaged = self.folder.damaged();
+        let opened = self.folder.open_store(name);
+        metrics::databases_damaged(self.folder.damaged());
+        match &opened {
+            Ok(Some(store)) => report_damages(name, store),
+            Err(error) if self.folder.damaged() > damaged => {
+                tracing::error!(database = %name, %error, "the database is damaged and cannot be read");
+            }
+            _ => {}
+        }
+        let store = opened?.ok_or(Error::NoDatabase)?;
         self.take_in(name, store)
     }
 
@@ -215,11 +225,17 @@ impl Surroundings {
     }
 
     async fn delete(&self, name: &DbName) -> Result<(), Error> {
-        let database = self.open(name).await?;
-        self.open.remove(name);
-        database.close(EndReason::Deleted).await;
-        let deleted = self.folder.delete(name, database.live.newest());
+        let deleted = match self.open(name).await {
+            Ok(database) => {
+                self.open.remove(name);
+                database.close(EndReason::Deleted).await;
+                self.folder.delete(name, database.live.newest())
+            }
+            Err(Error::Storage(error)) if error.is_damage() => self.folder.delete_unread(name),
+            Err(error) => return Err(error),
+        };
         self.updates.wake();
+        metrics::databases_damaged(self.folder.damaged());
         Ok(deleted?)
     }
 
@@ -229,6 +245,20 @@ impl Surroundings {
             database.close(EndReason::Shutdown).await;
         }
         Ok(self.folder.close_cleanly()?)
+    }
+}
+
+/// Of a database's damages, so many are logged; `seqtide check` lists more.
+const DAMAGES_LOGGED: usize = 10;
+
+fn report_damages(name: &DbName, store: &Store) {
+    if let Some(damage) = store.mended() {
+        tracing::warn!(database = %name, %damage, "a damage was put right");
+    }
+    let damages = store.damages();
+    for damage in damages.iter().take(DAMAGES_LOGGED) {
+        let all = damages.len();
+        tracing::error!(database = %name, %damage, damages = all, "the database is damaged and can only be read");
     }
 }
 

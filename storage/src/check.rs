@@ -5,17 +5,18 @@ mod transactions;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use crate::base::Reading;
 use crate::codec::change::ChangeRow;
 use crate::codec::head::DocHead;
 use crate::codec::meta::Counters;
 use crate::codec::{Malformed, as_text, body, change, head, history, keys, local};
 use crate::counts::{block_of, stored_blocks};
-use crate::env::Reading;
 use crate::error::StorageError;
 use crate::model::body_place::{BodyKey, BodyPlace};
 use crate::model::doc_id::DocId;
 use crate::model::rev_tree::Leaf;
 use crate::model::sequence::{SeqFormat, Sequence};
+use crate::pages::Damage;
 use crate::tables::Table;
 use crate::view::{Direction, RawRow, View};
 
@@ -56,10 +57,12 @@ impl CheckReport {
         }
     }
 
-    /// Takes a step's answer; a damaged or missing row is a problem, anything else ends the check.
+    /// Takes a step's answer; a damaged or missing row is a problem, anything else ends the check. What lies on damaged
+    /// pages is a problem once, with its page.
     fn noting<T>(&mut self, answer: Result<T, StorageError>) -> Result<Option<T>, StorageError> {
         match answer {
             Ok(value) => Ok(Some(value)),
+            Err(StorageError::DamagedFile { .. }) => Ok(None),
             Err(error @ (StorageError::Damaged { .. } | StorageError::Missing { .. })) => {
                 self.problem(error.to_string());
                 Ok(None)
@@ -78,10 +81,11 @@ struct Sums {
     chunks: u64,
 }
 
-/// Checks one state of a database.
-pub(crate) fn check(reading: &Reading<'_>) -> Result<CheckReport, StorageError> {
+/// Checks one state of a database, of whose file so much is known to be damaged.
+pub(crate) fn check(reading: &Reading<'_>, damages: &[Damage]) -> Result<CheckReport, StorageError> {
     let view = reading.view();
     let mut report = CheckReport::default();
+    damages.iter().for_each(|damage| report.problem(damage.to_string()));
     let Some(counters) = report.noting(view.counters())? else { return Ok(report) };
     let mut sums = Sums::default();
     check_rows(view, &counters, &mut report, &mut sums)?;
@@ -111,7 +115,7 @@ fn check_rows(
     sums: &mut Sums,
 ) -> Result<(), StorageError> {
     for row in all(view, Table::BySeq)? {
-        let (key, value) = row?;
+        let Some((key, value)) = report.noting(row)? else { continue };
         report.rows += 1;
         let Some(row) = report.noting(decoded(Table::BySeq, key, change::decode(key, value)))? else { continue };
         *sums.blocks.entry(block_of(row.seq)).or_default() += 1;
@@ -142,11 +146,11 @@ fn compare(row: &ChangeRow<'_>, head: &DocHead, report: &mut CheckReport) {
 /// Each document has a row, its leaves have their bodies, and its older ancestors are all there.
 fn check_documents(view: View<'_>, report: &mut CheckReport, sums: &mut Sums) -> Result<(), StorageError> {
     for row in all(view, Table::Docs)? {
-        let (key, value) = row?;
+        let Some((key, value)) = report.noting(row)? else { continue };
         let Some(head) = report.noting(decoded(Table::Docs, key, head::decode(value)))? else { continue };
         let Some(id) = report.noting(decoded(Table::Docs, key, as_text(key).map(DocId::stored)))? else { continue };
         *if head.tree.is_live() { &mut report.docs } else { &mut report.deleted_docs } += 1;
-        if view.get(Table::BySeq, &keys::seq(head.seq))?.is_none() {
+        if report.noting(view.get(Table::BySeq, &keys::seq(head.seq)))? == Some(None) {
             report.problem(format!("docs {id:?}: no row of by_seq at its sequence {}", at(head.seq)));
         }
         for leaf in head.tree.leaves() {
@@ -176,14 +180,14 @@ fn check_leaf(view: View<'_>, id: &DocId, leaf: &Leaf, report: &mut CheckReport)
 fn check_bodies(view: View<'_>, report: &mut CheckReport, sums: &mut Sums) -> Result<(), StorageError> {
     let purged = report.noting(view.purge_seq())?.unwrap_or(0) > 0;
     for row in all(view, Table::Bodies)? {
-        let (key, value) = row?;
+        let Some((key, value)) = report.noting(row)? else { continue };
         report.bodies += 1;
         let Some(BodyKey { seq, .. }) = report.noting(decoded(Table::Bodies, key, keys::read_body(key)))? else {
             continue;
         };
         let Some((id, json)) = report.noting(decoded(Table::Bodies, key, body::decode(value)))? else { continue };
         sums.body_bytes += json.len() as u64;
-        if !purged && view.get(Table::Docs, id.as_bytes())?.is_none() {
+        if report.noting(view.get(Table::Docs, id.as_bytes()))? == Some(None) && !purged {
             report.problem(format!("bodies {}: no document {id:?}", at(seq)));
         }
     }
@@ -194,7 +198,7 @@ fn check_bodies(view: View<'_>, report: &mut CheckReport, sums: &mut Sums) -> Re
 fn check_history(view: View<'_>, report: &mut CheckReport, sums: &Sums) -> Result<(), StorageError> {
     let mut stored = 0;
     for row in all(view, Table::History)? {
-        let (key, value) = row?;
+        let Some((key, value)) = report.noting(row)? else { continue };
         stored += 1;
         report.noting(decoded(Table::History, key, history::decode(value)))?;
     }
@@ -206,7 +210,7 @@ fn check_history(view: View<'_>, report: &mut CheckReport, sums: &Sums) -> Resul
 
 fn check_locals(view: View<'_>, report: &mut CheckReport) -> Result<(), StorageError> {
     for row in all(view, Table::Local)? {
-        let (key, value) = row?;
+        let Some((key, value)) = report.noting(row)? else { continue };
         report.locals += 1;
         report.noting(decoded(Table::Local, key, local::decode(value)))?;
     }

@@ -49,7 +49,7 @@ impl BlockChanges {
 }
 
 /// A Fenwick tree over the blocks, as of one update sequence.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct BlockSums {
     /// The state of the tables that this sums.
     at: Sequence,
@@ -61,9 +61,26 @@ pub(crate) struct BlockSums {
 }
 
 impl BlockSums {
-    /// Reads all blocks.
+    /// Reads all blocks; where their pages are damaged, counts the rows instead.
     pub fn load(view: View<'_>) -> Result<BlockSums, StorageError> {
-        let mut sums = BlockSums { at: view.counters()?.update_seq, first_block: 0, sums: Vec::new(), rows: 0 };
+        let sums = BlockSums { at: view.counters()?.update_seq, first_block: 0, sums: Vec::new(), rows: 0 };
+        match sums.clone().read(view) {
+            Err(StorageError::DamagedFile { .. }) => sums.count(view),
+            read => read,
+        }
+    }
+
+    fn count(mut self, view: View<'_>) -> Result<BlockSums, StorageError> {
+        for row in view.range(Table::BySeq, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)? {
+            let (key, _) = row?;
+            let seq = keys::read_seq(key).map_err(|what| StorageError::damaged(Table::BySeq, key, what))?;
+            self.add(block_of(seq), 1);
+        }
+        Ok(self)
+    }
+
+    fn read(self, view: View<'_>) -> Result<BlockSums, StorageError> {
+        let mut sums = self;
         for block in blocks_from(view, 0)? {
             let (block, rows) = block?;
             if block > block_of(sums.at) {

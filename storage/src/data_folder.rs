@@ -10,6 +10,7 @@
 mod catalogue;
 mod updates;
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,7 @@ use crate::env::Durability;
 use crate::error::StorageError;
 use crate::model::db_name::DbName;
 use crate::model::sequence::{SeqFormat, Sequence};
+use crate::pages::{Damage, FileState};
 use crate::store::{Birth, Store, StoreOptions};
 use crate::updates::{UpdateKind, UpdateLog};
 
@@ -30,7 +32,19 @@ pub struct DataFolder {
     options: StoreOptions,
     catalogue: Mutex<Catalogue>,
     updates: UpdateLog,
+    /// What opening a database's file showed, since this process has the folder.
+    seen: Mutex<HashMap<DbName, Seen>>,
     lock: File,
+}
+
+/// What a file was like when it was opened.
+enum Seen {
+    /// It was sound, and only this process has written to it since: it need not be walked through again.
+    Sound,
+    /// Some of it can be read.
+    Damaged,
+    /// Nothing of it can be read, and nothing will while it is in this state.
+    Unreadable { file: PathBuf, state: FileState, damage: Box<Damage> },
 }
 
 /// Why a database was not made.
@@ -65,7 +79,8 @@ impl DataFolder {
         for (name, kind) in catalogue.unnoted_updates(&before) {
             updates.note(&name, kind);
         }
-        let folder = DataFolder { path: path.to_owned(), options, catalogue: Mutex::new(catalogue), updates, lock };
+        let (path, catalogue, seen) = (path.to_owned(), Mutex::new(catalogue), Mutex::default());
+        let folder = DataFolder { path, options, catalogue, updates, seen, lock };
         if folder.updates.is_waiting() {
             // On a full disk it must start all the same; the first commit that finds room makes up for it.
             let _ = folder.make_room_for_updates();
@@ -146,17 +161,53 @@ impl DataFolder {
     fn open_folder(&self, name: &DbName, birth: &Birth) -> Result<Store, StorageError> {
         let folder = self.folder_of(name);
         fs::create_dir_all(&folder).map_err(StorageError::io(&folder))?;
-        let store = Store::open(&folder, &self.options, birth)?;
+        let store = self.open_file(name, &folder, birth)?;
         // LMDB syncs its files, not the folders that name them.
         sync_folder(&folder)?;
         sync_folder(&self.path.join("databases"))?;
         Ok(store)
     }
 
+    /// Opens the file, walking through it once.
+    fn open_file(&self, name: &DbName, folder: &Path, birth: &Birth) -> Result<Store, StorageError> {
+        let mut options = self.options;
+        match self.seen().get(name) {
+            Some(Seen::Sound) => options.verify_at_open_bytes_max = 0,
+            Some(Seen::Unreadable { file, state, damage }) if FileState::of(file) == *state => {
+                return Err(StorageError::DamagedFile { file: file.clone(), damage: damage.clone() });
+            }
+            _ => {}
+        }
+        let opened = Store::open(folder, &options, birth);
+        let seen = match &opened {
+            Ok(store) if store.damages().is_empty() => Some(Seen::Sound),
+            Ok(_) => Some(Seen::Damaged),
+            Err(StorageError::DamagedFile { file, damage }) => {
+                Some(Seen::Unreadable { file: file.clone(), state: FileState::of(file), damage: damage.clone() })
+            }
+            Err(_) => None,
+        };
+        match seen {
+            Some(seen) => self.seen().insert(name.clone(), seen),
+            None => self.seen().remove(name),
+        };
+        opened
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<DbName, Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many databases were damaged when they were opened last.
+    pub fn damaged(&self) -> usize {
+        self.seen().values().filter(|seen| !matches!(seen, Seen::Sound)).count()
+    }
+
     /// Removes a database that the catalogue says is unfinished; where that fails it is left over.
     fn remove(&self, name: &DbName) -> Result<(), StorageError> {
         let removed = remove_folder(&self.path.join("databases"), name)
             .and_then(|()| self.change(|catalogue| catalogue.databases.remove(name.as_str())).map(drop));
+        self.seen().remove(name);
         removed.inspect_err(|_| self.catalogue().leave_over(name))
     }
 
@@ -173,6 +224,10 @@ impl DataFolder {
         let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format: SeqFormat::default() };
         let start = Sequence::new(entry.incarnation, self.catalogue().floor_of(name).version);
         let store = self.open_folder(name, &Birth { identity, start })?;
+        if !store.damages().is_empty() {
+            // It is not written to, so it gives out no new tokens.
+            return Ok(Some(store));
+        }
         let uuid = hex(&store.identity().uuid);
         let incarnation = store.snapshot()?.counters()?.update_seq.incarnation;
         let known = uuid == entry.uuid;
@@ -196,6 +251,16 @@ impl DataFolder {
         self.change(|catalogue| catalogue.mark_deleted(name, last, update.seq()))?;
         update.publish(name, UpdateKind::Deleted);
         self.remove(name)
+    }
+
+    /// Deletes a database that cannot be read, so that how far it counted is not known: one made under its name has the
+    /// next incarnation.
+    ///
+    /// # Errors
+    /// As [`DataFolder::delete`].
+    pub fn delete_unread(&self, name: &DbName) -> Result<(), StorageError> {
+        let incarnation = self.catalogue().entry(name).map_or(0, |entry| entry.incarnation);
+        self.delete(name, Sequence::new(incarnation.saturating_add(1), 0))
     }
 
     /// Notes that the process ends with everything committed, after syncing what relaxed durability has left unsynced.

@@ -1,20 +1,25 @@
 //! One LMDB environment: opening it, reading it, writing rows to it, growing its map.
 //!
-//! The only place of the project that needs `unsafe`: LMDB maps a file that only its lock file protects, and a map may
-//! be resized only while no transaction of the process is open.
+//! The only place of the project that needs `unsafe`: a file that is mapped can be changed by others, of which only
+//! lock files keep them, and LMDB's map may be resized only while no transaction of the process is open.
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use heed::types::Bytes;
 use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
+use memmap2::Mmap;
 
+use crate::codec::meta;
 use crate::disk::{MetaPages, allocate_lock_file};
 use crate::error::StorageError;
 use crate::room::Room;
-use crate::tables::{Handles, Row, RowChange, Rows, Table};
-use crate::view::View;
+use crate::seal::{Seals, seal};
+use crate::tables::{Handle, Handles, Row, RowChange, Rows, Table};
+use crate::view::{META_COMMIT, View};
 
 /// What a commit promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,9 +53,13 @@ pub(crate) struct EnvOptions {
     pub durability: Durability,
 }
 
+/// No map is larger, in bytes: half the address space a process has on common machines.
+pub(crate) const MAP_BYTES_MAX: usize = 1 << 46;
+
 pub(crate) struct Env {
     folder: PathBuf,
     options: EnvOptions,
+    seals: Seals,
     /// Held shared by every open read transaction, exclusively while the map grows or the environment is opened anew.
     /// Empty when that failed.
     lmdb: RwLock<Option<Lmdb>>,
@@ -69,26 +78,14 @@ struct Lmdb {
 impl Env {
     /// Opens the environment in a folder, which must exist, and makes the tables that are missing.
     pub fn open(folder: &Path, options: EnvOptions) -> Result<Env, StorageError> {
-        Env::open_with(folder, options, &Table::ALL)
+        let lmdb = open_lmdb(folder, options)?;
+        let (lmdb, writing) = (RwLock::new(Some(lmdb)), Mutex::new(None));
+        Ok(Env { folder: folder.to_owned(), options, seals: Seals::Optional, lmdb, writing })
     }
 
-    /// Opens it with some of the tables: older files have fewer.
-    fn open_with(folder: &Path, options: EnvOptions, tables: &[Table]) -> Result<Env, StorageError> {
-        let lmdb = open_lmdb(folder, options, tables)?;
-        Ok(Env { folder: folder.to_owned(), options, lmdb: RwLock::new(Some(lmdb)), writing: Mutex::new(None) })
-    }
-
-    /// Opens the environment in a folder, which must hold one, for reading beside the process that writes it.
-    pub fn open_to_read(folder: &Path) -> Result<Env, StorageError> {
-        let mut open = EnvOpenOptions::new().read_txn_without_tls();
-        open.max_dbs(16);
-        // SAFETY: nothing is written; LMDB's own lock file keeps the pages of an open transaction from being reused.
-        let env = unsafe { open.flags(EnvFlags::READ_ONLY).open(folder)? };
-        let handles = open_tables(&env)?;
-        let lmdb = RwLock::new(Some(Lmdb { env, handles }));
-        // What bounds writes does not matter: there are none.
-        let options = EnvOptions { map_bytes: 0, map_bytes_max: 0, readers_max: 0, durability: Durability::Full };
-        Ok(Env { folder: folder.to_owned(), options, lmdb, writing: Mutex::new(None) })
+    /// From now on a row without a checksum is damaged.
+    pub fn require_seals(&mut self) {
+        self.seals = Seals::Required;
     }
 
     /// Opens a read transaction. It must not outlive a page: it pins what it can see. A thread that has one open must
@@ -109,7 +106,7 @@ impl Env {
     fn try_read(&self) -> Result<Reading<'_>, StorageError> {
         let gate = self.lmdb.read().unwrap_or_else(PoisonError::into_inner);
         let Lmdb { env, handles } = gate.clone().ok_or(StorageError::Closed)?;
-        Ok(Reading { txn: env.static_read_txn()?, handles, _gate: gate })
+        Ok(Reading { txn: env.static_read_txn()?, handles, seals: self.seals, _gate: gate })
     }
 
     fn writing(&self) -> std::sync::MutexGuard<'_, Option<MetaPages>> {
@@ -139,7 +136,7 @@ impl Env {
         loop {
             let lmdb = self.lmdb()?;
             let before = lmdb.meta_pages()?;
-            let written = lmdb.try_write(|used| room.check(used, self.options.map_bytes_max), &mut plan);
+            let written = lmdb.try_write(|used| room.check(used, self.options.map_bytes_max), self.seals, &mut plan);
             drop(lmdb);
             match written {
                 Err(StorageError::Lmdb(heed::Error::Mdb(MdbError::MapFull))) => self.grow()?,
@@ -173,7 +170,7 @@ impl Env {
         before.put_back().map_err(StorageError::disk)?;
         let mut alone = self.alone();
         if alone.is_none() {
-            *alone = Some(open_lmdb(&self.folder, self.options, &Table::ALL)?);
+            *alone = Some(open_lmdb(&self.folder, self.options)?);
         }
         drop(alone);
         before.sync().map_err(StorageError::disk)?;
@@ -222,7 +219,7 @@ impl Env {
     }
 }
 
-fn open_lmdb(folder: &Path, options: EnvOptions, tables: &[Table]) -> Result<Lmdb, StorageError> {
+fn open_lmdb(folder: &Path, options: EnvOptions) -> Result<Lmdb, StorageError> {
     allocate_lock_file(folder, options.readers_max)?;
     let flags = match options.durability {
         Durability::Full => EnvFlags::empty(),
@@ -235,7 +232,7 @@ fn open_lmdb(folder: &Path, options: EnvOptions, tables: &[Table]) -> Result<Lmd
     // NO_META_SYNC leaves the file whole after a crash.
     let env = unsafe { open.flags(flags).open(folder)? };
     env.clear_stale_readers()?;
-    let handles = create_tables(&env, tables)?;
+    let handles = create_tables(&env)?;
     Ok(Lmdb { env, handles })
 }
 
@@ -249,17 +246,19 @@ impl Lmdb {
     fn try_write<T>(
         &self,
         check_room: impl FnOnce(usize) -> Result<(), StorageError>,
+        seals: Seals,
         plan: &mut impl FnMut(View<'_>) -> Result<(Rows, T), StorageError>,
     ) -> Result<T, StorageError> {
         let mut txn = self.env.write_txn()?;
-        let (rows, outcome) = plan(View::new(&txn, self.handles))?;
+        let (rows, outcome) = plan(View::of_lmdb(&txn, self.handles, seals))?;
         if rows.0.is_empty() {
             txn.abort();
             return Ok(outcome);
         }
         for row in &rows.0 {
-            write_row(&mut txn, &self.handles, row)?;
+            write_row(&mut txn, self.handles.of(row.table), row)?;
         }
+        note_commit(&mut txn, self.handles.of(Table::Meta))?;
         check_room(self.used_bytes(&txn)?)?;
         txn.commit()?;
         Ok(outcome)
@@ -269,46 +268,40 @@ impl Lmdb {
     fn used_bytes(&self, txn: &RwTxn<'_>) -> Result<usize, StorageError> {
         let mut bytes = 0;
         for table in Table::ALL {
-            let Some(handle) = self.handles.of(table) else { continue };
-            let stat = handle.stat(txn)?;
+            let stat = self.handles.of(table).stat(txn)?;
             bytes += stat.page_size as usize * (stat.branch_pages + stat.leaf_pages + stat.overflow_pages);
         }
         Ok(bytes)
     }
 }
 
-fn create_tables(env: &heed::Env<WithoutTls>, tables: &[Table]) -> Result<Handles, StorageError> {
+/// Opens the tables, making those that are missing.
+fn create_tables(env: &heed::Env<WithoutTls>) -> Result<Handles, StorageError> {
     let txn = env.write_txn()?;
     let created = env.create_databases_and_commit(txn, |opener, txn| {
-        let mut handles = [None; Table::ALL.len()];
-        for table in tables {
-            handles[*table as usize] = Some(opener.create_database(txn, Some(table.name()))?);
+        let mut missing = false;
+        for table in Table::ALL {
+            missing = missing || opener.open_database::<Bytes, Bytes>(txn, Some(table.name()))?.is_none();
         }
-        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(handles))
+        let mut handles = Vec::with_capacity(Table::ALL.len());
+        for table in Table::ALL {
+            handles.push(opener.create_database::<Bytes, Bytes>(txn, Some(table.name()))?);
+        }
+        let handles: [_; Table::ALL.len()] = handles.try_into().map_err(|_| StorageError::missing(Table::Meta, b""))?;
+        if missing {
+            note_commit(txn, handles[Table::Meta as usize])?;
+        }
+        Ok::<_, StorageError>(CommitOrAbort::<_, ()>::Commit(handles))
     })?;
     Ok(Handles(created.unwrap_commit()))
 }
 
-fn open_tables(env: &heed::Env<WithoutTls>) -> Result<Handles, StorageError> {
-    let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| {
-        let mut handles = [None; Table::ALL.len()];
-        for table in Table::ALL {
-            let handle = opener.open_database(txn, Some(table.name()))?;
-            if handle.is_none() && !table.may_be_missing() {
-                return Err(StorageError::missing(table, b""));
-            }
-            handles[table as usize] = handle;
-        }
-        Ok::<_, StorageError>(CommitOrAbort::<_, ()>::Commit(handles))
-    })?;
-    Ok(Handles(opened.unwrap_commit()))
-}
-
-fn write_row(txn: &mut RwTxn<'_>, handles: &Handles, row: &Row) -> Result<(), StorageError> {
-    let handle = handles.of(row.table).ok_or_else(|| StorageError::missing(row.table, b""))?;
+fn write_row(txn: &mut RwTxn<'_>, handle: Handle<'_>, row: &Row) -> Result<(), StorageError> {
     match &row.change {
-        RowChange::Put(value) => handle.put(txn, &row.key, value)?,
-        RowChange::Append(value) => handle.put_with_flags(txn, PutFlags::APPEND, &row.key, value)?,
+        RowChange::Put(value) => handle.put(txn, &row.key, &seal(row.table, &row.key, value))?,
+        RowChange::Append(value) => {
+            handle.put_with_flags(txn, PutFlags::APPEND, &row.key, &seal(row.table, &row.key, value))?;
+        }
         RowChange::Delete => {
             handle.delete(txn, &row.key)?;
         }
@@ -316,45 +309,45 @@ fn write_row(txn: &mut RwTxn<'_>, handles: &Handles, row: &Row) -> Result<(), St
     Ok(())
 }
 
+/// Each commit says under a checksum which one it is: LMDB's meta pages, which decide which commit is read, have none.
+fn note_commit(txn: &mut RwTxn<'_>, meta: Handle<'_>) -> Result<(), StorageError> {
+    let change = RowChange::Put(meta::encode_number(txn.id() as u64));
+    write_row(txn, meta, &Row { table: Table::Meta, key: META_COMMIT.to_vec(), change })
+}
+
+/// Keeps the pages of the newest commit, and of all that follow, from being used again by the process that writes to
+/// the environment in a folder.
+pub(crate) struct Pin {
+    _txn: RoTxn<'static, WithoutTls>,
+}
+
+impl Pin {
+    pub fn set(folder: &Path, map_bytes: usize) -> Result<Pin, StorageError> {
+        let mut open = EnvOpenOptions::new().read_txn_without_tls();
+        open.map_size(map_bytes);
+        // SAFETY: nothing is written, and no page is read but the meta pages, which the caller has looked at.
+        let env = unsafe { open.flags(EnvFlags::READ_ONLY).open(folder)? };
+        Ok(Pin { _txn: env.static_read_txn()? })
+    }
+}
+
+/// Maps a file for reading, as long as it is now.
+pub(crate) fn map_file(file: &File) -> io::Result<Mmap> {
+    // SAFETY: the file is a database's, which never shrinks. Who writes to it leaves pinned pages as they are; other
+    // pages may change while they are looked at, which makes them other pages, as each is checked where it is read.
+    unsafe { Mmap::map(file) }
+}
+
 /// An open read transaction.
 pub(crate) struct Reading<'env> {
     txn: RoTxn<'static, WithoutTls>,
     handles: Handles,
+    seals: Seals,
     _gate: RwLockReadGuard<'env, Option<Lmdb>>,
 }
 
 impl Reading<'_> {
     pub fn view(&self) -> View<'_> {
-        View::new(&self.txn, self.handles)
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use std::ops::Bound;
-
-    use super::*;
-    use crate::view::Direction;
-
-    /// Copies all rows into a new environment that lacks the tables which were added later.
-    pub fn copy_without_later_tables(from: &Env, folder: &Path) {
-        let options =
-            EnvOptions { map_bytes: 64 << 20, map_bytes_max: 64 << 20, readers_max: 8, durability: Durability::Full };
-        let tables: Vec<Table> = Table::ALL.into_iter().filter(|table| !table.may_be_missing()).collect();
-        let to = Env::open_with(folder, options, &tables).unwrap();
-        let reading = from.read().unwrap();
-        let copy = |_: View<'_>| {
-            let mut rows = Rows::default();
-            for table in &tables {
-                let all = (Bound::Unbounded, Bound::Unbounded);
-                for row in reading.view().range(*table, all, Direction::Forward)? {
-                    let (key, value) = row?;
-                    rows.put(*table, key, value.to_vec());
-                }
-            }
-            Ok((rows, ()))
-        };
-        to.write(Room::Ordinary, copy, |()| {}).unwrap();
-        to.close();
+        View::of_lmdb(&self.txn, self.handles, self.seals)
     }
 }

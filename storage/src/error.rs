@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::codec::Malformed;
 use crate::disk::is_full;
+use crate::pages::Damage;
 use crate::tables::Table;
 
 /// Why a store could not do what it was asked.
@@ -28,6 +29,24 @@ pub enum StorageError {
         table: &'static str,
         /// The row's key.
         key: String,
+    },
+    /// Part of a database's file is damaged, and with it what was asked for.
+    #[error("{file} is damaged: {damage}")]
+    DamagedFile {
+        /// The file.
+        file: PathBuf,
+        /// Where it is damaged, and what that costs.
+        damage: Box<Damage>,
+    },
+    /// A database's file is damaged, so that it is not written to. Nothing of the batch was written; reading goes on.
+    #[error("{file} is damaged and can only be read ({damages} damages, the first: {first})")]
+    ReadOnly {
+        /// The file.
+        file: PathBuf,
+        /// The first damage.
+        first: String,
+        /// How many there are.
+        damages: usize,
     },
     /// The disk, or what this user may have of it, is full. Nothing of the batch was written; reading goes on.
     #[error("no space left on the disk, nothing was written: {source}")]
@@ -94,6 +113,12 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// Whether what was asked for is damaged: asking for something else may well go right.
+    pub fn is_damage(&self) -> bool {
+        use StorageError::{Damaged, DamagedFile, Missing};
+        matches!(self, Damaged { .. } | Missing { .. } | DamagedFile { .. })
+    }
+
     pub(crate) fn damaged(table: Table, key: &[u8], what: Malformed) -> StorageError {
         StorageError::Damaged { table: table.name(), key: printable(key), what }
     }
@@ -124,7 +149,8 @@ impl From<heed::Error> for StorageError {
     }
 }
 
-fn printable(key: &[u8]) -> String {
+/// A key in words: text where it is text, else hexadecimal.
+pub(crate) fn printable(key: &[u8]) -> String {
     match std::str::from_utf8(key) {
         Ok(text) if !text.chars().any(char::is_control) => format!("{text:?}"),
         _ => key.iter().map(|byte| format!("{byte:02x}")).collect(),

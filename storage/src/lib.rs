@@ -5,6 +5,7 @@
 //! rows at a sequence) → `env` (one transaction). All reading goes through [`Snapshot`].
 
 mod apply;
+mod base;
 mod batch;
 mod change;
 mod check;
@@ -17,11 +18,13 @@ mod env;
 mod error;
 pub mod json;
 pub mod model;
+mod pages;
 mod plan;
 mod purge;
 mod reclaim;
 mod request;
 mod room;
+mod seal;
 mod snapshot;
 mod store;
 mod tables;
@@ -38,6 +41,7 @@ pub use codec::meta::{Counters, Identity};
 pub use data_folder::{CreateError, DataFolder};
 pub use env::Durability;
 pub use error::StorageError;
+pub use pages::{Damage, Lost};
 pub use plan::{Edit, EditKind};
 pub use reclaim::{ReclaimPolicy, Reclaimed};
 pub use request::{Attempt, Request, RequestKey, RequestOutcome};
@@ -46,6 +50,7 @@ pub use snapshot::{
     ReadLocals, Snapshot,
 };
 pub use store::{Birth, FORMAT, Store, StoreOptions};
+pub use tables::Table;
 pub use transactions::TransactionLimits;
 pub use updates::{DbUpdate, ReadUpdates, UpdateKind, UpdateLog, UpdatesPage};
 pub use view::Direction;

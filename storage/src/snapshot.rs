@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
+use crate::base::Reading;
 use crate::batch::read_body;
 use crate::change::{Change, LeafRev, leaf_revs};
 use crate::codec::change::ChangeRow;
@@ -13,7 +14,6 @@ use crate::codec::head::{DocHead, DocSummary};
 use crate::codec::meta::Counters;
 use crate::codec::{as_text, change, head, keys, local, meta};
 use crate::counts::{BlockSums, rows_after};
-use crate::env::Reading;
 use crate::error::StorageError;
 use crate::json::Body;
 use crate::model::body_place::BodyPlace;

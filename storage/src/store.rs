@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::base::{Base, Reading};
 use crate::batch::{Batch, Commit, Finished};
 use crate::check::{CheckReport, check};
 use crate::codec::meta::{self, Counters, Identity};
@@ -11,15 +12,19 @@ use crate::env::{Durability, Env, EnvOptions};
 use crate::error::StorageError;
 use crate::model::body_place::BodyKey;
 use crate::model::sequence::{SeqFormat, Sequence};
+use crate::pages::{Damage, Looked, Survey, look};
 use crate::request::Request;
 use crate::room::Room;
 use crate::snapshot::Snapshot;
 use crate::tables::{Rows, Table};
 use crate::transactions::TransactionLimits;
-use crate::view::{META_COUNTERS, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View};
+use crate::view::{META_BORN, META_COUNTERS, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View};
 
 /// The newest file format this version reads and writes.
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u64 = 2;
+
+/// From this format on every row has a checksum.
+const FORMAT_WITH_SEALS: u64 = 2;
 
 /// How databases are opened.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +42,8 @@ pub struct StoreOptions {
     pub revs_limit: u32,
     /// How long records of keyed requests are kept.
     pub transactions: TransactionLimits,
+    /// A file no longer than this is walked through before it is opened, in bytes: LMDB trusts what it reads.
+    pub verify_at_open_bytes_max: u64,
 }
 
 impl Default for StoreOptions {
@@ -48,6 +55,7 @@ impl Default for StoreOptions {
             durability: Durability::Full,
             revs_limit: 1000,
             transactions: TransactionLimits::default(),
+            verify_at_open_bytes_max: 1 << 30,
         }
     }
 }
@@ -63,7 +71,9 @@ pub struct Birth {
 
 /// A database: its folder, open.
 pub struct Store {
-    env: Env,
+    base: Base,
+    /// A damage that was put right when it was opened.
+    mended: Option<Damage>,
     folder: PathBuf,
     identity: Identity,
     pub(crate) sums: Mutex<BlockSums>,
@@ -73,30 +83,33 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a database's folder, which must exist; one without a database becomes a new one.
+    /// Opens a database's folder, which must exist; one without a database becomes a new one. One whose file is damaged
+    /// can be read as far as it is sound, and not written to: see [`Store::damages`].
     ///
     /// # Errors
-    /// [`StorageError`], among others [`StorageError::NewerFormat`].
+    /// [`StorageError`], among others [`StorageError::NewerFormat`], and [`StorageError::DamagedFile`] when nothing of it
+    /// can be read.
     pub fn open(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Store, StorageError> {
-        let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit, transactions } = *options;
-        let env = Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max, durability })?;
-        env.write(
-            Room::Reserve,
-            |view| {
-                let mut rows = Rows::default();
-                if view.get(Table::Meta, META_FORMAT)?.is_none() {
-                    put_birth(&mut rows, birth, revs_limit);
-                }
-                Ok((rows, ()))
-            },
-            |()| {},
-        )?;
-        let reading = env.read()?;
-        check_format(reading.view(), folder)?;
+        let (base, mended) = match look(folder, options.verify_at_open_bytes_max)? {
+            Looked::Sound { mended } => (Base::Sound(Box::new(open_env(folder, options, birth)?)), mended),
+            Looked::Damaged(survey) => (Base::Damaged(survey), None),
+        };
+        let reading = base.read()?;
         let identity = reading.view().expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
         let sums = Mutex::new(BlockSums::load(reading.view())?);
         drop(reading);
-        Ok(Store { env, folder: folder.to_owned(), identity, sums, sweep: Mutex::new(None), transactions })
+        let (folder, transactions) = (folder.to_owned(), options.transactions);
+        Ok(Store { base, mended, folder, identity, sums, sweep: Mutex::new(None), transactions })
+    }
+
+    /// What is wrong with the file, and what it costs; nothing when it is sound, as far as was looked.
+    pub fn damages(&self) -> &[Damage] {
+        self.base.damages()
+    }
+
+    /// A damage that was found and put right when the file was opened.
+    pub fn mended(&self) -> Option<&Damage> {
+        self.mended.as_ref()
     }
 
     /// What never changes.
@@ -119,12 +132,12 @@ impl Store {
     /// # Errors
     /// [`StorageError`] when the system does not say.
     pub fn file_bytes(&self) -> Result<u64, StorageError> {
-        self.env.file_bytes()
+        self.base.file_bytes()
     }
 
     /// The address space reserved, in bytes.
     pub fn map_bytes(&self) -> usize {
-        self.env.map_bytes()
+        self.base.map_bytes()
     }
 
     /// Opens the newest state for reading. A thread that has a snapshot must neither take another nor write before it
@@ -133,7 +146,7 @@ impl Store {
     /// # Errors
     /// [`StorageError`], when too many are open.
     pub fn snapshot(&self) -> Result<Snapshot<'_>, StorageError> {
-        Ok(Snapshot { reading: self.env.read()?, sums: &self.sums, transactions: self.transactions })
+        Ok(Snapshot { reading: self.base.read()?, sums: &self.sums, transactions: self.transactions })
     }
 
     /// Writes the requests of many as one commit, each planned on what the ones before made. A request with a key under
@@ -155,7 +168,7 @@ impl Store {
         let makes_room = requests.iter().all(Request::makes_room);
         let room = if makes_room { Room::Reserve } else { Room::Ordinary };
         let committed = |(_, done): &(_, Finished)| self.advance_sums(done.counters.update_seq, &done.blocks);
-        let (outcomes, finished) = self.env.write(room, plan, committed)?;
+        let (outcomes, finished) = self.base.write(room, plan, committed)?;
         let Finished { changes, vanished, sweep, counters, .. } = finished;
         Ok(Commit { requests: outcomes, changes, vanished, sweep, counters })
     }
@@ -173,7 +186,7 @@ impl Store {
             Ok((rows, counters.update_seq))
         };
         let committed = |update_seq: &Sequence| self.advance_sums(*update_seq, &BlockChanges::default());
-        self.env.write(Room::Reserve, plan, committed).map(drop)
+        self.base.write(Room::Reserve, plan, committed).map(drop)
     }
 
     fn advance_sums(&self, update_seq: Sequence, blocks: &BlockChanges) {
@@ -186,25 +199,23 @@ impl Store {
     /// # Errors
     /// [`StorageError`] when the tables cannot be read at all; what is wrong inside is in the report.
     pub fn check(&self) -> Result<CheckReport, StorageError> {
-        check(&self.env.read()?)
+        check(&self.base.read()?, self.damages())
     }
 
-    /// Checks a database's folder from outside, even while a server has it open; nothing is changed.
+    /// Checks a database's folder from outside, even while a server has it open: every page, then every row; nothing is
+    /// changed.
     ///
     /// # Errors
     /// As [`Store::check`]; [`StorageError::NewerFormat`].
     pub fn check_folder(folder: &Path) -> Result<CheckReport, StorageError> {
-        let env = Env::open_to_read(folder)?;
-        let reading = env.read()?;
-        check_format(reading.view(), folder)?;
-        let report = check(&reading);
-        drop(reading);
-        env.close();
-        report
+        Survey::of_folder(folder, |survey| {
+            let damages: Vec<Damage> = survey.damages().iter().chain(survey.to_mend()).cloned().collect();
+            check(&Reading::Survey(survey), &damages)
+        })?
     }
 
-    pub(crate) fn env(&self) -> &Env {
-        &self.env
+    pub(crate) fn base(&self) -> &Base {
+        &self.base
     }
 
     pub(crate) fn sweep(&self) -> &Mutex<Option<BodyKey>> {
@@ -213,24 +224,46 @@ impl Store {
 
     /// Closes the database, waiting until no snapshot uses it.
     pub fn close(self) {
-        self.env.close();
+        self.base.close();
     }
+}
+
+/// Opens a sound file, or makes a new one. One of an older format becomes one of this format, its rows as they are.
+fn open_env(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Env, StorageError> {
+    let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit, .. } = *options;
+    let mut env = Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max, durability })?;
+    let settle = |view: View<'_>| {
+        let mut rows = Rows::default();
+        let born = match view.read(Table::Meta, META_FORMAT, meta::decode_number)? {
+            None => {
+                put_birth(&mut rows, birth, revs_limit);
+                FORMAT
+            }
+            Some(FORMAT) => view.expect(Table::Meta, META_BORN, meta::decode_number)?,
+            Some(found) if found > FORMAT => {
+                return Err(StorageError::NewerFormat { path: folder.to_owned(), found, known: FORMAT });
+            }
+            Some(older) => {
+                rows.put(Table::Meta, META_FORMAT, meta::encode_number(FORMAT));
+                rows.put(Table::Meta, META_BORN, meta::encode_number(older));
+                older
+            }
+        };
+        Ok((rows, born))
+    };
+    if env.write(Room::Reserve, settle, |_| {})? >= FORMAT_WITH_SEALS {
+        env.require_seals();
+    }
+    Ok(env)
 }
 
 fn put_birth(rows: &mut Rows, birth: &Birth, revs_limit: u32) {
     let counters = Counters { update_seq: birth.start, docs: 0, deleted_docs: 0, body_bytes: 0, garbage_bytes: 0 };
     rows.put(Table::Meta, META_FORMAT, meta::encode_number(FORMAT));
+    rows.put(Table::Meta, META_BORN, meta::encode_number(FORMAT));
     rows.put(Table::Meta, META_IDENTITY, meta::encode_identity(&birth.identity));
     rows.put(Table::Meta, META_REVS_LIMIT, meta::encode_number(u64::from(revs_limit)));
     rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
-}
-
-fn check_format(view: View<'_>, folder: &Path) -> Result<(), StorageError> {
-    let found = view.expect(Table::Meta, META_FORMAT, meta::decode_number)?;
-    if found > FORMAT {
-        return Err(StorageError::NewerFormat { path: folder.to_owned(), found, known: FORMAT });
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -53,22 +53,17 @@ impl Table {
             Table::TransactionAges => "transaction_ages",
         }
     }
-
-    /// Whether there are sound files without this table, written before Seqtide had it: it reads as empty there.
-    pub fn may_be_missing(self) -> bool {
-        matches!(self, Table::Transactions | Table::TransactionAges)
-    }
 }
 
 /// LMDB's handle of a table: rows are bytes here, their meaning is in `codec`.
-pub(crate) type Handle = heed::Database<'static, Bytes, Bytes>;
+pub(crate) type Handle<'env> = heed::Database<'env, Bytes, Bytes>;
 
-/// The handles of all tables, by [`Table`]; none of those that are missing in a file opened for reading alone.
+/// The handles of all tables, by [`Table`].
 #[derive(Clone, Copy)]
-pub(crate) struct Handles(pub [Option<Handle>; Table::ALL.len()]);
+pub(crate) struct Handles(pub [Handle<'static>; Table::ALL.len()]);
 
 impl Handles {
-    pub fn of(&self, table: Table) -> Option<Handle> {
+    pub fn of(&self, table: Table) -> Handle<'static> {
         self.0[table as usize]
     }
 }

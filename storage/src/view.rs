@@ -11,6 +11,8 @@ use crate::codec::{Malformed, head, history, keys, meta};
 use crate::error::StorageError;
 use crate::model::doc_id::DocId;
 use crate::model::rev_tree::{Ancestor, Leaf, RevTree};
+use crate::pages::{Survey, SurveyRows};
+use crate::seal::{self, Seals};
 use crate::tables::{Handles, Table};
 
 /// Which way a range is read.
@@ -27,33 +29,50 @@ pub(crate) type KeyRange<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
 /// One state of all tables.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'txn> {
-    txn: &'txn RoTxn<'txn>,
-    handles: Handles,
+pub(crate) enum View<'txn> {
+    /// LMDB's.
+    Lmdb { txn: &'txn RoTxn<'txn>, handles: Handles, seals: Seals },
+    /// What is left of a damaged file's.
+    Survey(&'txn Survey),
 }
 
-/// A row as it lies in the file.
+/// A row's key and value.
 pub(crate) type RawRow<'txn> = (&'txn [u8], &'txn [u8]);
 
 impl<'txn> View<'txn> {
-    pub fn new(txn: &'txn RoTxn<'_>, handles: Handles) -> View<'txn> {
-        View { txn, handles }
+    pub fn of_lmdb(txn: &'txn RoTxn<'_>, handles: Handles, seals: Seals) -> View<'txn> {
+        View::Lmdb { txn, handles, seals }
+    }
+
+    pub fn of_survey(survey: &'txn Survey) -> View<'txn> {
+        View::Survey(survey)
     }
 
     pub fn get(&self, table: Table, key: &[u8]) -> Result<Option<&'txn [u8]>, StorageError> {
         #[cfg(test)]
         reads::count(table);
-        let Some(handle) = self.handles.of(table) else { return Ok(None) };
-        Ok(handle.get(self.txn, key)?)
+        match *self {
+            View::Lmdb { txn, handles, seals } => {
+                let stored = handles.of(table).get(txn, key)?;
+                stored.map(|stored| unseal(table, key, stored, seals)).transpose()
+            }
+            View::Survey(survey) => survey.get(table, key),
+        }
     }
 
+    /// Rows of a range; after one that is damaged, or a stretch of them, the next.
     pub fn range(&self, table: Table, range: KeyRange<'_>, direction: Direction) -> Result<Range<'txn>, StorageError> {
         #[cfg(test)]
         reads::count(table);
-        Ok(match (self.handles.of(table), direction) {
-            (None, _) => Range::Empty,
-            (Some(handle), Direction::Forward) => Range::Forward(handle.range(self.txn, &range)?),
-            (Some(handle), Direction::Backward) => Range::Backward(handle.rev_range(self.txn, &range)?),
+        Ok(match *self {
+            View::Lmdb { txn, handles, seals } => {
+                let rows = match direction {
+                    Direction::Forward => LmdbRows::Forward(handles.of(table).range(txn, &range)?),
+                    Direction::Backward => LmdbRows::Backward(handles.of(table).rev_range(txn, &range)?),
+                };
+                Range::Lmdb { table, seals, rows }
+            }
+            View::Survey(survey) => Range::Survey(survey.range(table, range, direction)),
         })
     }
 
@@ -126,9 +145,22 @@ pub(crate) const META_REVS_LIMIT: &[u8] = b"revs_limit";
 /// Row of `meta`: how many records of keyed requests there are.
 pub(crate) const META_TRANSACTIONS: &[u8] = b"transactions";
 
+/// Row of `meta`: the format the database was born in.
+pub(crate) const META_BORN: &[u8] = b"born";
+/// Row of `meta`: the number of LMDB's transaction that wrote it, which is the newest.
+pub(crate) const META_COMMIT: &[u8] = b"commit";
+
+fn unseal<'a>(table: Table, key: &[u8], stored: &'a [u8], seals: Seals) -> Result<&'a [u8], StorageError> {
+    seal::open(table, key, stored, seals).map_err(|what| StorageError::damaged(table, key, what))
+}
+
 /// Rows of a range, one after the other.
 pub(crate) enum Range<'txn> {
-    Empty,
+    Lmdb { table: Table, seals: Seals, rows: LmdbRows<'txn> },
+    Survey(SurveyRows<'txn>),
+}
+
+pub(crate) enum LmdbRows<'txn> {
     Forward(heed::RoRange<'txn, Bytes, Bytes>),
     Backward(heed::RoRevRange<'txn, Bytes, Bytes>),
 }
@@ -137,12 +169,12 @@ impl<'txn> Iterator for Range<'txn> {
     type Item = Result<RawRow<'txn>, StorageError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let row = match self {
-            Range::Empty => None,
-            Range::Forward(range) => range.next(),
-            Range::Backward(range) => range.next(),
+        let (table, seals, row) = match self {
+            Range::Lmdb { table, seals, rows: LmdbRows::Forward(rows) } => (*table, *seals, rows.next()?),
+            Range::Lmdb { table, seals, rows: LmdbRows::Backward(rows) } => (*table, *seals, rows.next()?),
+            Range::Survey(rows) => return rows.next(),
         };
-        row.map(|row| row.map_err(StorageError::from))
+        Some(row.map_err(StorageError::from).and_then(|(key, stored)| Ok((key, unseal(table, key, stored, seals)?))))
     }
 }
 

@@ -50,7 +50,7 @@ fn report(name: &str, checked: Result<CheckReport, StorageError>, out: &mut impl
         Ok(report) => report,
         Err(error) => {
             let _ = writeln!(out, "{name}: cannot be checked: {error}");
-            return 2;
+            return if error.is_damage() { 1 } else { 2 };
         }
     };
     let CheckReport { docs, deleted_docs, rows, bodies, locals, transactions, problems, problems_total } = &report;

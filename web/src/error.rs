@@ -99,6 +99,14 @@ impl ApiError {
         &self.0.reason
     }
 
+    /// `"error":…,"reason":…` without braces, as text.
+    pub fn members(&self) -> String {
+        let mut out = Vec::new();
+        self.write_members(&mut out);
+        // What is written is UTF-8.
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
     /// Appends `"error":…,"reason":…` without braces.
     pub fn write_members(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\"error\":");
@@ -170,11 +178,17 @@ impl From<&StorageError> for ApiError {
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "disk_failed", reason)
             }
             StorageError::InDoubt { .. } => ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "outcome_unknown", reason),
-            StorageError::Damaged { .. } | StorageError::Missing { .. } => {
+            StorageError::Damaged { .. } | StorageError::Missing { .. } | StorageError::DamagedFile { .. } => {
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "damaged_database", reason)
             }
-            StorageError::NewerFormat { .. }
-            | StorageError::FolderInUse { .. }
+            // Not 403: a replicator takes that for the document's fault and leaves it out.
+            StorageError::ReadOnly { .. } => {
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "read_only_database", reason)
+            }
+            StorageError::NewerFormat { .. } => {
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "newer_file_format", reason)
+            }
+            StorageError::FolderInUse { .. }
             | StorageError::Panicked { .. }
             | StorageError::Lmdb(_)
             | StorageError::Io { .. } => {

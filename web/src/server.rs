@@ -53,6 +53,7 @@ fn engine_options(config: &Config) -> EngineOptions {
                 count_max: storage.idempotency_keys_max,
                 bytes_max: storage.idempotency_bytes_max,
             },
+            verify_at_open_bytes_max: storage.verify_at_open_bytes_max,
             durability: match config.durability {
                 config::Durability::Full => Durability::Full,
                 config::Durability::Relaxed => Durability::Relaxed,

@@ -13,8 +13,8 @@ const RECLAIM_ROWS: usize = 500;
 
 /// Work for a database. A writer has at most one of these under way.
 pub(crate) enum Work {
-    /// Write the requests as one commit; gives them back with the answer.
-    Commit { requests: Requests, done: Done<Committed> },
+    /// Write the requests as one commit; gives them back with what became of them.
+    Commit { requests: Requests, done: Done<(Committed, Requests)> },
     /// Free some bodies that no leaf needs.
     Reclaim { done: Done<Result<Reclaimed, StorageError>> },
 }
@@ -22,8 +22,8 @@ pub(crate) enum Work {
 /// The writes of many, request by request.
 pub(crate) type Requests = Vec<Request>;
 
-/// What became of them, and they themselves.
-pub(crate) type Committed = (Result<Commit, StorageError>, Requests);
+/// What became of requests: one result of all of them, or one of each.
+pub(crate) type Committed = Vec<Result<Commit, StorageError>>;
 
 /// Takes the answer, on the committer's thread.
 pub(crate) type Done<T> = Box<dyn FnOnce(T) + Send>;
@@ -107,9 +107,9 @@ fn run(jobs: &Receiver<Job>, write: impl WriteCommit) {
     for Job { store, work } in jobs {
         match work {
             Work::Commit { requests, done } => {
-                let result = unwinding(|| write(&store, &requests));
+                let results = commit(&store, &requests, &write);
                 drop(store);
-                done((result, requests));
+                done((results, requests));
             }
             Work::Reclaim { done } => {
                 let result = unwinding(|| store.reclaim(RECLAIM_ROWS));
@@ -117,6 +117,17 @@ fn run(jobs: &Receiver<Job>, write: impl WriteCommit) {
                 done(result);
             }
         }
+    }
+}
+
+/// Writes requests together. A damaged row fails the requests that come upon it and no others: they are then written one
+/// by one.
+fn commit(store: &Store, requests: &[Request], write: &impl WriteCommit) -> Committed {
+    match unwinding(|| write(store, requests)) {
+        Err(error) if error.is_damage() && requests.len() > 1 => {
+            requests.chunks(1).map(|request| unwinding(|| write(store, request))).collect()
+        }
+        result => vec![result],
     }
 }
 

@@ -19,7 +19,7 @@ use seqtide_storage::{
 use tokio::sync::oneshot;
 
 use self::asker::Asker;
-use self::committer::{Committer, Requests, Work};
+use self::committer::{Committed, Committer, Requests, Work};
 use self::queue::{Job, Queue};
 use crate::error::Error;
 use crate::feed::EndReason;
@@ -83,7 +83,7 @@ pub(crate) struct Finish;
 #[derive(Message)]
 #[rtype(result = "()")]
 enum Finished {
-    Commit { result: Result<Commit, StorageError>, requests: Requests, shipped: Instant },
+    Commit { results: Committed, requests: Requests, shipped: Instant },
     Reclaim { result: Result<Reclaimed, StorageError> },
 }
 
@@ -176,13 +176,14 @@ impl Writer {
         let requests: Vec<_> = self.shipped.iter_mut().map(|job| std::mem::take(&mut job.request)).collect();
         self.reclaimed_last = false;
         let (writer, shipped) = (ctx.address(), Instant::now());
-        let done = Box::new(move |(result, requests)| {
-            writer.do_send(Finished::Commit { result, requests, shipped });
+        let done = Box::new(move |(results, requests)| {
+            writer.do_send(Finished::Commit { results, requests, shipped });
         });
         self.busy = true;
         if self.committer.ship(&self.store, Work::Commit { requests, done }).is_err() {
             self.busy = false;
-            self.answer_all(&Error::Stopped);
+            let jobs = std::mem::take(&mut self.shipped);
+            self.answer(jobs, &Error::Stopped);
         }
     }
 
@@ -197,15 +198,15 @@ impl Writer {
     }
 
     /// Durable by now; makes it visible, then acknowledges.
-    fn committed(&mut self, commit: Commit, requests: &[Request], shipped: Instant) {
+    fn committed(&mut self, commit: Commit, jobs: Vec<Job>, shipped: Instant) {
         let carried_out = commit.requests.iter().filter(|request| request.attempt == Attempt::First);
         let edits = carried_out.map(|request| request.outcomes.len()).sum();
         self.metrics.committed(edits, commit.changes.len(), shipped.elapsed());
         self.live.publish(commit.changes, &commit.vanished, commit.counters.update_seq);
-        for (job, outcome) in std::mem::take(&mut self.shipped).into_iter().zip(commit.requests) {
+        self.full = self.full && jobs.iter().all(|job| job.request.makes_room());
+        for (job, outcome) in jobs.into_iter().zip(commit.requests) {
             self.tell(job.asker, Written::from_outcome(outcome));
         }
-        self.full = self.full && requests.iter().all(Request::makes_room);
         if commit.sweep {
             self.sweeping.start_whole();
         } else if self.full || self.limits.reclaim.due(&commit.counters) {
@@ -215,7 +216,7 @@ impl Writer {
 
     /// Nothing of it was written. Where there was no room, what makes some is tried once more without what needed
     /// some, and garbage is reclaimed, however little there is.
-    fn failed(&mut self, error: StorageError, requests: Requests) {
+    fn failed(&mut self, error: StorageError, jobs: Vec<Job>) {
         let full = matches!(error, StorageError::DiskFull { .. } | StorageError::MapFull { .. });
         // Clients that try again would fill the log too.
         if !(full && self.full) {
@@ -225,19 +226,14 @@ impl Writer {
         if full {
             self.sweeping.start();
         }
-        let mixed = full && !requests.iter().all(Request::makes_room);
-        let (mut again, mut refused) = (Vec::new(), Vec::new());
-        for (job, request) in self.shipped.drain(..).zip(requests) {
-            let job = Job { request, ..job };
-            if mixed && job.request.makes_room() { again.push(job) } else { refused.push(job) }
-        }
+        let mixed = full && !jobs.iter().all(|job| job.request.makes_room());
+        let (again, refused) = jobs.into_iter().partition(|job| mixed && job.request.makes_room());
         self.queue.put_back(again);
-        self.shipped = refused;
-        self.answer_all(&Error::from(error));
+        self.answer(refused, &Error::from(error));
     }
 
-    fn answer_all(&mut self, error: &Error) {
-        for job in std::mem::take(&mut self.shipped) {
+    fn answer(&self, jobs: Vec<Job>, error: &Error) {
+        for job in jobs {
             self.tell(job.asker, Err(error.clone()));
         }
     }
@@ -324,8 +320,18 @@ impl Handler<Finished> for Writer {
     fn handle(&mut self, finished: Finished, ctx: &mut Context<Writer>) {
         self.busy = false;
         match finished {
-            Finished::Commit { result: Ok(commit), requests, shipped } => self.committed(commit, &requests, shipped),
-            Finished::Commit { result: Err(error), requests, .. } => self.failed(error, requests),
+            Finished::Commit { results, requests, shipped } => {
+                let of_one = if results.len() == 1 { requests.len() } else { 1 };
+                let shipped_jobs = std::mem::take(&mut self.shipped).into_iter().zip(requests);
+                let mut jobs = shipped_jobs.map(|(job, request)| Job { request, ..job });
+                for result in results {
+                    let jobs = jobs.by_ref().take(of_one).collect();
+                    match result {
+                        Ok(commit) => self.committed(commit, jobs, shipped),
+                        Err(error) => self.failed(error, jobs),
+                    }
+                }
+            }
             Finished::Reclaim { result: Ok(reclaimed) } => {
                 self.metrics.reclaimed(reclaimed.bytes);
                 self.sweeping.examined(reclaimed);

@@ -49,7 +49,7 @@ fn write(store: &Store, request: &Request) -> (RequestOutcome, Cost) {
         let cost = Cost { read, rows: rows.0.clone() };
         Ok((rows, (outcome, cost)))
     };
-    store.env().write(Room::Ordinary, plan, |_| {}).unwrap()
+    store.base().write(Room::Ordinary, plan, |_| {}).unwrap()
 }
 
 fn edit(id: &str, parent: Option<&RevId>, json: &str) -> Request {

@@ -2,7 +2,6 @@ use std::path::Path;
 
 use super::*;
 use crate::codec::{meta as meta_codec, transaction};
-use crate::env::tests::copy_without_later_tables;
 use crate::json::{Body, ScanLimits, revision_hash, scan_document};
 use crate::model::idempotency::{Fingerprint, IdempotencyKey};
 use crate::model::rev::RevId;
@@ -48,7 +47,7 @@ fn edits_of(number: u64) -> Vec<Edit> {
 }
 
 fn first_row(store: &Store, table: Table) -> (Vec<u8>, Vec<u8>) {
-    let reading = store.env().read().unwrap();
+    let reading = store.base().read().unwrap();
     let (key, value) = all(reading.view(), table).unwrap().next().unwrap().unwrap();
     (key.to_vec(), value.to_vec())
 }
@@ -80,7 +79,7 @@ fn every_table_s_missing_row_is_noticed() {
 }
 
 fn last_key(store: &Store, table: Table) -> Vec<u8> {
-    let reading = store.env().read().unwrap();
+    let reading = store.base().read().unwrap();
     let range = (Bound::Unbounded, Bound::Unbounded);
     reading.view().range(table, range, Direction::Backward).unwrap().next().unwrap().unwrap().0.to_vec()
 }
@@ -136,21 +135,4 @@ fn records_and_their_age_order_that_disagree_are_noticed() {
         let named = report.problems.iter().any(|problem| problem.contains(expected));
         assert!(named, "{expected}: {:?}", report.problems);
     }
-}
-
-/// A file from before keyed requests has neither of their tables.
-#[test]
-fn a_folder_without_the_tables_of_records_is_clean_and_gets_them_when_it_is_opened() {
-    let (folder, old) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let store = filled(folder.path());
-    damage(&store, Table::Meta, META_TRANSACTIONS, None);
-    copy_without_later_tables(store.env(), old.path());
-    let report = Store::check_folder(old.path()).unwrap();
-    assert_eq!((report.problems, report.rows, report.transactions), (Vec::new(), 40, 0));
-
-    let birth = Birth { identity: *store.identity(), start: Sequence::ZERO };
-    let store = Store::open(old.path(), &StoreOptions::default(), &birth).unwrap();
-    store.write(&[keyed("k", Write::RevsLimit(7))]).unwrap();
-    let report = store.check().unwrap();
-    assert_eq!((report.problems, report.rows, report.transactions), (Vec::new(), 40, 1));
 }

@@ -60,7 +60,7 @@ pub(crate) fn damage(store: &Store, table: Table, key: &[u8], value: Option<&[u8
         }
         Ok((rows, ()))
     };
-    store.env().write(Room::Ordinary, plan, |()| {}).unwrap();
+    store.base().write(Room::Ordinary, plan, |()| {}).unwrap();
 }
 
 /// Reads and writes everything; gives the errors' texts.
@@ -168,8 +168,10 @@ fn a_newer_format_is_refused_and_the_folder_can_be_opened_again() {
     store.close();
     for _ in 0..2 {
         let opened = Store::open(folder.path(), &StoreOptions::default(), &birth).map(drop);
-        assert!(matches!(opened, Err(StorageError::NewerFormat { found: 2, known: 1, .. })), "{opened:?}");
+        assert!(matches!(opened, Err(StorageError::NewerFormat { found: 3, known: 2, .. })), "{opened:?}");
     }
+    let checked = Store::check_folder(folder.path());
+    assert!(matches!(checked, Err(StorageError::NewerFormat { found: 3, known: 2, .. })), "{checked:?}");
 }
 
 #[test]
@@ -190,7 +192,7 @@ fn a_commit_is_told_before_the_next_one_is_planned() {
             std::thread::sleep(std::time::Duration::from_millis(2));
             tell("told");
         };
-        store.env().write(Room::Ordinary, plan, committed).unwrap();
+        store.base().write(Room::Ordinary, plan, committed).unwrap();
     };
     std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| (0..10).for_each(|_| write())))));
     let log = log.into_inner().unwrap();

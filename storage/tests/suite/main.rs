@@ -1,10 +1,13 @@
 //! What a store promises, through its public interface.
 
+mod damage;
 mod data_folder;
 mod db;
+mod every_kind;
 mod grow;
 mod history;
 mod model;
+mod old_formats;
 mod pages;
 mod purge;
 mod reclaim;

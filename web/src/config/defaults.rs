@@ -51,6 +51,7 @@ impl Default for Config {
                 idempotency_age_secs: 86_400,
                 idempotency_keys_max: 1_000_000,
                 idempotency_bytes_max: 268_435_456,
+                verify_at_open_bytes_max: 1 << 30,
             },
         }
     }

@@ -185,4 +185,8 @@ struct StorageFlags {
     /// What Idempotency-Keys and their answers take in one database, in bytes; the oldest go first
     #[arg(id = "storage.idempotency_bytes_max", value_name = "BYTES")]
     idempotency_bytes_max: Option<i64>,
+
+    /// Size of a database's file up to which all of it is checked before it is opened, in bytes; 0 for never
+    #[arg(id = "storage.verify_at_open_bytes_max", value_name = "BYTES")]
+    verify_at_open_bytes_max: Option<i64>,
 }

@@ -45,6 +45,8 @@ pub struct Storage {
     pub idempotency_keys_max: u64,
     /// What they and their answers take in one database, in bytes.
     pub idempotency_bytes_max: u64,
+    /// Size of a file up to which it is checked before it is opened, in bytes; 0 is never.
+    pub verify_at_open_bytes_max: u64,
 }
 
 impl Storage {

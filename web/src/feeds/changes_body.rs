@@ -7,6 +7,7 @@ use futures_util::{Stream, stream};
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{Documents, Error, Feed, FeedEvent, FeedRow, Source};
 
+use super::cut_short::saying_why;
 use super::pieces::Pieces;
 
 /// The shape of the whole answer.
@@ -42,8 +43,8 @@ pub struct Extras {
 /// CouchDB's limit where none is given: `seq_interval` counts down from it.
 const NO_LIMIT: u64 = 1_000_000_000_000_000;
 
-/// A feed's answer, piece by piece. It ends with an error when the disk cannot be read: a chunked body cut short is
-/// the only sign that no client takes for data.
+/// A feed's answer, piece by piece. When the disk cannot be read, it says why and is cut short: that is the only sign
+/// that no client takes for data.
 pub fn stream<S: Source>(feed: Feed<S>, form: Form, extras: Extras) -> impl Stream<Item = Result<Bytes, Error>> {
     let rows_left = feed.options().limit.unwrap_or(NO_LIMIT);
     let mut pieces = Pieces::default();
@@ -51,7 +52,7 @@ pub fn stream<S: Source>(feed: Feed<S>, form: Form, extras: Extras) -> impl Stre
         pieces.add(Bytes::from_static(b"{\"results\":[\n"));
     }
     let body = ChangesBody { feed, pieces, form, extras, rows_left, any_row: false };
-    stream::unfold(Some(body), |body| async move {
+    let pieces = stream::unfold(Some(body), |body| async move {
         let mut body = body?;
         match body.next_piece().await {
             Ok(Some(piece)) => {
@@ -59,11 +60,12 @@ pub fn stream<S: Source>(feed: Feed<S>, form: Form, extras: Extras) -> impl Stre
                 Some((Ok(piece), Some(body)))
             }
             Ok(None) => None,
-            Err(error) => {
-                tracing::error!(%error, "a feed is cut short");
-                Some((Err(error), None))
-            }
+            Err(error) => Some((Err(error), None)),
         }
+    });
+    saying_why(pieces, move |error| match form {
+        Form::Object | Form::Lines => format!("\n{{{}}}\n", error.members()),
+        Form::EventSource => format!("event: error\ndata: {{{}}}\n\n", error.members()),
     })
 }
 

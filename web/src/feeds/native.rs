@@ -8,7 +8,9 @@ use futures_util::{Stream, stream};
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{EndReason, Error, Feed, FeedEvent, FeedRow, RowShape, Source};
 
+use super::cut_short::saying_why;
 use super::pieces::Pieces;
+use crate::error::ApiError;
 
 /// How a streaming answer carries events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,9 +123,9 @@ impl<R: FeedRow> Item<R> {
     }
 }
 
-/// A feed's answer as SSE or lines, piece by piece; cut short when the disk cannot be read.
+/// A feed's answer as SSE or lines, piece by piece; when the disk cannot be read, an `error` event, then cut short.
 pub fn stream<S: Source>(feed: Feed<S>, form: Form) -> impl Stream<Item = Result<Bytes, Error>> {
-    stream::unfold(Some((feed, Pieces::default())), move |going_on| async move {
+    let pieces = stream::unfold(Some((feed, Pieces::default())), move |going_on| async move {
         let (mut feed, mut pieces) = going_on?;
         loop {
             if let Some(piece) = pieces.take() {
@@ -133,11 +135,17 @@ pub fn stream<S: Source>(feed: Feed<S>, form: Form) -> impl Stream<Item = Result
             match next(&mut feed).await {
                 Ok(Some(item)) => item.encode(form, &mut pieces),
                 Ok(None) => return None,
-                Err(error) => {
-                    tracing::error!(%error, "a feed is cut short");
-                    return Some((Err(error), None));
-                }
+                Err(error) => return Some((Err(error), None)),
             }
         }
+    });
+    saying_why(pieces, move |error| match form {
+        Form::Sse => format!("event: error\ndata: {}\n\n", failure(error)),
+        Form::Lines => format!("{}\n", failure(error)),
     })
+}
+
+/// The last event of a feed that cannot go on. It has no place of its own: whoever resumes does so where it stood.
+pub fn failure(error: &ApiError) -> String {
+    format!("{{\"event\":\"error\",{}}}", error.members())
 }

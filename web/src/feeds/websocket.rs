@@ -95,7 +95,7 @@ async fn follow<O, S: Source>(
             item = native::next(&mut feed) => match item {
                 Ok(Some(item)) => connection.send(&feed, &item).await?,
                 Ok(None) => return Err(Over::Close(CloseCode::Normal, String::new())),
-                Err(error) => return Err(refuse(&error.into())),
+                Err(error) => return Err(connection.fail(&error.into()).await?),
             },
             text = connection.text() => {
                 text?;
@@ -111,6 +111,10 @@ fn late_options() -> Over {
 
 /// There is no feed, and why: a close frame has room for the beginning of it.
 fn refuse(refused: &ApiError) -> Over {
+    refuse_with(CloseCode::Policy, refused)
+}
+
+fn refuse_with(code: CloseCode, refused: &ApiError) -> Over {
     let mut text = String::new();
     for letter in refused.reason().chars() {
         if text.len() + letter.len_utf8() > CLOSE_REASON_BYTES_MAX {
@@ -118,7 +122,7 @@ fn refuse(refused: &ApiError) -> Over {
         }
         text.push(letter);
     }
-    Over::Close(CloseCode::Policy, text)
+    Over::Close(code, text)
 }
 
 impl Connection {
@@ -161,6 +165,15 @@ impl Connection {
             Some(EndReason::Shutdown) => Err(Over::Close(CloseCode::Away, EndReason::Shutdown.name().to_owned())),
             Some(reason) => Err(Over::Close(CloseCode::Normal, reason.name().to_owned())),
         }
+    }
+
+    /// Says why the feed cannot go on: a close frame has no room for all of it.
+    async fn fail(&mut self, error: &ApiError) -> Result<Over, Over> {
+        tracing::error!(%error, "a feed is cut short");
+        let mut message = Pieces::default();
+        message.add(format!("[{}]", native::failure(error)).into());
+        self.send_text(message).await?;
+        Ok(refuse_with(CloseCode::Error, error))
     }
 
     /// Sends a message, in fragments where it is large.

@@ -1,0 +1,87 @@
+//! What is wrong with a page, and what that costs.
+
+use std::fmt;
+use std::ops::Bound;
+
+use crate::error::printable;
+use crate::tables::Table;
+
+/// A place of a file that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The page.
+    pub page: u64,
+    /// What is wrong with it.
+    pub what: String,
+    /// What cannot be read because of it.
+    pub lost: Lost,
+}
+
+/// What a damage takes with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lost {
+    /// Nothing: every row is still read. Writing there would not be safe.
+    Nothing,
+    /// The rows between two keys of a table that are still read.
+    Keys {
+        /// The table.
+        table: Table,
+        /// The last key before.
+        after: Bound<Vec<u8>>,
+        /// The first key behind.
+        before: Bound<Vec<u8>>,
+    },
+    /// These tables.
+    Tables(Vec<Table>),
+    /// All of it.
+    Database,
+}
+
+impl Damage {
+    pub(super) fn harmless(page: u64, what: impl Into<String>) -> Damage {
+        Damage { page, what: what.into(), lost: Lost::Nothing }
+    }
+
+    pub(super) fn of_database(page: u64, what: impl Into<String>) -> Damage {
+        Damage { page, what: what.into(), lost: Lost::Database }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "page {}: {}; {}", self.page, self.what, self.lost)
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lost::Nothing => f.write_str("everything can still be read"),
+            Lost::Database => f.write_str("nothing of the database can be read"),
+            Lost::Tables(tables) => {
+                let names: Vec<&str> = tables.iter().map(|table| table.name()).collect();
+                write!(f, "nothing can be read of: {}", names.join(", "))
+            }
+            Lost::Keys { table, after, before } => write_keys(f, *table, after, before),
+        }
+    }
+}
+
+fn write_keys(
+    f: &mut fmt::Formatter<'_>,
+    table: Table,
+    after: &Bound<Vec<u8>>,
+    before: &Bound<Vec<u8>>,
+) -> fmt::Result {
+    let key = |bound: &Bound<Vec<u8>>| match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(printable(key)),
+        Bound::Unbounded => None,
+    };
+    let name = table.name();
+    match (key(after), key(before)) {
+        (None, None) => write!(f, "table {name} cannot be read"),
+        (Some(after), None) => write!(f, "table {name} cannot be read after key {after}"),
+        (None, Some(before)) => write!(f, "table {name} cannot be read before key {before}"),
+        (Some(after), Some(before)) => write!(f, "table {name} cannot be read between keys {after} and {before}"),
+    }
+}

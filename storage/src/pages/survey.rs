@@ -1,0 +1,190 @@
+//! A file as a walk found it: rows that are sound are read from it, and where others were, an error says so.
+
+use std::fs::OpenOptions;
+use std::ops::Bound;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::damage::{Damage, Lost};
+use super::file::PageFile;
+use super::map::{Gap, SoundLeaf, TableMap};
+use super::meta::{self, Newest};
+use super::page::Nodes;
+use super::read::{SoundRows, SurveyRows};
+use super::rows::read_meta_row;
+use super::walk::{Walked, walk};
+use crate::codec::meta as meta_codec;
+use crate::env::Pin;
+use crate::error::StorageError;
+use crate::seal::Seals;
+use crate::store::FORMAT;
+use crate::tables::Table;
+use crate::view::{Direction, KeyRange, META_BORN, META_FORMAT};
+
+/// What a look at a folder's file shows.
+pub(crate) enum Looked {
+    /// LMDB may have it: it is sound, or there is none yet. What was mended comes along.
+    Sound { mended: Option<Damage> },
+    /// LMDB must not have it.
+    Damaged(Box<Survey>),
+}
+
+/// Looks at the file in a folder, which nobody else uses, before LMDB does: all of it if it is no longer than
+/// `walk_bytes_max`, else what says which commit is the newest.
+///
+/// # Errors
+/// [`StorageError::NewerFormat`]; [`StorageError::DamagedFile`] when nothing can be read.
+pub(crate) fn look(folder: &Path, walk_bytes_max: u64) -> Result<Looked, StorageError> {
+    let Some(start) = Start::of(folder)? else { return Ok(Looked::Sound { mended: None }) };
+    let walked_through = start.file.bytes().len() as u64 <= walk_bytes_max;
+    if !walked_through && start.newest.damages.is_empty() {
+        return start.mend();
+    }
+    let survey = start.survey();
+    if survey.damages.is_empty() { survey.start.mend() } else { Ok(Looked::Damaged(Box::new(survey))) }
+}
+
+/// A file, and where in it to begin.
+struct Start {
+    file: PageFile,
+    newest: Newest,
+    seals: Seals,
+}
+
+impl Start {
+    /// `None` when there is no file yet.
+    fn of(folder: &Path) -> Result<Option<Start>, StorageError> {
+        let Some(mut file) = PageFile::open(folder)? else { return Ok(None) };
+        let unknown = || file.damaged(&Damage::of_database(0, "it is no meta page, and neither is the next"));
+        let page_bytes = meta::page_bytes(&file).ok_or_else(unknown)?;
+        file.set_page_bytes(page_bytes);
+        let newest = meta::newest(&file).map_err(|damage| file.damaged(&damage))?;
+        let number = |name| read_number(&file, &newest, name);
+        let format = number(META_FORMAT);
+        if let Some(found) = format.filter(|found| *found > FORMAT) {
+            return Err(StorageError::NewerFormat { path: folder.to_owned(), found, known: FORMAT });
+        }
+        let before_seals = format == Some(1) || number(META_BORN) == Some(1);
+        let seals = if before_seals { Seals::Optional } else { Seals::Required };
+        Ok(Some(Start { file, newest, seals }))
+    }
+
+    /// Walks through all of it.
+    fn survey(mut self) -> Survey {
+        self.file.touch_all();
+        let Walked { tables, mut damages } = walk(&self.file, &self.newest.meta, self.seals);
+        // Gaps know damages by their place: those of the meta page go behind.
+        damages.extend(self.newest.damages.iter().cloned());
+        Survey { start: self, tables, damages }
+    }
+
+    /// Puts the older meta page right, if it is damaged: LMDB refuses a file, or takes an old commit for the newest,
+    /// because of a page that it only keeps to write the next commit to.
+    fn mend(self) -> Result<Looked, StorageError> {
+        let Some(older) = self.newest.older else { return Ok(Looked::Sound { mended: None }) };
+        let newest = self.file.page(self.newest.meta.page).unwrap_or_default();
+        let page = meta::stand_in(newest, &older);
+        let path = self.file.path();
+        let write = || {
+            let file = OpenOptions::new().write(true).open(path)?;
+            file.write_all_at(&page, older.page * self.file.page_bytes() as u64)?;
+            file.sync_all()
+        };
+        write().map_err(StorageError::io(path))?;
+        Ok(Looked::Sound { mended: Some(older.damage) })
+    }
+}
+
+fn read_number(file: &PageFile, newest: &Newest, name: &[u8]) -> Option<u64> {
+    let value = read_meta_row(file, &newest.meta, name, Seals::Optional).ok().flatten()?;
+    meta_codec::decode_number(value).ok()
+}
+
+/// A file that was walked through.
+pub(crate) struct Survey {
+    start: Start,
+    /// By [`Table`].
+    tables: Vec<TableMap>,
+    damages: Vec<Damage>,
+}
+
+impl Survey {
+    /// Walks through the file in a folder, even while a server writes to it, and hands on what it finds; nothing is
+    /// changed.
+    ///
+    /// # Errors
+    /// As [`look`]; [`StorageError`] when there is no file.
+    pub fn of_folder<T>(folder: &Path, found: impl FnOnce(&Survey) -> T) -> Result<T, StorageError> {
+        let none = || StorageError::io(folder)(std::io::ErrorKind::NotFound.into());
+        let before = Start::of(folder)?.ok_or_else(none)?;
+        // LMDB reads the meta pages to begin a transaction: damaged ones could end the process.
+        let metas_sound = before.newest.damages.is_empty() && before.newest.older.is_none();
+        let map_bytes = before.file.pages() as usize * before.file.page_bytes() * 2;
+        let _pin = if metas_sound { Some(Pin::set(folder, map_bytes)?) } else { None };
+        let survey = Start::of(folder)?.ok_or_else(none)?.survey();
+        Ok(found(&survey))
+    }
+
+    /// What is wrong with the file, as far as it costs something now or would cost something to write on.
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
+    }
+
+    /// The damage of the older meta page, which the next opening puts right.
+    pub fn to_mend(&self) -> Option<&Damage> {
+        self.start.newest.older.as_ref().map(|older| &older.damage)
+    }
+
+    /// The length of the file.
+    pub fn file_bytes(&self) -> u64 {
+        self.start.file.bytes().len() as u64
+    }
+
+    /// Why it is not written to.
+    pub fn read_only(&self) -> StorageError {
+        let file = self.start.file.path().to_owned();
+        let first = self.damages.first().map(ToString::to_string).unwrap_or_default();
+        StorageError::ReadOnly { file, first, damages: self.damages.len() }
+    }
+
+    /// Reads a row.
+    pub fn get(&self, table: Table, key: &[u8]) -> Result<Option<&[u8]>, StorageError> {
+        let map = &self.tables[table as usize];
+        let found = match map.leaf_of(key) {
+            Some(leaf) => self.sound_rows(table, &map.leaves[leaf])?.find(key)?,
+            None => None,
+        };
+        match (found, map.gap_of(key)) {
+            (None, Some(gap)) => Err(self.lost(gap)),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// Reads the rows of a range, and an error in the place of each gap.
+    pub fn range(&self, table: Table, range: KeyRange<'_>, direction: Direction) -> SurveyRows<'_> {
+        SurveyRows::new(self, table, range, direction)
+    }
+
+    pub(super) fn map(&self, table: Table) -> &TableMap {
+        &self.tables[table as usize]
+    }
+
+    /// The rows of a leaf that the walk found sound.
+    pub(super) fn sound_rows<'s>(&'s self, table: Table, leaf: &'s SoundLeaf) -> Result<SoundRows<'s>, StorageError> {
+        let Start { file, seals, .. } = &self.start;
+        let nodes = file.page(leaf.page).and_then(|bytes| Nodes::read(bytes, leaf.page));
+        // It was sound when the file was opened.
+        let nodes = nodes.map_err(|what| {
+            let (after, before) = (Bound::Included(leaf.first.to_vec()), Bound::Unbounded);
+            file.damaged(&Damage { page: leaf.page, what, lost: Lost::Keys { table, after, before } })
+        })?;
+        Ok(SoundRows { file, table, seals: *seals, nodes, sound: leaf.nodes.as_deref() })
+    }
+
+    pub(super) fn lost(&self, gap: &Gap) -> StorageError {
+        match self.damages.get(gap.damage) {
+            Some(damage) => self.start.file.damaged(damage),
+            None => self.read_only(),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Files of older formats: opened, read, written on. `tests/data/format-N/` has one of each.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use seqtide_storage::model::db_name::DbName;
+use seqtide_storage::{DataFolder, FORMAT, Store};
+use tempfile::TempDir;
+
+use crate::damage::answers::Answers;
+use crate::db::{create, rev, small, update};
+use crate::every_kind;
+
+/// A data folder with the database `old`, as the code of format 1 left it.
+fn format_1() -> TempDir {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/format-1");
+    let folder = tempfile::tempdir().unwrap();
+    let database = folder.path().join("databases/old");
+    fs::create_dir_all(&database).unwrap();
+    fs::copy(data.join("catalogue.json"), folder.path().join("catalogue.json")).unwrap();
+    let mut file = Vec::new();
+    GzDecoder::new(fs::File::open(data.join("data.mdb.gz")).unwrap()).read_to_end(&mut file).unwrap();
+    fs::write(database.join("data.mdb"), file).unwrap();
+    folder
+}
+
+fn open(folder: &TempDir) -> Store {
+    let data = DataFolder::open(folder.path(), small()).unwrap();
+    data.open_store(&DbName::parse("old").unwrap()).unwrap().unwrap()
+}
+
+fn assert_clean(folder: &TempDir) {
+    let report = Store::check_folder(&folder.path().join("databases/old")).unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+}
+
+/// Whether the file has this row, its value sealed.
+fn has_sealed(folder: &TempDir, table: &str, key: &[u8], value: &[u8]) -> bool {
+    let sum = crc32c::crc32c(&[table.as_bytes(), key, value].concat()).to_be_bytes();
+    let stored = [key, &[2], &sum, value].concat();
+    let file = fs::read(folder.path().join("databases/old/data.mdb")).unwrap();
+    file.windows(stored.len()).any(|bytes| bytes == stored)
+}
+
+#[test]
+fn format_1_is_read_as_what_it_was_and_written_on() {
+    let folder = format_1();
+    assert_clean(&folder);
+    let fresh_folder = tempfile::tempdir().unwrap();
+    let fresh = Store::open(fresh_folder.path(), &small(), &every_kind::birth()).unwrap();
+    every_kind::write(&fresh).unwrap();
+    let truth = Answers::of(&fresh).unwrap();
+
+    let store = open(&folder);
+    assert_eq!(Answers::of(&store).unwrap().compare(&truth), Ok(Vec::new()));
+    store.close();
+    assert_clean(&folder);
+    assert!(has_sealed(&folder, "meta", b"format", &[1, FORMAT as u8]), "an older version would refuse it now");
+    assert!(has_sealed(&folder, "meta", b"born", &[1, 1]), "rows without checksums stay good");
+
+    let store = open(&folder);
+    for store in [&store, &fresh] {
+        let update = update("conflict-many", &rev("2-0"), "{}");
+        store.write(&[vec![create("new", r#"{"n":1}"#)].into(), vec![update].into()]).unwrap();
+        assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
+    }
+    let (after, truth) = (Answers::of(&store).unwrap(), Answers::of(&fresh).unwrap());
+    assert_eq!(after.compare(&truth), Ok(Vec::new()));
+    store.close();
+    assert_clean(&folder);
+}
+
+#[test]
+fn damage_in_a_file_of_format_1_is_found_where_checksums_are() {
+    let folder = format_1();
+    let store = open(&folder);
+    store.write(&[vec![create("new", r#"{"text":"unmistakable"}"#)].into()]).unwrap();
+    store.close();
+    let file = folder.path().join("databases/old/data.mdb");
+    let mut bytes = fs::read(&file).unwrap();
+    let at = bytes.windows(12).position(|bytes| bytes == b"unmistakable").unwrap();
+    bytes[at] = b'U';
+    fs::write(&file, bytes).unwrap();
+    let store = open(&folder);
+    let problems = store.check().unwrap().problems;
+    assert!(problems[0].contains("checksum does not match; table bodies cannot be read after key"), "{problems:?}");
+    assert_eq!(store.damages().len(), 1);
+}

@@ -1,0 +1,243 @@
+//! Damaged databases on a server: errors that name what is damaged, everything else as ever, and a way out.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use seqtide_tests::doors::{FeedSocket, feed_url};
+use seqtide_tests::server::seqtide_command;
+use seqtide_tests::{Api, Database, Server};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+const DOCUMENTS: usize = 300;
+
+/// A document in the middle, whose body is on no page with the first or the last.
+const HIT: usize = 150;
+
+async fn fill(server: &Server, name: &str) -> Database {
+    let database = Database::create(server, name).await;
+    let pad = "x".repeat(200);
+    let doc = |number| json!({ "_id": format!("d{number:03}"), "text": format!("marker-{number:03} {pad}") });
+    database.bulk(&(0..DOCUMENTS).map(doc).collect::<Vec<_>>()).await;
+    database
+}
+
+fn data_file(server: &Server, name: &str) -> PathBuf {
+    server.data_dir().join("databases").join(name).join("data.mdb")
+}
+
+/// Replaces every occurrence in a database's file, as it lies there.
+fn replace(server: &Server, name: &str, what: &[u8], with: &[u8]) {
+    let path = data_file(server, name);
+    let bytes = fs::read(&path).expect("the file");
+    let file = fs::OpenOptions::new().write(true).open(&path).expect("the file");
+    let places: Vec<usize> = (0..bytes.len() - what.len()).filter(|at| bytes[*at..].starts_with(what)).collect();
+    assert!(!places.is_empty(), "{what:02x?} is in the file");
+    for place in places {
+        file.write_all_at(with, place as u64).expect("a write");
+    }
+}
+
+fn damage_body(server: &Server, name: &str) {
+    replace(server, name, format!("marker-{HIT}").as_bytes(), format!("mArker-{HIT}").as_bytes());
+}
+
+/// `seqtide check` of the server's folder: exit code and report.
+fn check(server: &Server) -> (Option<i32>, String) {
+    let output = seqtide_command().arg("check").arg(server.data_dir()).output().expect("the binary runs");
+    (output.status.code(), String::from_utf8(output.stdout).expect("text"))
+}
+
+async fn metric(server: &Server, name: &str) -> Option<String> {
+    let metrics = Api::new(server).get("/metrics").expect(200).await;
+    let line = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
+    line
+}
+
+/// Asserts an error by its name and by words of its reason.
+async fn assert_named(database: &Database, method: &str, rest: &str, error: &str, words: &[&str]) {
+    let request = database.request(method, rest);
+    let request = if method == "GET" || method == "DELETE" { request } else { request.json(&json!({ "docs": [] })) };
+    let answer = request.expect(500).await.json();
+    assert_eq!(answer["error"], error, "{answer}");
+    let reason = answer["reason"].as_str().expect("a reason");
+    words.iter().for_each(|word| assert!(reason.contains(word), "{word} in {reason}"));
+}
+
+/// A feed says why it ends, and is cut short.
+async fn assert_cut_short(database: &Database, path: &str, accept: &str, says: &str) {
+    let mut feed = database.get(path).header("accept", accept).open().await;
+    let text = feed.until(|text| text.contains("damaged_database") && text.ends_with('\n')).await;
+    assert!(text.contains(says), "{path}: {says} in the end of {}", &text[text.len().saturating_sub(600)..]);
+    assert!(text.contains("marker-010"), "{path}: what comes before is given");
+    assert!(feed.try_to_end().await.is_err(), "{path}: a clean end would be taken for the whole feed");
+}
+
+async fn assert_well(database: &Database, id: &str) {
+    database.put(id, &json!({ "n": 1 })).await;
+    assert_eq!(database.get(&format!("/{id}")).expect(200).await.json()["n"], 1);
+    assert!(database.changes("include_docs=true").await["last_seq"].as_u64() > Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_page_costs_what_is_on_it_and_other_databases_do_not_notice() {
+    let mut server = Server::start();
+    let (harmed, healthy) = (fill(&server, "harmed").await, fill(&server, "healthy").await);
+    server.stop();
+    damage_body(&server, "harmed");
+    server.restart_on_same_port_and_data();
+
+    let words = ["harmed/data.mdb is damaged: page ", "checksum does not match", "table bodies", "between keys"];
+    assert_named(&harmed, "GET", "/d150", "damaged_database", &words).await;
+    for number in (0..DOCUMENTS).filter(|number| *number != HIT) {
+        let doc = harmed.get(&format!("/d{number:03}")).expect(200).await.json();
+        assert!(doc["text"].as_str().is_some_and(|text| text.starts_with(&format!("marker-{number:03}"))), "{doc}");
+    }
+    assert_eq!(harmed.info().await["doc_count"], DOCUMENTS);
+    assert_eq!(harmed.changes("").await["results"].as_array().map(Vec::len), Some(DOCUMENTS));
+    assert_eq!(harmed.changes("since=151&include_docs=true").await["results"].as_array().map(Vec::len), Some(149));
+
+    let cut = "\n{\"error\":\"damaged_database\",\"reason\":";
+    assert_cut_short(&harmed, "/_changes?include_docs=true", "*/*", cut).await;
+    assert_cut_short(&harmed, "/_changes?include_docs=true&feed=continuous", "*/*", cut).await;
+    let event = "event: error\ndata: {\"error\":\"damaged_database\"";
+    assert_cut_short(&harmed, "/_changes?include_docs=true&feed=eventsource", "*/*", event).await;
+    let lines = "{\"event\":\"error\",\"error\":\"damaged_database\",\"reason\":";
+    assert_cut_short(&harmed, "/_feed?since=0&include_docs=true", "application/x-ndjson", lines).await;
+    let event = "event: error\ndata: {\"event\":\"error\",\"error\":\"damaged_database\"";
+    assert_cut_short(&harmed, "/_feed?since=0&include_docs=true", "text/event-stream", event).await;
+    assert_socket_fails(&server, &harmed).await;
+
+    for (method, rest) in [("PUT", "/new"), ("POST", "/_bulk_docs"), ("PUT", "/_local/new")] {
+        assert_named(&harmed, method, rest, "read_only_database", &["harmed/data.mdb is damaged and can only be read"])
+            .await;
+    }
+    assert_well(&healthy, "new").await;
+    assert_eq!(metric(&server, "seqtide_databases_damaged").await.as_deref(), Some("1"));
+    assert!(server.stderr().contains("the database is damaged and can only be read"), "{}", server.stderr());
+    let (code, report) = check(&server);
+    assert!(code == Some(1) && report.contains("harmed: page ") && report.contains("healthy: ok"), "{report}");
+
+    // The way out: what can be read was replicated elsewhere, and the name is free again.
+    harmed.request("DELETE", "").expect(200).await;
+    harmed.request("PUT", "").expect(201).await;
+    let seq = harmed.put("again", &json!({})).await.seq();
+    assert!(seq > DOCUMENTS as u64, "no old token hides new writes: {seq}");
+    assert_eq!(metric(&server, "seqtide_databases_damaged").await.as_deref(), Some("0"));
+}
+
+async fn assert_socket_fails(server: &Server, database: &Database) {
+    let url = feed_url(server, database, "since=0&include_docs=true");
+    let mut socket = FeedSocket::open(&url).await.expect("a socket");
+    let mut text = String::new();
+    loop {
+        match socket.next().await {
+            Some(Message::Text(message)) => text.push_str(&message),
+            Some(Message::Close(Some(frame))) => {
+                assert_eq!(frame.code, CloseCode::Error, "{frame:?}");
+                break;
+            }
+            other => panic!("{other:?} after {text}"),
+        }
+    }
+    assert!(
+        text.contains("marker-010") && text.contains("[{\"event\":\"error\",\"error\":\"damaged_database\""),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_which_nothing_can_be_read_says_so_and_can_be_deleted() {
+    let mut server = Server::start();
+    let (lost, healthy) = (fill(&server, "lost").await, fill(&server, "healthy").await);
+    server.stop();
+    // The magic number of both meta pages, and the pages' kind.
+    let file = fs::OpenOptions::new().write(true).open(data_file(&server, "lost")).expect("the file");
+    for page in [0, 4096] {
+        file.write_all_at(&[0xff; 12], page + 10).expect("a write");
+    }
+    server.restart_on_same_port_and_data();
+    for (method, rest) in [("GET", ""), ("GET", "/d000"), ("GET", "/_changes"), ("PUT", "/new")] {
+        let words = ["lost/data.mdb is damaged: page 0", "nothing of the database can be read"];
+        assert_named(&lost, method, rest, "damaged_database", &words).await;
+    }
+    assert_well(&healthy, "new").await;
+    let (code, report) = check(&server);
+    assert!(code == Some(1) && report.contains("nothing of the database can be read"), "{report}");
+    lost.request("DELETE", "").expect(200).await;
+    lost.request("PUT", "").expect(201).await;
+    let seq = lost.put("again", &json!({})).await.seq();
+    assert!(seq > 1 << 45, "how far the lost one counted is not known, so its successor has a new incarnation: {seq}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_format_is_refused_by_both_numbers_and_the_others_are_served() {
+    let mut server = Server::start();
+    let (newer, healthy) = (fill(&server, "newer").await, fill(&server, "healthy").await);
+    server.stop();
+    let row = |format: u8| {
+        let sum = crc32c::crc32c(&[b"metaformat", &[1, format][..]].concat()).to_be_bytes();
+        [b"format", &[2][..], &sum, &[1, format]].concat()
+    };
+    replace(&server, "newer", &row(2), &row(3));
+    server.restart_on_same_port_and_data();
+    let words = ["has file format 3", "reads up to 2"];
+    assert_named(&newer, "GET", "/d000", "newer_file_format", &words).await;
+    assert_named(&newer, "PUT", "/new", "newer_file_format", &words).await;
+    assert_well(&healthy, "new").await;
+    let (code, report) = check(&server);
+    assert_eq!(code, Some(2), "{report}");
+    words.iter().for_each(|word| assert!(report.contains(word), "{report}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_damaged_under_a_running_server_fails_whoever_needs_it_and_nobody_else() {
+    let server = Server::start();
+    let database = fill(&server, "db").await;
+    let rev = database.get("/d150").expect(200).await.json()["_rev"].clone();
+    damage_body(&server, "db");
+    let words = ["table bodies", "checksum does not match"];
+    assert_named(&database, "GET", "/d150", "damaged_database", &words).await;
+    assert_well(&database, "new").await;
+
+    // The tree of one document: who writes that one fails, though others may be in the same commit.
+    replace(&server, "db", b"d150\x02", b"d150\x03");
+    let requests = (100..200).map(|number| {
+        let (database, rev) = (database.clone(), rev.clone());
+        async move {
+            let id = format!("/d{number}");
+            let rev = if number == HIT { rev } else { database.get(&id).expect(200).await.json()["_rev"].clone() };
+            let answer = database.request("PUT", &id).json(&json!({ "_rev": rev, "n": number })).send().await;
+            (number, answer.status, answer.json()["error"].clone())
+        }
+    });
+    for (number, status, error) in futures_util::future::join_all(requests).await {
+        let expected = if number == HIT { (500, json!("damaged_database")) } else { (201, Value::Null) };
+        assert_eq!((status, error), expected, "d{number}");
+    }
+    let damaged_reads = metric(&server, "seqtide_damaged_reads_total").await;
+    assert!(damaged_reads.is_some_and(|reads| reads != "0"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_beside_a_server_that_writes_all_the_time_finds_nothing() {
+    let server = Server::start();
+    let database = fill(&server, "db").await;
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let writer = tokio::spawn(async move {
+        let mut written = 0;
+        while !*stopped.borrow() {
+            database.put(&format!("w{written}"), &json!({ "pad": "y".repeat(written % 50 * 100) })).await;
+            written += 1;
+        }
+        written
+    });
+    for _ in 0..10 {
+        let (code, report) = check(&server);
+        assert_eq!(code, Some(0), "{report}");
+    }
+    stop.send(true).expect("the writer waits for it");
+    assert!(writer.await.expect("the writer") > 10, "it wrote meanwhile");
+}
