@@ -40,7 +40,7 @@ async fn deleting_makes_room_in_a_full_database_under_load() {
     let database = Database::create(&server, "db").await;
     let mut load = Load::start(&server, &database, 0);
     let mut deleted = Log::default();
-    for _ in 0..3 {
+    for _ in 0..2 {
         load.until_full().await;
         let writes = load.writes();
         let documents = live_documents(&database).await;
