@@ -11,7 +11,8 @@ use super::options::FeedOptions;
 use crate::error::Error;
 use crate::row::FeedRow;
 
-/// Rows in the order of their sequences, each at its latest, that a [`Feed`](super::Feed) reads from and waits at.
+/// Rows in the order of their sequences, each at its latest, that a [`Feed`](super::Feed) reads from and waits at. There
+/// are two: [`Documents`](crate::Documents) and [`Databases`](crate::Databases).
 pub trait Source: Send + Sync + 'static {
     /// One of the rows.
     type Row: FeedRow;
