@@ -39,8 +39,10 @@ pub fn run(config: Config) -> Result<(), StartError> {
     telemetry::install()?;
     actix_web::rt::System::new().block_on(async {
         let (listener, engine) = open(&config)?;
+        // Who reads the banner may send a signal at once.
+        let terminated = terminated()?;
         print_banner(&config, listener.local_addr()?);
-        serve(config, listener, engine, terminated()?).await
+        serve(config, listener, engine, terminated).await
     })
 }
 
