@@ -23,7 +23,7 @@ use crate::model::sequence::Sequence;
 use crate::request::{RequestKey, RequestOutcome};
 use crate::tables::Table;
 use crate::transactions::{TransactionLimits, recorded};
-use crate::view::{Direction, META_REVS_LIMIT, Range, View};
+use crate::view::{Direction, META_REVS_LIMIT, Range, RawRow, View};
 
 pub use self::locals::{LocalDoc, LocalsPage, ReadLocals};
 
@@ -227,13 +227,16 @@ impl Snapshot<'_> {
                 page.complete = false;
                 break;
             }
-            let (key, value) = row?;
-            let row = change::decode(key, value).map_err(|what| StorageError::damaged(Table::BySeq, key, what))?;
-            page.examined = Some(row.seq);
-            if keep(row.id) {
-                let change = complete_row(view, row, read.detail)?;
-                budget.charge(&change);
-                page.changes.push(change);
+            match examine(view, row, read.detail, keep) {
+                Ok((seq, change)) => {
+                    page.examined = Some(seq);
+                    change.iter().for_each(|change| budget.charge(change));
+                    page.changes.extend(change);
+                }
+                Err(error) => {
+                    page.complete = false;
+                    return page_before(error, page.examined.is_some(), page);
+                }
             }
         }
         Ok(page)
@@ -258,11 +261,18 @@ impl Snapshot<'_> {
                 page.complete = false;
                 break;
             }
-            let row = view.expect(Table::BySeq, &keys::seq(seq), |value| change::decode(&keys::seq(seq), value))?;
-            let change = complete_row(view, row, read.detail)?;
-            budget.charge(&change);
-            page.examined = Some(seq);
-            page.changes.push(change);
+            let row = view.expect(Table::BySeq, &keys::seq(seq), |value| change::decode(&keys::seq(seq), value));
+            match row.and_then(|row| complete_row(view, row, read.detail)) {
+                Ok(change) => {
+                    budget.charge(&change);
+                    page.examined = Some(seq);
+                    page.changes.push(change);
+                }
+                Err(error) => {
+                    page.complete = false;
+                    return page_before(error, page.examined.is_some(), page);
+                }
+            }
         }
         Ok(page)
     }
@@ -277,17 +287,28 @@ impl Snapshot<'_> {
                 page.next_after = last;
                 break;
             }
-            let (id, found) = row?;
-            if !found.deleted {
-                let DocSummary { seq, rev, deleted, body, branches } = found;
-                let row = ChangeRow { seq, id, rev, deleted, branches, body };
-                let doc = complete_row(self.view(), row, read.detail)?;
-                budget.charge(&doc);
-                page.docs.push(doc);
+            match row.and_then(|(id, found)| Ok((id, self.live_row(id, found, read.detail)?))) {
+                Ok((id, doc)) => {
+                    doc.iter().for_each(|doc| budget.charge(doc));
+                    page.docs.extend(doc);
+                    last = Some(id.to_owned());
+                }
+                Err(error) => {
+                    page.next_after = last;
+                    return page_before(error, page.next_after.is_some(), page);
+                }
             }
-            last = Some(id.to_owned());
         }
         Ok(page)
+    }
+
+    /// A listed document, if it is live.
+    fn live_row(&self, id: &str, found: DocSummary, detail: Detail) -> Result<Option<Change>, StorageError> {
+        let DocSummary { seq, rev, deleted, body, branches } = found;
+        if deleted {
+            return Ok(None);
+        }
+        complete_row(self.view(), ChangeRow { seq, id, rev, deleted, branches, body }, detail).map(Some)
     }
 
     /// How many live documents lie in a stretch of ids, as long as they are at most `count_max`.
@@ -353,6 +374,25 @@ fn is_empty((from, to): (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
         (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
         _ => false,
     }
+}
+
+/// A page ends before what is damaged, and the next one begins with the error.
+fn page_before<P>(error: StorageError, has_rows: bool, page: P) -> Result<P, StorageError> {
+    if has_rows && error.is_damage() { Ok(page) } else { Err(error) }
+}
+
+/// A row of the feed: its sequence, and what is given of it.
+fn examine(
+    view: View<'_>,
+    row: Result<RawRow<'_>, StorageError>,
+    detail: Detail,
+    keep: KeepId<'_>,
+) -> Result<(Sequence, Option<Change>), StorageError> {
+    let (key, value) = row?;
+    let row = change::decode(key, value).map_err(|what| StorageError::damaged(Table::BySeq, key, what))?;
+    let seq = row.seq;
+    let change = if keep(row.id) { Some(complete_row(view, row, detail)?) } else { None };
+    Ok((seq, change))
 }
 
 /// Adds what a row does not carry itself: the other leaves, where there are any, and the body.

@@ -29,7 +29,7 @@ const FIELDS_BYTES: usize = 136;
 const PAGE_SIZES: [usize; 5] = [4096, 16384, 8192, 32768, 2048];
 
 /// A meta page.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Meta {
     pub page: u64,
     pub free: TreeRecord,
@@ -82,6 +82,11 @@ impl Meta {
         let wrong = checks.into_iter().filter(|(_, sound)| !sound);
         let problems = wrong.map(|(field, _)| format!("the {field} in the meta page is wrong")).collect();
         Meta { page, free, tables, last_page, transaction, problems }
+    }
+
+    /// Whether the page says the same when it is read again.
+    pub fn is_still_there(&self, file: &PageFile) -> bool {
+        file.page(self.page).is_ok_and(|bytes| Meta::read(bytes, self.page, file.page_bytes()) == *self)
     }
 
     fn number(&self, name: &[u8], file: &PageFile) -> Option<u64> {

@@ -44,6 +44,9 @@ pub(crate) fn look(folder: &Path, walk_bytes_max: u64) -> Result<Looked, Storage
     if survey.damages.is_empty() { survey.start.mend() } else { Ok(Looked::Damaged(Box::new(survey))) }
 }
 
+/// How often the meta pages of a file that is written to are read before they are taken for damaged.
+const ATTEMPTS: usize = 20;
+
 /// A file, and where in it to begin.
 struct Start {
     file: PageFile,
@@ -67,6 +70,31 @@ impl Start {
         let before_seals = format == Some(1) || number(META_BORN) == Some(1);
         let seals = if before_seals { Seals::Optional } else { Seals::Required };
         Ok(Some(Start { file, newest, seals }))
+    }
+
+    /// The same where a server may be writing: its meta pages can change while they are read, which looks like damage,
+    /// but not again and again.
+    fn beside_a_server(folder: &Path) -> Result<Start, StorageError> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let start = match Start::of(folder) {
+                Ok(None) => return Err(StorageError::io(folder)(std::io::ErrorKind::NotFound.into())),
+                Ok(Some(start)) if start.metas_are_sound() && start.newest.meta.is_still_there(&start.file) => {
+                    return Ok(start);
+                }
+                Ok(Some(start)) => Ok(start),
+                Err(error) if error.is_damage() => Err(error),
+                Err(error) => return Err(error),
+            };
+            if attempts == ATTEMPTS {
+                return start;
+            }
+        }
+    }
+
+    fn metas_are_sound(&self) -> bool {
+        self.newest.damages.is_empty() && self.newest.older.is_none()
     }
 
     /// Walks through all of it.
@@ -115,13 +143,11 @@ impl Survey {
     /// # Errors
     /// As [`look`]; [`StorageError`] when there is no file.
     pub fn of_folder<T>(folder: &Path, found: impl FnOnce(&Survey) -> T) -> Result<T, StorageError> {
-        let none = || StorageError::io(folder)(std::io::ErrorKind::NotFound.into());
-        let before = Start::of(folder)?.ok_or_else(none)?;
+        let before = Start::beside_a_server(folder)?;
         // LMDB reads the meta pages to begin a transaction: damaged ones could end the process.
-        let metas_sound = before.newest.damages.is_empty() && before.newest.older.is_none();
         let map_bytes = before.file.pages() as usize * before.file.page_bytes() * 2;
-        let _pin = if metas_sound { Some(Pin::set(folder, map_bytes)?) } else { None };
-        let survey = Start::of(folder)?.ok_or_else(none)?.survey();
+        let _pin = if before.metas_are_sound() { Some(Pin::set(folder, map_bytes)?) } else { None };
+        let survey = Start::beside_a_server(folder)?.survey();
         Ok(found(&survey))
     }
 

@@ -6,6 +6,9 @@ use std::path::Path;
 const PAGE_BYTES: usize = 4096;
 const HEADER_BYTES: usize = 16;
 
+/// Flips in each page unless `SEQTIDE_TEST_FLIPS` says otherwise.
+const FLIPS: usize = 8;
+
 const BRANCH: u16 = 1;
 const LEAF: u16 = 2;
 const OVERFLOW: u16 = 4;
@@ -136,21 +139,28 @@ impl Random {
     }
 }
 
-/// Some flips in each page, more where its shape is; all of the meta pages' fields; every byte if that is asked for.
+/// A number from the environment.
+fn setting(name: &str, default: usize) -> usize {
+    std::env::var(name).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+/// Some flips in each page, more where its shape is, and in all of the meta pages' fields.
 pub fn chosen(layout: &Layout) -> Vec<Flip> {
-    let mut random = Random(std::env::var("SEQTIDE_TEST_SEED").map_or(1, |seed| seed.parse().expect("a number")));
-    let all = std::env::var("SEQTIDE_TEST_FLIPS").is_ok_and(|flips| flips == "all");
+    let mut random = Random(setting("SEQTIDE_TEST_SEED", 1) as u64);
+    let in_each_page = setting("SEQTIDE_TEST_FLIPS", FLIPS);
     let mut flips = Vec::new();
     for page in 0..(layout.0.len() / PAGE_BYTES) as u64 {
         let shape = layout.shape(page);
-        let places: Vec<usize> = match page {
-            _ if all => (0..PAGE_BYTES).collect(),
-            0 | 1 => shape,
-            _ => (0..8)
-                .map(|nth| if nth < 5 { shape[random.below(shape.len())] } else { random.below(PAGE_BYTES) })
-                .collect(),
+        let mut place = |nth: usize| match nth {
+            _ if in_each_page >= PAGE_BYTES => nth,
+            _ if nth % 3 == 2 => random.below(PAGE_BYTES),
+            _ => shape[random.below(shape.len())],
         };
-        let byte = |at| Flip { at: page as usize * PAGE_BYTES + at, with: 1 << random.below(8) };
+        let mut places: Vec<usize> = (0..in_each_page.min(PAGE_BYTES)).map(&mut place).collect();
+        if page < 2 {
+            places.extend(&shape);
+        }
+        let byte = |at| Flip { at: page as usize * PAGE_BYTES + at, with: 1 + random.below(255) as u8 };
         flips.extend(places.into_iter().map(byte));
     }
     flips

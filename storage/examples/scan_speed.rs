@@ -1,0 +1,80 @@
+//! How fast a database is scanned, and how fast a file is walked through before it is opened: the figures of
+//! `docs/adr/0007-checksums-and-a-walk.md`.
+//!
+//! ```console
+//! $ cargo run --release -p seqtide-storage --example scan_speed
+//! ```
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use seqtide_storage::json::{ScanLimits, scan_document};
+use seqtide_storage::model::doc_id::DocId;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
+use seqtide_storage::{
+    Birth, Detail, Direction, Edit, Identity, PageLimits, ReadChanges, Request, Store, StoreOptions, Write,
+};
+
+const DOCUMENTS: usize = 1_000_000;
+const BODY_BYTES: usize = 300;
+/// The best of so many: other programs can only slow one down.
+const ROUNDS: usize = 7;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let birth = Birth {
+        identity: Identity { uuid: [7; 16], created_secs: 0, seq_format: SeqFormat::Integer },
+        start: Sequence::ZERO,
+    };
+    let store = Store::open(folder.path(), &StoreOptions::default(), &birth)?;
+    let filled = Instant::now();
+    for first in (0..DOCUMENTS).step_by(10_000) {
+        let edits: Result<Vec<_>, _> = (first..first + 10_000).map(edit).collect();
+        store.write(&[Request::from(edits?)])?;
+    }
+    println!("written: {:.0} documents/s", DOCUMENTS as f64 / filled.elapsed().as_secs_f64());
+    for (what, bodies) in [("rows", false), ("rows with bodies", true)] {
+        let took = best(|| scan(&store, bodies))?;
+        println!("{what}: {:.2} million/s", DOCUMENTS as f64 / took.as_secs_f64() / 1e6);
+    }
+    store.close();
+
+    let mebibytes = std::fs::metadata(folder.path().join("data.mdb"))?.len() as f64 / f64::from(1 << 20);
+    let open = |verify_at_open_bytes_max| -> Result<Duration, Box<dyn Error>> {
+        let options = StoreOptions { verify_at_open_bytes_max, ..StoreOptions::default() };
+        best(|| Ok(Store::open(folder.path(), &options, &birth)?.close()))
+    };
+    let (walked, unseen) = (open(u64::MAX)?, open(0)?);
+    let walk = walked.saturating_sub(unseen).as_secs_f64();
+    println!("walk: {mebibytes:.0} MiB in {walk:.2} s, {:.0} MiB/s; opening without it: {unseen:?}", mebibytes / walk);
+    Ok(())
+}
+
+fn edit(number: usize) -> Result<Write, Box<dyn Error>> {
+    let json = format!("{{\"number\":{number},\"text\":\"{}\"}}", "x".repeat(BODY_BYTES));
+    let body = scan_document(json.as_bytes(), &ScanLimits::default())?.body;
+    Ok(Write::Edit(Edit::interactive(DocId::parse(&format!("order-{number:07}"))?, None, false, body)))
+}
+
+fn best(mut work: impl FnMut() -> Result<(), Box<dyn Error>>) -> Result<Duration, Box<dyn Error>> {
+    let mut best = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        work()?;
+        best = best.min(start.elapsed());
+    }
+    Ok(best)
+}
+
+fn scan(store: &Store, bodies: bool) -> Result<(), Box<dyn Error>> {
+    let mut after = Sequence::ZERO;
+    loop {
+        let detail = Detail { leaves: false, bodies };
+        let (up_to, direction, limits) = (Sequence::MAX, Direction::Forward, PageLimits::default());
+        let page = store.snapshot()?.changes(&ReadChanges { after, up_to, direction, detail, limits }, &|_| true)?;
+        match page.examined {
+            Some(examined) if !page.complete => after = examined,
+            _ => return Ok(()),
+        }
+    }
+}
