@@ -29,7 +29,7 @@ pub(super) fn check(view: View<'_>, report: &mut CheckReport) -> Result<(), Stor
 fn check_records(view: View<'_>, report: &mut CheckReport) -> Result<Totals, StorageError> {
     let mut found = Totals::default();
     for row in all(view, Table::Transactions)? {
-        let (key, value) = row?;
+        let Some((key, value)) = report.noting(row)? else { continue };
         report.transactions += 1;
         found.count += 1;
         let Some(text) = report.noting(decoded(Table::Transactions, key, as_text(key)))? else { continue };
@@ -53,7 +53,7 @@ fn check_records(view: View<'_>, report: &mut CheckReport) -> Result<Totals, Sto
 fn check_ages(view: View<'_>, report: &mut CheckReport, next_order: u64) -> Result<u64, StorageError> {
     let mut ages = 0;
     for row in all(view, Table::TransactionAges)? {
-        let (key, value) = row?;
+        let Some((key, value)) = report.noting(row)? else { continue };
         ages += 1;
         let order = report.noting(decoded(Table::TransactionAges, key, transaction::read_age_key(key)))?;
         if let Some(order) = order.filter(|order| *order >= next_order) {
@@ -62,7 +62,7 @@ fn check_ages(view: View<'_>, report: &mut CheckReport, next_order: u64) -> Resu
         let Some(age) = report.noting(decoded(Table::TransactionAges, key, transaction::decode_age(value)))? else {
             continue;
         };
-        if view.get(Table::Transactions, age.key.as_bytes())?.is_none() {
+        if report.noting(view.get(Table::Transactions, age.key.as_bytes()))? == Some(None) {
             report.problem(format!("transaction_ages {}: no record {:?}", order.unwrap_or_default(), age.key));
         }
     }

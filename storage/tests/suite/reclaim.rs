@@ -86,11 +86,14 @@ fn a_superseded_body_is_readable_until_a_sweep_passes_it() {
 #[test]
 fn slices_go_on_where_the_last_one_ended_and_take_at_least_one_row() {
     let db = Db::new();
-    let first = db.rev(create("a", r#"{"n":1}"#));
-    db.rev(update("a", &first, r#"{"n":2}"#));
-    let slices = [0; 3].map(|rows_max| db.store.reclaim(rows_max).unwrap());
-    let slice = |bytes, swept| Reclaimed { examined: 1, bytes, swept };
-    assert_eq!(slices, [slice(7, false), slice(0, true), slice(0, true)]);
+    for id in ["a", "b"] {
+        let first = db.rev(create(id, r#"{"n":1}"#));
+        db.rev(update(id, &first, r#"{"n":2}"#));
+    }
+    let slices = [0; 4].map(|rows_max| db.store.reclaim(rows_max).unwrap());
+    let slice = |bytes| Reclaimed { examined: 1, bytes, swept: false };
+    let nothing_left = Reclaimed { examined: 0, bytes: 0, swept: true };
+    assert_eq!(slices, [slice(7), slice(0), slice(7), nothing_left]);
 }
 
 #[test]

@@ -64,7 +64,7 @@ async fn batch_ok_cannot_be_had_with_a_key() {
     let (_server, database) = fresh().await;
     let refused = put(&database, "a?batch=ok", "k", &json!({})).expect(400).await;
     assert!(refused.text().contains("leave one of them out"), "{refused:?}");
-    database.request("PUT", "/a?batch=ok").json(&json!({})).expect(201).await;
+    database.request("PUT", "/a?batch=ok").json(&json!({})).expect(202).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,8 +24,14 @@ fn the_defaults_are_valid() {
 
 #[test]
 fn a_number_that_must_not_be_zero_is_refused_by_its_key() {
-    let zero_makes_sense =
-        ["workers", "shutdown_timeout_ms", "storage.reclaim_floor_bytes", "storage.committers"].map(str::to_owned);
+    let zero_makes_sense = [
+        "workers",
+        "shutdown_timeout_ms",
+        "storage.reclaim_floor_bytes",
+        "storage.committers",
+        "storage.verify_at_open_bytes_max",
+    ]
+    .map(str::to_owned);
     let mut numbers = 0;
     for option in cli::options() {
         let key = option.get_id().to_string();
