@@ -1,6 +1,6 @@
 //! Writes a planned document at a given sequence: pure, from a head before and a tree after to rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::change::leaf_revs;
 use crate::codec::change::ChangeRow;
@@ -9,12 +9,12 @@ use crate::codec::{body, change, head, history, keys};
 use crate::json::Body;
 use crate::model::body_place::BodyKey;
 use crate::model::doc_id::DocId;
-use crate::model::rev_tree::{Ancestor, Leaf, RevTree};
+use crate::model::rev_tree::{Ancestor, Ancestors, Leaf, RevTree};
 use crate::model::sequence::Sequence;
 use crate::tables::{Rows, Table};
 
 /// Most ancestors of a leaf that stand in the head.
-const RECENT_MAX: usize = 32;
+const RECENT_MAX: usize = 26;
 /// Ancestors in a chunk; stemming may have left fewer that count in a branch's oldest one.
 const CHUNK_LEN: usize = 24;
 /// Ancestors that stay in the head at least when chunks are filled.
@@ -72,20 +72,24 @@ impl Effects {
         let before = doc.before.as_ref();
         let mut tree = doc.tree.clone();
         let mut next_chunk = before.map_or(0, |head| head.next_chunk);
-        for leaf in tree.leaves_mut() {
-            match before.and_then(|head| unchanged_in(&head.tree, leaf)) {
-                Some(same) => leaf.ancestors = same.ancestors.clone(),
-                None => {
-                    for chunk in spill(leaf, &mut next_chunk) {
-                        self.history.put(Table::History, keys::history(&doc.id, chunk.0), history::encode(&chunk.1));
+        let unchanged = |leaf: &Leaf| before.and_then(|head| unchanged_in(&head.tree, leaf));
+        // Most edits leave all as it is: then the tree need not be copied.
+        if !tree.leaves().iter().all(|leaf| unchanged(leaf).is_none() && has_room(&leaf.ancestors)) {
+            for leaf in tree.leaves_mut() {
+                match unchanged(leaf) {
+                    Some(same) => leaf.ancestors = same.ancestors.clone(),
+                    None => {
+                        for chunk in spill(leaf, &mut next_chunk) {
+                            let key = keys::history(&doc.id, chunk.0);
+                            self.history.put(Table::History, key, history::encode(&chunk.1));
+                        }
                     }
                 }
             }
         }
-        for chunk in before.iter().flat_map(|head| chunks_of(&head.tree)) {
-            if !chunks_of(&tree).any(|kept| kept == chunk) {
-                self.history.delete(Table::History, keys::history(&doc.id, chunk));
-            }
+        let left = before.map_or_else(Vec::new, |head| chunks_left(&head.tree, &tree));
+        for chunk in left {
+            self.history.delete(Table::History, keys::history(&doc.id, chunk));
         }
         DocHead { seq: doc.seq, tree, next_chunk }
     }
@@ -130,8 +134,32 @@ fn unchanged_in<'a>(before: &'a RevTree, leaf: &Leaf) -> Option<&'a Leaf> {
     before.leaf(&leaf.rev).filter(same_line)
 }
 
+/// The chunks of each leaf.
+fn chunk_lists(tree: &RevTree) -> impl Iterator<Item = &Vec<u32>> {
+    tree.leaves().iter().map(|leaf| &leaf.ancestors.chunks)
+}
+
 fn chunks_of(tree: &RevTree) -> impl Iterator<Item = u32> + '_ {
-    tree.leaves().iter().flat_map(|leaf| leaf.ancestors.chunks.iter().copied())
+    chunk_lists(tree).flatten().copied()
+}
+
+/// The chunks that no branch needs any more. Most edits need the same ones as before.
+fn chunks_left(before: &RevTree, after: &RevTree) -> Vec<u32> {
+    if chunk_lists(before).eq(chunk_lists(after)) {
+        return Vec::new();
+    }
+    let kept: HashSet<u32> = chunks_of(after).collect();
+    chunks_of(before).filter(|chunk| !kept.contains(chunk)).collect()
+}
+
+/// Whether a leaf's ancestors are as [`spill`] leaves them.
+fn has_room(ancestors: &Ancestors) -> bool {
+    ancestors.recent.len() <= RECENT_MAX && !has_spare_chunk(ancestors)
+}
+
+/// Whether stemming has left nothing of the oldest chunk.
+fn has_spare_chunk(ancestors: &Ancestors) -> bool {
+    !ancestors.chunks.is_empty() && (ancestors.chunks.len() - 1) * CHUNK_LEN >= ancestors.deeper as usize
 }
 
 /// Takes from a leaf what the head has no room for, as new chunks with their numbers.
@@ -147,10 +175,8 @@ fn spill(leaf: &mut Leaf, next_chunk: &mut u32) -> Vec<(u32, Vec<Ancestor>)> {
         }
         ancestors.chunks.splice(0..0, spilled.iter().map(|(number, _)| *number));
     }
-    while ancestors.chunks.len().saturating_sub(1) * CHUNK_LEN >= ancestors.deeper as usize {
-        if ancestors.chunks.pop().is_none() {
-            break;
-        }
+    while has_spare_chunk(ancestors) {
+        ancestors.chunks.pop();
     }
     spilled
 }

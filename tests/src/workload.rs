@@ -22,10 +22,18 @@ const DOCUMENTS: usize = 40;
 /// # Panics
 /// When the variable holds no number.
 pub fn seed() -> u64 {
-    let given = std::env::var("SEQTIDE_TEST_SEED").ok();
-    let seed = given.map_or_else(rand::random, |text| text.parse().expect("SEQTIDE_TEST_SEED is a number"));
+    let seed = setting("SEQTIDE_TEST_SEED").unwrap_or_else(rand::random);
     println!("run again with SEQTIDE_TEST_SEED={seed}");
     seed
+}
+
+/// A number that makes a test longer or repeatable, from the environment.
+///
+/// # Panics
+/// When the variable holds no number.
+pub fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} should be a number, not {text:?}")))
 }
 
 /// What random writers write to: a database of a server, or of an engine in this process.

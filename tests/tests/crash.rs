@@ -1,5 +1,8 @@
 //! SIGKILL under load: whatever was acknowledged is there afterwards, at its revision and its sequence; and what was
 //! sent with an idempotency key, acknowledged or not, is there once when it has been sent again.
+//!
+//! `SEQTIDE_KILLS` sets how often the server is killed, `SEQTIDE_TEST_SEED` the seed of sizes and times. The order in
+//! which threads run is not the seed's.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +13,10 @@ use serde_json::{Value, json};
 
 use seqtide_tests::http::Answer;
 use seqtide_tests::server::assert_clean;
-use seqtide_tests::workload::seed;
+use seqtide_tests::workload::{seed, setting};
 use seqtide_tests::{Database, Server};
 
-const KILLS: usize = 15;
+const KILLS: u64 = 15;
 const CHAIN_WRITERS: usize = 4;
 const CHAINS_A_WRITER: usize = 3;
 const BULK_SIZE: usize = 10;
@@ -109,7 +112,7 @@ async fn write_chains(database: Database, mut chains: Vec<Chain>, mut rng: StdRn
 }
 
 /// Writes new documents in bulk until the server is gone; revision and the request's sequence of each acknowledged one.
-async fn write_bulk(database: Database, round: usize) -> BTreeMap<String, (String, u64)> {
+async fn write_bulk(database: Database, round: u64) -> BTreeMap<String, (String, u64)> {
     let mut acknowledged = BTreeMap::new();
     for number in 0.. {
         let docs: Vec<Value> =
@@ -213,6 +216,7 @@ async fn rows_that_agree(database: &Database) -> BTreeMap<String, Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn acknowledged_writes_survive_sigkill() {
     let mut rng = StdRng::seed_from_u64(seed());
+    let kills = setting("SEQTIDE_KILLS").unwrap_or(KILLS);
     let mut server = Server::start();
     let database = Database::create(&server, "db").await;
     let mut writers: Vec<Vec<Chain>> = (0..CHAIN_WRITERS)
@@ -223,7 +227,8 @@ async fn acknowledged_writes_survive_sigkill() {
         .collect();
     let mut bulk = BTreeMap::new();
     let mut posters: Vec<Poster> = (0..POSTERS).map(|number| Poster { number, ids: Vec::new() }).collect();
-    for round in 0..KILLS {
+    for round in 0..kills {
+        println!("kill {round} of {kills}");
         let running: Vec<_> = std::mem::take(&mut writers)
             .into_iter()
             .map(|chains| tokio::spawn(write_chains(database.clone(), chains, StdRng::from_rng(&mut rng))))
@@ -264,5 +269,5 @@ async fn acknowledged_writes_survive_sigkill() {
     }
     let written: u64 =
         writers.iter().flatten().filter_map(|chain| chain.acknowledged.as_ref()).map(|last| last.n + 1).sum();
-    assert!(written > 5 * KILLS as u64 && !bulk.is_empty(), "too few writes to prove anything: {written}");
+    assert!(written > 5 * kills && !bulk.is_empty(), "too few writes to prove anything: {written}");
 }

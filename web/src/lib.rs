@@ -19,6 +19,8 @@ mod reply;
 mod request;
 mod request_id;
 mod routes;
+#[doc(hidden)]
+pub mod seam;
 mod server;
 mod state;
 mod telemetry;

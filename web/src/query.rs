@@ -54,6 +54,11 @@ impl Query {
         self.pairs.iter().map(|(key, _)| key.as_str())
     }
 
+    /// All keys and values, in order.
+    pub fn into_pairs(self) -> Vec<(String, String)> {
+        self.pairs
+    }
+
     /// Whether no key was given.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()

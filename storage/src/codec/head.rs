@@ -36,7 +36,8 @@ pub struct DocSummary {
 
 /// Encodes a head.
 pub fn encode(head: &DocHead) -> Vec<u8> {
-    let mut out = Vec::with_capacity(128);
+    let revisions: usize = head.tree.leaves().iter().map(|leaf| 2 + leaf.ancestors.recent.len()).sum();
+    let mut out = Vec::with_capacity(64 + 32 * revisions);
     out.push(TAG);
     out.extend_from_slice(&head.seq.to_bytes());
     put_varint(&mut out, head.tree.leaves().len() as u64);
@@ -77,7 +78,9 @@ pub fn decode(value: &[u8]) -> Result<DocHead, Malformed> {
     }
     let next_chunk = reader.number()?;
     reader.end()?;
-    Ok(DocHead { seq, tree: RevTree::from_leaves(leaves), next_chunk })
+    // Who reads no further than the first leaf takes it for the winner.
+    let tree = RevTree::from_stored(leaves).ok_or(Malformed("leaves out of order"))?;
+    Ok(DocHead { seq, tree, next_chunk })
 }
 
 fn open(value: &[u8]) -> Result<(Sequence, u32, Reader<'_>), Malformed> {
@@ -88,15 +91,14 @@ fn open(value: &[u8]) -> Result<(Sequence, u32, Reader<'_>), Malformed> {
 }
 
 fn read_ancestors(reader: &mut Reader<'_>, generation: u64) -> Result<Ancestors, Malformed> {
-    let mut ancestors = Ancestors::default();
-    for _ in 0..reader.varint()? {
+    let ancestor = |reader: &mut Reader<'_>| {
         let revision = revision::read(reader)?;
-        ancestors.recent.push(Ancestor { hash: revision.hash, deleted: revision.deleted, body: revision.body });
-    }
-    ancestors.deeper = reader.number()?;
-    for _ in 0..reader.varint()? {
-        ancestors.chunks.push(reader.number()?);
-    }
+        Ok(Ancestor { hash: revision.hash, deleted: revision.deleted, body: revision.body })
+    };
+    let recent = reader.list(ancestor)?;
+    let deeper = reader.number()?;
+    let chunks = reader.list(Reader::number)?;
+    let ancestors = Ancestors { recent, chunks, deeper };
     if ancestors.len() as u64 > generation {
         return Err(Malformed("more ancestors than generations"));
     }
@@ -121,6 +123,7 @@ mod tests {
 
     use super::*;
     use crate::codec::tests::{any_hash, any_place, any_seq};
+    use crate::model::rev::RevHash;
 
     fn any_leaf() -> impl Strategy<Value = Leaf> {
         let ancestor =
@@ -135,6 +138,28 @@ mod tests {
                 ancestors,
             },
         )
+    }
+
+    #[test]
+    fn leaves_out_of_order_are_malformed() {
+        let leaf = |generation| Leaf {
+            rev: RevId::new(generation, RevHash::Md5([0; 16])),
+            deleted: false,
+            body: BodyPlace::Empty,
+            ancestors: Ancestors::default(),
+        };
+        let head = |generations: [u64; 2]| {
+            let [first, second] = generations.map(|generation| {
+                let tree = RevTree::from_leaves(vec![leaf(generation)]);
+                encode(&DocHead { seq: Sequence::ZERO, tree, next_chunk: 0 })
+            });
+            let (start, first, end) = (&first[..1 + Sequence::BYTES], &first[..first.len() - 1], [0]);
+            [start, &[2], &first[start.len() + 1..], &second[start.len() + 1..second.len() - 1], &end].concat()
+        };
+        assert!(decode(&head([2, 1])).is_ok());
+        for generations in [[1, 2], [1, 1]] {
+            assert_eq!(decode(&head(generations)), Err(Malformed("leaves out of order")), "{generations:?}");
+        }
     }
 
     proptest! {

@@ -51,7 +51,19 @@ impl<'a> Reader<'a> {
     }
 
     /// An unsigned LEB128 number.
+    #[inline]
     pub fn varint(&mut self) -> Result<u64, Malformed> {
+        // Most numbers are small.
+        match self.rest {
+            [byte @ 0..0x80, rest @ ..] => {
+                self.rest = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
@@ -76,6 +88,17 @@ impl<'a> Reader<'a> {
     pub fn text(&mut self) -> Result<&'a str, Malformed> {
         let len = self.number()?;
         as_text(self.bytes(len)?)
+    }
+
+    /// A count, and so many of what `read` reads.
+    pub fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T, Malformed>) -> Result<Vec<T>, Malformed> {
+        let count = self.number::<usize>()?;
+        // Each takes a byte at least: a count that is wrong reserves no more than the value has.
+        let mut list = Vec::with_capacity(count.min(self.rest.len()));
+        for _ in 0..count {
+            list.push(read(self)?);
+        }
+        Ok(list)
     }
 
     /// All that is left.

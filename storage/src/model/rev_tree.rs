@@ -8,15 +8,16 @@
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::body_place::BodyPlace;
 use super::rev::{RevHash, RevId};
 use super::rev_path::RevPath;
 
-/// All revisions of a document that are known. Leaves stand in winning order.
+/// All revisions of a document that are known. Leaves stand in winning order. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RevTree {
-    leaves: Vec<Leaf>,
+    leaves: Arc<Vec<Leaf>>,
 }
 
 /// The tip of a branch.
@@ -135,7 +136,12 @@ impl RevTree {
     /// A tree from its leaves, in any order.
     pub fn from_leaves(mut leaves: Vec<Leaf>) -> RevTree {
         leaves.sort_by(Leaf::winning_order);
-        RevTree { leaves }
+        RevTree { leaves: Arc::new(leaves) }
+    }
+
+    /// A tree from leaves that stand in winning order; `None` when they do not, or one stands there twice.
+    pub(crate) fn from_stored(leaves: Vec<Leaf>) -> Option<RevTree> {
+        leaves.is_sorted_by(|leaf, next| leaf.winning_order(next).is_lt()).then(|| RevTree { leaves: Arc::new(leaves) })
     }
 
     /// The leaves, deleted ones too, winner first.
@@ -143,8 +149,9 @@ impl RevTree {
         &self.leaves
     }
 
+    /// The leaves, to be changed in what does not decide their order.
     pub(crate) fn leaves_mut(&mut self) -> impl Iterator<Item = &mut Leaf> {
-        self.leaves.iter_mut()
+        Arc::make_mut(&mut self.leaves).iter_mut()
     }
 
     /// The leaf that stands for the document; `None` only in the tree of a document that never was.
@@ -165,7 +172,7 @@ impl RevTree {
     /// Looks a revision up among leaves and ancestors.
     pub fn find(&self, rev: &RevId) -> Presence {
         let mut answer = Presence::Absent;
-        for leaf in &self.leaves {
+        for leaf in self.leaves() {
             match leaf.steps_to(rev.generation) {
                 Some(0) if leaf.rev == *rev => return Presence::Present { deleted: leaf.deleted, body: leaf.body },
                 Some(steps) if steps > 0 => match leaf.ancestors.recent.get(steps - 1) {
@@ -196,12 +203,12 @@ impl RevTree {
     /// # Errors
     /// What `load` fails with.
     pub fn with_history<E>(&self, mut load: impl FnMut(&Leaf) -> Result<Vec<Ancestor>, E>) -> Result<RevTree, E> {
-        let mut leaves = self.leaves.clone();
-        for leaf in leaves.iter_mut().filter(|leaf| leaf.ancestors.deeper > 0) {
+        let mut tree = self.clone();
+        for leaf in tree.leaves_mut().filter(|leaf| leaf.ancestors.deeper > 0) {
             let recent = load(leaf)?;
             leaf.ancestors = Ancestors { recent, chunks: Vec::new(), deeper: 0 };
         }
-        Ok(RevTree { leaves })
+        Ok(tree)
     }
 
     /// The tree with a new revision on top of the leaf `parent`, or as a new root; branches keep at most `revs_limit`
@@ -214,14 +221,20 @@ impl RevTree {
         body: BodyPlace,
         revs_limit: u32,
     ) -> Option<RevTree> {
-        let mut leaves = self.leaves.clone();
-        let mut ancestors = Ancestors::default();
-        if let Some(parent) = parent {
-            let at = leaves.iter().position(|leaf| leaf.rev == *parent)?;
-            ancestors = lineage(leaves.swap_remove(at), &[], revs_limit);
-        }
-        leaves.push(Leaf { rev, deleted, body, ancestors });
-        Some(RevTree::from_leaves(leaves))
+        let at = match parent {
+            Some(parent) => Some(self.leaves.iter().position(|leaf| leaf.rev == *parent)?),
+            None => None,
+        };
+        let ancestors = at.map_or_else(Ancestors::default, |at| lineage(&self.leaves[at], &[], revs_limit));
+        Some(self.with_leaf(Leaf { rev, deleted, body, ancestors }, at))
+    }
+
+    /// The tree with a new leaf, which takes the place of the one it was built on.
+    fn with_leaf(&self, leaf: Leaf, instead_of: Option<usize>) -> RevTree {
+        let others = self.leaves.iter().enumerate().filter(|(at, _)| Some(*at) != instead_of);
+        let mut leaves: Vec<Leaf> = others.map(|(_, other)| other.clone()).collect();
+        leaves.push(leaf);
+        RevTree::from_leaves(leaves)
     }
 
     /// Merges a replicated path; the body belongs to its newest revision. A revision that is known already keeps its
@@ -239,16 +252,14 @@ impl RevTree {
         let rev = path.rev();
         if self.leaves.is_empty() {
             let ancestors = unknown_ancestors(path.hashes(), revs_limit);
-            return Ok(Merge::Changed(RevTree { leaves: vec![Leaf { rev, deleted, body, ancestors }] }));
+            return Ok(Merge::Changed(RevTree::from_leaves(vec![Leaf { rev, deleted, body, ancestors }])));
         }
         if self.knows_whole_path(path, revs_limit) {
             return Ok(Merge::Known);
         }
         if let Some((leaf, steps)) = self.leaf_under_path(path, revs_limit) {
-            let mut leaves = self.leaves.clone();
-            let ancestors = lineage(leaves.swap_remove(leaf), &path.hashes()[1..steps], revs_limit);
-            leaves.push(Leaf { rev, deleted, body, ancestors });
-            return Ok(Merge::Changed(RevTree::from_leaves(leaves)));
+            let ancestors = lineage(&self.leaves[leaf], &path.hashes()[1..steps], revs_limit);
+            return Ok(Merge::Changed(self.with_leaf(Leaf { rev, deleted, body, ancestors }, Some(leaf))));
         }
         if self.leaves.iter().any(|leaf| leaf.ancestors.deeper > 0) {
             return Err(HistoryNeeded);
@@ -266,7 +277,7 @@ impl RevTree {
                 None => leaf.rev.hash == path.hashes()[0],
                 Some(at) => leaf.ancestors.recent.get(at).is_some_and(|found| found.hash == path.hashes()[0]),
             };
-            known && nothing_older(path.hashes().len(), leaf, steps, revs_limit)
+            known && self.nothing_older(path.hashes().len(), leaf, steps, revs_limit)
         })
     }
 
@@ -282,8 +293,15 @@ impl RevTree {
         let leaf = &self.leaves[at];
         // A root above the leaf may be one of the path's own revisions.
         let roots_below = self.leaves.iter().all(|other| other.root_generation() <= leaf.rev.generation);
-        let fits = steps > 0 && roots_below && nothing_older(path.hashes().len() - steps, leaf, 0, revs_limit);
+        let fits = steps > 0 && roots_below && self.nothing_older(path.hashes().len() - steps, leaf, 0, revs_limit);
         fits.then_some((at, steps))
+    }
+
+    /// Whether a path that reaches `path_len` revisions down from the leaf's `steps`-th revision holds none that the
+    /// tree does not have, or could not keep. What lies below a branch that is cut may still join other branches.
+    fn nothing_older(&self, path_len: usize, leaf: &Leaf, steps: usize, revs_limit: u32) -> bool {
+        let could_not_keep = self.leaves.len() == 1 && leaf.branch_len() >= revs_limit as usize;
+        path_len + steps <= leaf.branch_len() || could_not_keep
     }
 
     /// Merges by the union of all parent links: order-free, whatever the path touches.
@@ -295,17 +313,14 @@ impl RevTree {
     }
 }
 
-/// Whether a path that reaches `path_len` revisions down from the leaf's `steps`-th revision holds none that the
-/// branch does not have, or could not keep.
-fn nothing_older(path_len: usize, leaf: &Leaf, steps: usize, revs_limit: u32) -> bool {
-    path_len + steps <= leaf.branch_len() || leaf.branch_len() >= revs_limit as usize
-}
-
 /// The ancestors of a revision above `leaf`, with revisions in between of which only the hash is known.
-fn lineage(leaf: Leaf, between: &[RevHash], revs_limit: u32) -> Ancestors {
-    let Leaf { rev, deleted, body, mut ancestors } = leaf;
-    let newer = between.iter().map(Ancestor::unknown).chain([Ancestor { hash: rev.hash, deleted, body }]);
-    ancestors.recent.splice(0..0, newer);
+fn lineage(leaf: &Leaf, between: &[RevHash], revs_limit: u32) -> Ancestors {
+    let Ancestors { recent: older, chunks, deeper } = &leaf.ancestors;
+    let mut recent = Vec::with_capacity(between.len() + 1 + older.len());
+    recent.extend(between.iter().map(Ancestor::unknown));
+    recent.push(Ancestor { hash: leaf.rev.hash.clone(), deleted: leaf.deleted, body: leaf.body });
+    recent.extend_from_slice(older);
+    let mut ancestors = Ancestors { recent, chunks: chunks.clone(), deeper: *deeper };
     ancestors.stem(revs_limit.saturating_sub(1) as usize);
     ancestors
 }
@@ -330,7 +345,7 @@ struct Node {
 impl Nodes {
     fn of(tree: &RevTree) -> Nodes {
         let mut nodes = Nodes { nodes: HashMap::new() };
-        for leaf in &tree.leaves {
+        for leaf in tree.leaves() {
             let mut line = leaf.ancestors.recent.iter().peekable();
             let parent = line.peek().map(|parent| parent.hash.clone());
             nodes.add(leaf.rev.clone(), Node { parent, deleted: leaf.deleted, body: leaf.body });

@@ -1,5 +1,6 @@
 //! A store in a folder of its own, and short words for what tests write to it and read from it.
 
+use proptest::test_runner::Config as ProptestConfig;
 use seqtide_storage::json::{Body, ScanLimits, scan_document};
 use seqtide_storage::model::body_place::BodyPlace;
 use seqtide_storage::model::doc_id::DocId;
@@ -18,6 +19,12 @@ pub struct Db {
     pub store: Store,
     options: StoreOptions,
     folder: TempDir,
+}
+
+/// Fewer cases than is usual, as each makes a database; `PROPTEST_CASES` overrules it.
+pub fn cases(few: u32) -> ProptestConfig {
+    let given = std::env::var_os("PROPTEST_CASES").is_some();
+    if given { ProptestConfig::default() } else { ProptestConfig::with_cases(few) }
 }
 
 pub fn small() -> StoreOptions {

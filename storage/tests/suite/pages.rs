@@ -271,7 +271,7 @@ fn check_counts(db: &Db, asked: &[Sequence]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(crate::db::cases(24))]
 
     #[test]
     fn rows_after_is_a_count_of_rows_wherever_it_is_asked(steps in prop::collection::vec(step(), 1..20)) {

@@ -53,6 +53,7 @@ async fn ranges_limits_and_directions() {
         ("descending=true&startkey=%22b%22&endkey=%22a%22", vec!["b", "a"]),
         ("limit=2", vec!["Z", "a"]),
         ("skip=1&limit=2", vec!["a", "b"]),
+        ("skip=18446744073709551615&startkey=%22a%22", vec![]),
         ("limit=0", vec![]),
         ("key=%22b%22", vec!["b"]),
         ("key=%22nope%22", vec![]),

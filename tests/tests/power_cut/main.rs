@@ -20,7 +20,7 @@ mod trial;
 use std::sync::LazyLock;
 use std::time::Instant;
 
-use seqtide_tests::workload::seed;
+use seqtide_tests::workload::{seed, setting};
 
 use crate::disk::Trust;
 use crate::image::Kept;
@@ -34,8 +34,7 @@ const CUTS_OF_A_CONTROL: usize = 150;
 static RECORDING: LazyLock<Recording> = LazyLock::new(|| Recording::make(DataFolder::Given, "full", seed()));
 
 fn cuts() -> usize {
-    let given = std::env::var("SEQTIDE_POWER_CUTS").ok();
-    given.map_or(CUTS, |text| text.parse().expect("SEQTIDE_POWER_CUTS is a number"))
+    setting("SEQTIDE_POWER_CUTS").map_or(CUTS, |cuts| cuts as usize)
 }
 
 #[test]

@@ -13,11 +13,10 @@ use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::feeds::changes_body::{self, Extras, Form};
 use crate::query::Query;
-use crate::state::State;
 use crate::{reply, request};
 
 /// A feed asked for at `_changes`.
-struct Asked {
+pub struct Asked {
     options: FeedOptions,
     form: Form,
     /// Rows whose number from the end of the limit is no multiple of this have no `seq`.
@@ -32,7 +31,7 @@ pub async fn changes(call: Call, db: &str) -> Answer {
     }
     let Call { req, payload, query, state } = call;
     let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
-    let asked = Asked::parse(&req, &query, if post { Some(&body) } else { None }, &state)?;
+    let asked = Asked::parse(&req, &query, if post { Some(&body) } else { None }, state.config.feeds.changes_timeout)?;
     let etag = match asked.options.kind {
         FeedKind::Normal => Some(etag(&database, req.query_string(), &body).await?),
         _ => None,
@@ -80,8 +79,10 @@ async fn etag(database: &Database, query: &str, body: &[u8]) -> Result<String, A
 }
 
 impl Asked {
-    /// Source: CouchDB `chttpd_db:parse_changes_query`; the filter is looked at first.
-    fn parse(req: &HttpRequest, query: &Query, body: Option<&[u8]>, state: &State) -> Result<Asked, ApiError> {
+    /// `longest` bounds timeout and heartbeat. The filter is looked at first.
+    ///
+    /// Source: CouchDB `chttpd_db:parse_changes_query`.
+    pub fn parse(req: &HttpRequest, query: &Query, body: Option<&[u8]>, longest: Duration) -> Result<Asked, ApiError> {
         let filter = filter(query, body)?;
         let (kind, mode, form) = feed(query)?;
         let style = match query.get("style") {
@@ -91,7 +92,6 @@ impl Asked {
                 return Err(ApiError::bad_request(format!("`style` is `main_only` or `all_docs`, not `{other}`")));
             }
         };
-        let changes_timeout = state.config.feeds.changes_timeout;
         let doc = query.flag("include_docs");
         let options = FeedOptions {
             since: since(req, query, kind)?,
@@ -100,8 +100,8 @@ impl Asked {
             limit: non_negative(query, "limit")?,
             shape: RowShape { all_leaves: style, doc, conflicts: doc && query.flag("conflicts") },
             filter,
-            heartbeat: heartbeat(query, changes_timeout)?,
-            timeout: Some(timeout(query, changes_timeout)?),
+            heartbeat: heartbeat(query, longest)?,
+            timeout: Some(timeout(query, longest)?),
             ahead: Ahead::Echo,
             kind,
         };

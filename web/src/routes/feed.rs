@@ -130,7 +130,7 @@ fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
 pub struct Options(Map<String, Value>);
 
 impl Options {
-    fn of_query(query: &Query, known: &[&str]) -> Result<Options, ApiError> {
+    pub fn of_query(query: &Query, known: &[&str]) -> Result<Options, ApiError> {
         let mut options = Options(Map::new());
         for key in query.keys() {
             let text = query.get(key).unwrap_or_default();
@@ -140,7 +140,7 @@ impl Options {
     }
 
     /// Takes options from a JSON object; those of the query win.
-    fn take_body(&mut self, body: &[u8], known: &[&str]) -> Result<(), ApiError> {
+    pub fn take_body(&mut self, body: &[u8], known: &[&str]) -> Result<(), ApiError> {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
@@ -164,7 +164,7 @@ impl Options {
         Ok(())
     }
 
-    fn parse(&self, kind: FeedKind, default_heartbeat: Duration) -> Result<FeedOptions, ApiError> {
+    pub fn parse(&self, kind: FeedKind, default_heartbeat: Duration) -> Result<FeedOptions, ApiError> {
         let all_leaves = self.choice("style", ["main_only", "all_docs"])? == "all_docs";
         let shape =
             RowShape { all_leaves, doc: self.flag("include_docs", false)?, conflicts: self.flag("conflicts", false)? };

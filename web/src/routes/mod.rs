@@ -2,13 +2,13 @@
 
 mod bulk_docs;
 mod bulk_get;
-mod changes;
+pub(crate) mod changes;
 mod database;
 mod dbs_info;
 mod document;
-mod feed;
+pub(crate) mod feed;
 mod idempotency;
-mod listing;
+pub(crate) mod listing;
 mod local;
 mod open_revs;
 mod purge;
@@ -54,7 +54,7 @@ type Answer = Result<HttpResponse, ApiError>;
 
 /// What a path names.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+pub(crate) enum Place {
     Root,
     Server(String),
     Database(String),
@@ -94,7 +94,7 @@ impl Place {
 }
 
 /// Takes a path apart. A trailing slash does not matter.
-fn place(path: &str) -> Result<Place, ApiError> {
+pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
     let path = path.trim_start_matches('/');
     let path = path.strip_suffix('/').unwrap_or(path);
     let segments = path.split('/').map(decode_segment).collect::<Result<Vec<_>, _>>()?;

@@ -85,6 +85,14 @@ fn branches_are_stemmed_and_what_was_cut_off_comes_back_as_a_root() {
 }
 
 #[test]
+fn a_path_below_a_cut_branch_still_makes_ancestors_of_other_leaves() {
+    let tree = [path(3, &["c"]), path(2, &["b"])];
+    let tree = tree.iter().fold(RevTree::default(), |tree, path| merged(&tree, path, false, 1));
+    assert_eq!(leaves(&tree), ["3-c", "2-b"]);
+    assert_eq!(leaves(&merged(&tree, &path(3, &["c", "b"]), false, 1)), ["3-c"]);
+}
+
+#[test]
 fn ancestors_on_disk_are_asked_for_only_when_they_decide() {
     let mut tree = tree_of(&[(4, &["d", "c", "b", "a"], false)]);
     let whole = tree.clone();
@@ -133,6 +141,11 @@ fn history() -> impl Strategy<Value = Vec<(RevPath, bool)>> {
     })
 }
 
+/// Newest first.
+fn revs_of(path: &RevPath) -> Vec<RevId> {
+    path.hashes().iter().zip(0..).map(|(hash, step)| RevId::new(path.start() - step, hash.clone())).collect()
+}
+
 fn merge_all<'a>(pushes: impl IntoIterator<Item = &'a (RevPath, bool)>) -> RevTree {
     pushes.into_iter().fold(RevTree::default(), |tree, (path, deleted)| merged(&tree, path, *deleted, LIMIT))
 }
@@ -179,14 +192,41 @@ proptest! {
 
     /// The short ways of `merge` agree with the union of all links.
     #[test]
-    fn short_ways_agree_with_the_merge_at_large(pushes in history()) {
+    fn short_ways_agree_with_the_merge_at_large(pushes in history(), limit in prop_oneof![Just(LIMIT), 1u32..7]) {
         let mut tree = RevTree::default();
         for (path, deleted) in &pushes {
-            let short = tree.merge(path, *deleted, BodyPlace::Empty, LIMIT).unwrap();
-            let large = tree.merge_at_large(path, *deleted, BodyPlace::Empty, LIMIT);
+            let short = tree.merge(path, *deleted, BodyPlace::Empty, limit).unwrap();
+            let large = tree.merge_at_large(path, *deleted, BodyPlace::Empty, limit);
             prop_assert_eq!(&short, &large);
             if let Merge::Changed(next) = short {
                 tree = next;
+            }
+        }
+    }
+
+    /// CouchDB's rule, over the revisions that no path names as a parent.
+    #[test]
+    fn the_winner_is_the_greatest_of_the_live_leaves_or_of_all(pushes in history()) {
+        let parents: Vec<RevId> = pushes.iter().flat_map(|(path, _)| revs_of(path).split_off(1)).collect();
+        let leaves = pushes.iter().filter(|(path, _)| !parents.contains(&path.rev()));
+        let expected = leaves.max_by_key(|(path, deleted)| (!deleted, path.rev())).map(|(path, _)| path.rev());
+        prop_assert_eq!(merge_all(&pushes).winner().map(|leaf| leaf.rev.clone()), expected);
+    }
+
+    /// A cut branch is the newest part of the whole one: nothing is skipped, nothing is beyond the limit.
+    #[test]
+    fn stemming_cuts_the_oldest_revisions_only(pushes in history(), limit in 1u32..7) {
+        let links: HashMap<RevId, RevId> =
+            pushes.iter().flat_map(|(path, _)| revs_of(path).into_iter().zip(revs_of(path).split_off(1))).collect();
+        let mut tree = RevTree::default();
+        for (path, deleted) in &pushes {
+            tree = merged(&tree, path, *deleted, limit);
+            prop_assert_ne!(tree.find(&path.rev()), Presence::Absent);
+            for leaf in tree.leaves() {
+                prop_assert!(leaf.branch_len() <= limit as usize);
+                let older = std::iter::successors(links.get(&leaf.rev), |rev| links.get(rev));
+                let whole: Vec<String> = older.map(|rev| rev.hash.to_string()).collect();
+                prop_assert!(whole.starts_with(&line(leaf)), "{leaf:?} of {whole:?}");
             }
         }
     }

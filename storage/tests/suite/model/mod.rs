@@ -229,7 +229,7 @@ fn reclaim_all(db: &Db) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(crate::db::cases(96))]
 
     #[test]
     fn a_store_agrees_with_a_plain_model(steps in prop::collection::vec(step(), 1..40)) {

@@ -3,7 +3,7 @@
 
 mod keys;
 mod namespace;
-mod options;
+pub mod options;
 mod range;
 mod row;
 

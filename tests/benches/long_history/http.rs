@@ -1,0 +1,158 @@
+//! Through the real server: single PUTs over 64 connections that stay open.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use seqtide_tests::Server;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::runtime;
+
+use crate::comparison::{self, Comparison, Kind};
+use crate::{LONG, UPDATED_HERE};
+
+const CONNECTIONS: usize = 64;
+const DOCUMENTS: usize = 32 * CONNECTIONS;
+
+/// A document, and the revision it is at.
+#[derive(Clone)]
+struct Doc {
+    id: String,
+    rev: Option<String>,
+}
+
+pub fn compare() -> Comparison {
+    let server = Server::start();
+    // One thread, so that the clients leave the server a core.
+    let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut ids = Ids(0);
+    let mut long = ids.new_docs();
+    runtime.block_on(make_long_histories(server.address(), &mut long));
+    let mut clients = runtime.block_on(Clients::connect(server.address()));
+    let mut fresh = ids.new_docs();
+    runtime.block_on(clients.put_all(&mut fresh));
+    comparison::compare(format!("HTTP, {CONNECTIONS} connections"), |kind| {
+        let started = Instant::now();
+        runtime.block_on(async {
+            match kind {
+                Kind::Insert => {
+                    let mut new = ids.new_docs();
+                    clients.put_all(&mut new).await;
+                }
+                Kind::Fresh => clients.put_all(&mut fresh).await,
+                Kind::Long => clients.put_all(&mut long).await,
+            }
+        });
+        DOCUMENTS as f64 / started.elapsed().as_secs_f64()
+    })
+}
+
+struct Ids(usize);
+
+impl Ids {
+    fn new_docs(&mut self) -> Vec<Doc> {
+        let from = self.0;
+        self.0 += DOCUMENTS;
+        (from..self.0).map(|number| Doc { id: format!("document-{number:08}"), rev: None }).collect()
+    }
+}
+
+/// Makes the database, and in it documents with 1,000 revisions; those made by updates first.
+async fn make_long_histories(address: SocketAddr, docs: &mut [Doc]) {
+    let mut connection = Connection::open(address).await;
+    connection.request("PUT", "/db", "").await;
+    let (updated, replicated) = docs.split_at_mut(UPDATED_HERE);
+    for _ in 0..LONG {
+        let bodies: Vec<Value> = updated.iter().map(body_of).collect();
+        let results = connection.request("POST", "/db/_bulk_docs", &json!({ "docs": bodies }).to_string()).await;
+        for (doc, result) in updated.iter_mut().zip(results.as_array().expect("a list")) {
+            doc.rev = Some(text(result, "rev"));
+        }
+    }
+    for docs in replicated.chunks_mut(32) {
+        let bodies: Vec<Value> = docs.iter_mut().map(with_long_path).collect();
+        let body = json!({ "new_edits": false, "docs": bodies }).to_string();
+        assert_eq!(connection.request("POST", "/db/_bulk_docs", &body).await, json!([]), "failures");
+    }
+    for doc in [&docs[0], &docs[DOCUMENTS - 1]] {
+        let found = connection.request("GET", &format!("/db/{}?revs=true", doc.id), "").await;
+        assert_eq!(found["_revisions"]["ids"].as_array().map(Vec::len), Some(LONG as usize), "{}", doc.id);
+    }
+}
+
+/// Connections that are never idle for long: the server would close them.
+struct Clients(Vec<Connection>);
+
+impl Clients {
+    async fn connect(address: SocketAddr) -> Clients {
+        Clients(join_all((0..CONNECTIONS).map(|_| Connection::open(address))).await)
+    }
+
+    /// Each connection writes its share, one document after the other.
+    async fn put_all(&mut self, docs: &mut [Doc]) {
+        let share = docs.len() / self.0.len();
+        let puts = self.0.iter_mut().zip(docs.chunks_mut(share)).map(async |(connection, docs)| {
+            for doc in docs {
+                let answer = connection.request("PUT", &format!("/db/{}", doc.id), &body_of(doc).to_string()).await;
+                doc.rev = Some(text(&answer, "rev"));
+            }
+        });
+        join_all(puts).await;
+    }
+}
+
+fn text(object: &Value, name: &str) -> String {
+    object[name].as_str().unwrap_or_else(|| panic!("no {name} in {object}")).to_owned()
+}
+
+/// About 200 bytes, and the members that make it an edit of its document.
+fn body_of(doc: &Doc) -> Value {
+    let mut body = json!({ "_id": doc.id, "text": "x".repeat(190) });
+    if let Some(rev) = &doc.rev {
+        body["_rev"] = json!(rev);
+    }
+    body
+}
+
+/// The same as another server would have made it, with 1,000 revisions.
+fn with_long_path(doc: &mut Doc) -> Value {
+    let ids: Vec<String> = (0..LONG).map(|_| format!("{:032x}", rand::random::<u128>())).collect();
+    doc.rev = Some(format!("{LONG}-{}", ids[0]));
+    let mut body = body_of(doc);
+    body["_revisions"] = json!({ "start": LONG, "ids": ids });
+    body
+}
+
+/// HTTP/1.1 with no more than this bench needs, so that the time is the server's.
+struct Connection(BufReader<TcpStream>);
+
+impl Connection {
+    async fn open(address: SocketAddr) -> Connection {
+        let socket = TcpStream::connect(address).await.expect("a connection");
+        socket.set_nodelay(true).expect("a socket");
+        Connection(BufReader::new(socket))
+    }
+
+    /// Sends a request that must succeed; the answer's JSON.
+    async fn request(&mut self, method: &str, path: &str, body: &str) -> Value {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.0.write_all(request.as_bytes()).await.expect("the request");
+        let (mut head, mut length) = (String::new(), 0);
+        while !head.ends_with("\r\n\r\n") {
+            let start = head.len();
+            assert!(self.0.read_line(&mut head).await.expect("a head") > 0, "{method} {path}: closed after {head:?}");
+            if let Some(value) = head[start..].to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().expect("a length");
+            }
+        }
+        let mut answer = vec![0; length];
+        self.0.read_exact(&mut answer).await.expect("a body");
+        assert!(head.starts_with("HTTP/1.1 2"), "{method} {path}: {head}{}", String::from_utf8_lossy(&answer));
+        serde_json::from_slice(&answer).expect("JSON")
+    }
+}

@@ -1,0 +1,45 @@
+//! Updates of documents with 1,000 revisions beside updates of fresh ones and beside inserts.
+//!
+//! `cargo build --release && cargo bench -p seqtide-tests --bench long_history [-- --json]`. It fails when a long
+//! history costs more than it may. `docs/benchmarks.md` says what is measured.
+
+mod comparison;
+mod http;
+mod store;
+
+use std::process::ExitCode;
+
+use comparison::{Comparison, RATIO_MIN};
+
+/// How many revisions a long history has: CouchDB's and Seqtide's default limit, so that each update also cuts one off.
+const LONG: u64 = 1000;
+/// How many of the long histories are made by updates here; the others are replicated.
+const UPDATED_HERE: usize = 16;
+
+fn main() -> ExitCode {
+    // Cargo adds `--bench`.
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let json = match args.as_slice() {
+        [] => false,
+        [only] if only == "--json" => true,
+        other => {
+            eprintln!("unknown arguments {other:?}; the only one there is: --json");
+            return ExitCode::from(2);
+        }
+    };
+    let mut comparisons = store::compare();
+    comparisons.push(http::compare());
+    if json {
+        comparison::print_json(&comparisons)
+    } else {
+        comparison::print_table(&comparisons)
+    }
+    let slow: Vec<&Comparison> = comparisons.iter().filter(|found| found.ratio < RATIO_MIN).collect();
+    for found in &slow {
+        eprintln!(
+            "{}: long histories at {:.2} of fresh ones, at least {RATIO_MIN} is required",
+            found.way, found.ratio
+        );
+    }
+    ExitCode::from(u8::from(!slow.is_empty()))
+}

@@ -1,0 +1,31 @@
+# Sourced by tests/run and tests/nightly: stages with their names and times, and the tools they need.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+current=start
+
+stage() {
+  current=$1
+  shift
+  local begun=$SECONDS
+  echo "== $current: $*"
+  "$@"
+  echo "== $current: done in $((SECONDS - begun)) s"
+}
+
+need() {
+  local what=$1
+  shift
+  "$@" >/dev/null 2>&1 || {
+    echo "missing: $what" >&2
+    return 1
+  }
+}
+
+# LMDB is compiled from C and Rust links with cc; libFuzzer is C++; every other dependency comes from cargo or npm.
+install_compiler() {
+  local command=$1 package=$2
+  command -v "$command" >/dev/null && return
+  apt-get update -q
+  DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$package" libc6-dev
+}
