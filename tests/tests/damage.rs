@@ -52,8 +52,7 @@ fn check(server: &Server) -> (Option<i32>, String) {
 
 async fn metric(server: &Server, name: &str) -> Option<String> {
     let metrics = Api::new(server).get("/metrics").expect(200).await;
-    let line = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
-    line
+    metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned))
 }
 
 /// Asserts an error by its name and by words of its reason.

@@ -209,3 +209,35 @@ fn the_queue_is_bounded_in_edits_in_bytes_and_in_empty_requests() {
     let gone = Asker::gone(&put("b", "{}").request.writes[0]);
     assert!(matches!(writer.enqueue(Request::default(), gone), Err(Error::WriteQueueFull { .. })), "waited for or not");
 }
+
+/// Comes upon a damaged row when the document `wire` is written.
+fn damaged(store: &Store, requests: &[Request]) -> Result<Commit, StorageError> {
+    let wire = |write: &Write| matches!(write, Write::Edit(edit) if edit.id().as_str() == "wire");
+    if requests.iter().flat_map(|request| &request.writes).any(wire) {
+        return Err(StorageError::Missing { table: "docs", key: "wire".to_owned() });
+    }
+    store.write(requests)
+}
+
+#[test]
+fn a_damaged_row_fails_the_request_that_needs_it_and_not_those_in_its_commit() {
+    actix::System::new().block_on(async {
+        let bench = Bench::new();
+        let pool = CommitterPool::start_with(1, 1, damaged).unwrap();
+        let mut writer = bench.writer(&pool);
+        let ids = ["a", "wire", "b", "c"];
+        // All of them wait when the first commit is shipped.
+        let waiting: Vec<_> = ids.iter().map(|id| enqueue(&mut writer, put(id, "{}").request).unwrap()).collect();
+        let writer = writer.start();
+        writer.send(Finish).await.unwrap();
+        let mut seqs = Vec::new();
+        for (id, answer) in ids.iter().zip(waiting) {
+            match answer.await.unwrap() {
+                Ok(written) => seqs.push((*id, written.seq.version)),
+                Err(error) => assert!(*id == "wire" && error.to_string().contains("missing row"), "{id}: {error}"),
+            }
+        }
+        assert_eq!(seqs, [("a", 1), ("b", 2), ("c", 3)]);
+        assert_eq!(bench.live.newest(), Sequence::new(0, 3));
+    });
+}

@@ -6,6 +6,7 @@
 //! of which 4096 are all bytes; `SEQTIDE_TEST_SEED` chooses others.
 
 pub mod answers;
+mod examples;
 mod flips;
 mod trial;
 

@@ -58,7 +58,9 @@ impl Db {
     pub fn reopen_with(self, options: StoreOptions) -> Db {
         let Db { store, folder, .. } = self;
         store.close();
-        Db { store: open(&folder, &options), options, folder }
+        let store = open(&folder, &options);
+        assert_eq!(store.damages(), []);
+        Db { store, options, folder }
     }
 
     pub fn send(&self, requests: &[Request]) -> Commit {
