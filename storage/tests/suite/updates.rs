@@ -187,3 +187,23 @@ fn a_deletion_that_was_cut_short_is_told_of_and_a_creation_is_not() {
     assert_eq!(of_gone.len(), 1);
     assert!(of_gone[0].0 == "deleted" && of_gone[0].2 < token, "its successor was never there: {rows:?}");
 }
+
+/// As on a full disk: what happened is told when there is room again, and no sequence was given out before.
+#[test]
+fn updates_wait_while_the_catalogue_cannot_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    make(&folder, "a");
+    make(&folder, "b");
+    let token = newest(&folder);
+    let in_the_way = dir.path().join("catalogue.json.new");
+    fs::create_dir(&in_the_way).unwrap();
+    assert!(folder.make_room_for_updates().is_err());
+    for text in ["b", "a", "b"] {
+        folder.note_update(&name(text));
+    }
+    assert_eq!(newest(&folder), token);
+    fs::remove_dir(&in_the_way).unwrap();
+    folder.make_room_for_updates().unwrap();
+    assert_eq!(kinds(&rows_after(&folder, token)), ["updated a", "updated b"]);
+}
