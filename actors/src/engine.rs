@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::metrics;
 use crate::permits::FeedPermits;
 use crate::registry::{CloseAll, Create, Delete, OpenDatabases, Registry, Surroundings};
-use crate::sweep::Sweep;
 use crate::updates::Updates;
 use crate::writer::WriterLimits;
 use crate::writer::committer::CommitterPool;
@@ -165,11 +164,6 @@ impl Engine {
     pub async fn delete_database(&self, name: &str) -> Result<(), Error> {
         let name = DbName::parse(name)?;
         self.inner.registry.send(Delete(name)).await.map_err(|_gone| Error::Stopped)?
-    }
-
-    /// The sweeps for bodies that no leaf needs that go on now, each with its database. Waits for no writer.
-    pub fn sweeps(&self) -> Vec<(DbName, Sweep)> {
-        self.inner.open.sweeps()
     }
 
     /// Ends every feed that is open, so that whoever serves them can let go of its readers before [`Engine::shutdown`].

@@ -49,7 +49,7 @@ impl Live {
         tail.push(rows.iter().cloned(), vanished, newest);
         drop(tail);
         self.matcher.publish(&rows, newest);
-        if !rows.is_empty() {
+        if !rows.is_empty() || !vanished.is_empty() {
             (self.announce)();
         }
     }

@@ -14,7 +14,7 @@ use crate::feed::EndReason;
 use crate::live::Live;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
-use crate::sweep::{Sweep, Sweeping};
+use crate::sweep::Sweeping;
 use crate::updates::Updates;
 use crate::writer::committer::CommitterPool;
 use crate::writer::{Writer, WriterLimits};
@@ -115,12 +115,6 @@ impl OpenDatabases {
         for database in self.read().values() {
             database.live.end(EndReason::Shutdown);
         }
-    }
-
-    /// The sweeps that go on, by database.
-    pub fn sweeps(&self) -> Vec<(DbName, Sweep)> {
-        let sweeps = |(name, database): (&DbName, &Arc<OpenDatabase>)| Some((name.clone(), database.sweeping.now()?));
-        self.read().iter().filter_map(sweeps).collect()
     }
 
     fn tell_metrics(&self) {

@@ -141,7 +141,7 @@ impl Updates {
         self.full.store(full.is_err(), Ordering::Relaxed);
     }
 
-    /// Takes note of a commit that changed documents.
+    /// Takes note of a commit that changed documents, or purged them.
     pub fn note(&self, name: &DbName) {
         self.folder.note_update(name);
         self.wake();

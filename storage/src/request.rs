@@ -24,9 +24,10 @@ impl From<Vec<Write>> for Request {
 }
 
 impl Request {
-    /// Whether all of it makes room, now or once garbage is reclaimed: it is let into the reserve of a full map.
+    /// Whether all of it makes room, now or once garbage is reclaimed: it is let into the reserve of a full map. The
+    /// record that a key leaves is small, and goes again.
     pub fn makes_room(&self) -> bool {
-        self.key.is_none() && self.writes.iter().all(Write::makes_room)
+        self.writes.iter().all(Write::makes_room)
     }
 }
 

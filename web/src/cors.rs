@@ -3,11 +3,11 @@
 use actix_cors::Cors;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::{Method, header};
+use actix_web::http::header;
 use actix_web::middleware::Next;
 
 use crate::config::CorsOrigins;
-use crate::reply::{IDEMPOTENCY_REPLAYED, SEQTIDE_SEQ};
+use crate::reply::{IDEMPOTENCY_REPLAYED, SEQTIDE_SEQ, SEQTIDE_SINCE};
 use crate::request_id::REQUEST_ID;
 
 /// Answers preflights, and names the origin in answers to pages that may read them.
@@ -15,7 +15,7 @@ pub fn cors(origins: CorsOrigins) -> Cors {
     let allowed = move |origin: &header::HeaderValue, _: &_| origin.to_str().is_ok_and(|text| origins.allows(text));
     Cors::default()
         .allowed_origin_fn(allowed)
-        .allowed_methods([Method::GET, Method::PUT, Method::POST, Method::HEAD, Method::DELETE])
+        .allowed_methods(["GET", "PUT", "POST", "HEAD", "DELETE", "COPY"])
         .allow_any_header()
         .supports_credentials()
         .expose_headers([
@@ -25,6 +25,7 @@ pub fn cors(origins: CorsOrigins) -> Cors {
             IDEMPOTENCY_REPLAYED,
             REQUEST_ID,
             SEQTIDE_SEQ,
+            SEQTIDE_SINCE,
         ])
         .max_age(600)
 }

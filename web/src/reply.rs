@@ -16,6 +16,9 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.'
 /// The highest sequence a write produced.
 pub const SEQTIDE_SEQ: header::HeaderName = header::HeaderName::from_static("seqtide-seq");
 
+/// Says that a feed was asked for from ahead of all there is.
+pub const SEQTIDE_SINCE: header::HeaderName = header::HeaderName::from_static("seqtide-since");
+
 /// Says `true` on the answer to a write that was carried out before.
 pub const IDEMPOTENCY_REPLAYED: header::HeaderName = header::HeaderName::from_static("idempotency-replayed");
 

@@ -3,6 +3,7 @@
 use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 
@@ -16,7 +17,9 @@ pub async fn name_request(
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let mut answer = next.call(req).await?;
     let id = new_id();
-    if answer.status().is_server_error() {
+    // What else is above 500 says that something is not there or not possible now: clients that try again would fill
+    // the log.
+    if answer.status() == StatusCode::INTERNAL_SERVER_ERROR {
         log(&answer, &id);
     }
     if let Ok(value) = HeaderValue::try_from(id) {

@@ -44,6 +44,9 @@ pub fn open_revs(
     }
     found.sort();
     missing.sort();
+    // Several revisions may have a leaf under them in common, and a revision may be asked for twice.
+    found.dedup();
+    missing.dedup();
     Ok(found.into_iter().map(OpenRev::Found).chain(missing.into_iter().map(OpenRev::Missing)).collect())
 }
 

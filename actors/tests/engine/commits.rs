@@ -104,19 +104,19 @@ async fn sweeps_are_listed_with_their_database_until_they_have_freed_everything(
         other => panic!("{other:?}"),
     });
     swept.write(deleted.collect()).await.unwrap();
-    assert_eq!((engine.sweeps(), swept.info().await.unwrap().counters.garbage_bytes), (vec![], 5_000 * 7));
+    assert_eq!((engine.tasks().await, swept.info().await.unwrap().counters.garbage_bytes), (vec![], 5_000 * 7));
     // A sweep may be over before it is looked for: it is asked for anew until it has been seen.
     let seen = soon(async {
         loop {
             swept.reclaim().await.unwrap();
-            if let Some(sweep) = engine.sweeps().pop() {
-                return sweep;
+            if let Some(task) = engine.tasks().await.pop() {
+                return task.database;
             }
         }
     });
-    assert_eq!(seen.await.0, *swept.name());
+    assert_eq!(seen.await, *swept.name());
     soon(async {
-        while !engine.sweeps().is_empty() {
+        while !engine.tasks().await.is_empty() {
             tokio::task::yield_now().await;
         }
     })

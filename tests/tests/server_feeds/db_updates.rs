@@ -1,5 +1,7 @@
 //! CouchDB's door: the four forms, their options and mistakes.
 
+use serde_json::json;
+
 use super::{fill, fresh, row, rows};
 use seqtide_tests::http::Opened;
 use seqtide_tests::{Api, Database, Server};
@@ -152,4 +154,15 @@ async fn feeds_of_the_server_count_and_end_with_the_others() {
     let lines = lines.to_end().await;
     assert!(lines.text().ends_with("{\"event\":\"end\",\"seq\":3,\"reason\":\"shutdown\"}\n"), "{:?}", lines.text());
     assert_eq!(server.wait().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_is_an_update_though_nothing_is_left_of_the_document() {
+    let (server, api) = fresh().await;
+    let a = Database::at(&server, "a");
+    let rev = a.put("doc", &json!({})).await.rev();
+    let before = api.get("/_db_updates").expect(200).await.json()["last_seq"].clone();
+    a.post("/_purge").json(&json!({ "doc": [rev] })).expect(201).await;
+    let after = api.get(&format!("/_db_updates?feed=longpoll&timeout=60000&since={before}")).expect(200).await.json();
+    assert_eq!((&after["results"][0]["db_name"], &after["results"][0]["type"]), (&json!("a"), &json!("updated")));
 }

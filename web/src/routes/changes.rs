@@ -67,7 +67,7 @@ pub fn answer<S: Source>(
             path = req.path(),
             "a feed was asked for from ahead of all there is: it hides writes until then"
         );
-        answer.insert_header(("Seqtide-Since", "ahead"));
+        answer.insert_header((reply::SEQTIDE_SINCE, "ahead"));
     }
     reply::streaming(req, answer, changes_body::stream(feed, form, extras))
 }

@@ -94,6 +94,8 @@ pub async fn set_revs_limit(call: Call, db: &str) -> Answer {
     let (_, _, state, body) = call.body().await?;
     let limit = serde_json::from_slice(&body).ok().filter(|limit| *limit > 0);
     let limit: u32 = limit.ok_or_else(|| ApiError::bad_request("`_revs_limit` is a positive integer, as JSON"))?;
-    state.write_one(&database, Write::RevsLimit(limit)).await?;
-    Ok(reply::ok(StatusCode::OK))
+    let (_, written) = state.write_one(&database, Write::RevsLimit(limit)).await?;
+    let mut answer = reply::json(StatusCode::OK);
+    answer.insert_header(reply::seq_header(database.seq_format().await?, written.seq));
+    Ok(answer.body("{\"ok\":true}\n"))
 }

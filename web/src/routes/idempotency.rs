@@ -38,7 +38,7 @@ pub async fn once(call: Call, db: &str, carry_out: impl AsyncFn(Call) -> Answer)
     }
     let (call, keyed) = repeatable.attempt(None).await?;
     let answer = carry_out(call).await;
-    match overtaken(&database, &repeatable.state, &keyed, &answer).await {
+    match overtaken(&database, &repeatable.state, &keyed, &answer).await? {
         Some(first) => repeatable.answer_as(first, carry_out).await,
         None => answer,
     }
@@ -46,14 +46,22 @@ pub async fn once(call: Call, db: &str, carry_out: impl AsyncFn(Call) -> Answer)
 
 /// What the same request wrote on another connection, if it came first: this one met it at the writer, or was refused
 /// for what the other had changed by then.
-async fn overtaken(database: &Database, state: &CallState, keyed: &Keyed, answer: &Answer) -> Option<Written> {
+///
+/// # Errors
+/// Those of asking: whether the refusal stands is not known then.
+async fn overtaken(
+    database: &Database,
+    state: &CallState,
+    keyed: &Keyed,
+    answer: &Answer,
+) -> Result<Option<Written>, ApiError> {
     match answer {
         Err(error) if error.status_code().is_client_error() => {
             // Writes nothing, and is answered behind everything that was sent to the writer before.
-            let asked = state.write_with(database, Vec::new(), keyed.options()).await;
-            asked.ok().filter(|written| written.replayed)
+            let asked = state.write_with(database, Vec::new(), keyed.options()).await?;
+            Ok(Some(asked).filter(|written| written.replayed))
         }
-        _ => keyed.overtaken_by.get().cloned(),
+        _ => Ok(keyed.overtaken_by.get().cloned()),
     }
 }
 

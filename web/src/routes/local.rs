@@ -74,7 +74,7 @@ pub async fn write(
         database.write_later(Write::Local(edit)).await?;
         return Ok(accepted(&name));
     }
-    let (outcome, _) = state.write_one(&database, Write::Local(edit)).await?;
+    let (outcome, written) = state.write_one(&database, Write::Local(edit)).await?;
     let revision = match outcome {
         Outcome::Local { revision } => revision,
         Outcome::Missing => return Err(ApiError::not_found("missing")),
@@ -82,6 +82,7 @@ pub async fn write(
     };
     let mut answer = reply::json(if deleted { StatusCode::OK } else { StatusCode::CREATED });
     answer.insert_header((header::ETAG, etag(revision, &tag_body)));
+    answer.insert_header(reply::seq_header(database.seq_format().await?, written.seq));
     if !deleted {
         answer.insert_header(reply::location(req, &[db, &name]));
     }

@@ -144,7 +144,7 @@ const NOT_BUILT: [&str; 10] = [
     "_view_cleanup",
 ];
 
-const METHODS: &str = "GET,HEAD,POST,PUT,DELETE,OPTIONS";
+const METHODS: &str = "GET,HEAD,POST,PUT,DELETE,COPY,OPTIONS";
 
 /// Answers any request.
 pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<State>) -> Answer {
