@@ -9,7 +9,7 @@ use crate::base::Reading;
 use crate::codec::change::ChangeRow;
 use crate::codec::head::DocHead;
 use crate::codec::meta::Counters;
-use crate::codec::{Malformed, as_text, body, change, head, history, keys, local};
+use crate::codec::{Malformed, as_text, body, change, head, history, keys, local, meta};
 use crate::counts::{block_of, stored_blocks};
 use crate::error::StorageError;
 use crate::model::body_place::{BodyKey, BodyPlace};
@@ -18,7 +18,7 @@ use crate::model::rev_tree::Leaf;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::pages::Damage;
 use crate::tables::Table;
-use crate::view::{Direction, RawRow, View};
+use crate::view::{Direction, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, RawRow, View};
 
 /// Problems beyond these are counted, not kept.
 const PROBLEMS_KEPT: usize = 100;
@@ -86,6 +86,7 @@ pub(crate) fn check(reading: &Reading<'_>, damages: &[Damage]) -> Result<CheckRe
     let view = reading.view();
     let mut report = CheckReport::default();
     damages.iter().for_each(|damage| report.problem(damage.to_string()));
+    check_settings(view, &mut report)?;
     let Some(counters) = report.noting(view.counters())? else { return Ok(report) };
     let mut sums = Sums::default();
     check_rows(view, &counters, &mut report, &mut sums)?;
@@ -97,6 +98,15 @@ pub(crate) fn check(reading: &Reading<'_>, damages: &[Damage]) -> Result<CheckRe
     check_counters(&counters, &mut report, &sums);
     transactions::check(view, &mut report)?;
     Ok(report)
+}
+
+/// What every database has in `meta` besides what is counted.
+fn check_settings(view: View<'_>, report: &mut CheckReport) -> Result<(), StorageError> {
+    report.noting(view.expect(Table::Meta, META_IDENTITY, meta::decode_identity))?;
+    for name in [META_FORMAT, META_REVS_LIMIT] {
+        report.noting(view.expect(Table::Meta, name, meta::decode_number))?;
+    }
+    Ok(())
 }
 
 fn all(view: View<'_>, table: Table) -> Result<impl Iterator<Item = Result<RawRow<'_>, StorageError>>, StorageError> {
@@ -240,7 +250,7 @@ fn check_counters(counters: &Counters, report: &mut CheckReport, sums: &Sums) {
         ("deleted documents", counters.deleted_docs, report.deleted_docs),
         ("rows of by_seq", counters.rows(), report.rows),
         ("bytes of leaves' bodies", counters.body_bytes, sums.leaf_bytes),
-        ("bytes of all bodies", counters.body_bytes + counters.garbage_bytes, sums.body_bytes),
+        ("bytes of all bodies", counters.body_bytes.saturating_add(counters.garbage_bytes), sums.body_bytes),
     ];
     for (what, says, has) in expected {
         if says != has {

@@ -74,7 +74,9 @@ impl DataFolder {
         catalogue.adopt_strangers(&databases)?;
         catalogue.after_unclean_stop();
         catalogue.running_relaxed = options.durability == Durability::Relaxed;
-        catalogue.save_over(&before, path)?;
+        if catalogue.save_over(&before, path)? {
+            sync_folder(path)?;
+        }
         let updates = UpdateLog::new(catalogue.noted_updates(), FLOORS_MAX);
         for (name, kind) in catalogue.unnoted_updates(&before) {
             updates.note(&name, kind);
@@ -97,8 +99,12 @@ impl DataFolder {
         let mut catalogue = self.catalogue();
         let mut changed = catalogue.clone();
         let answer = change(&mut changed);
-        changed.save_over(&catalogue, &self.path)?;
+        let replaced = changed.save_over(&catalogue, &self.path)?;
+        // What the file says is what is so, also when the sync fails.
         *catalogue = changed;
+        if replaced {
+            sync_folder(&self.path)?;
+        }
         Ok(answer)
     }
 

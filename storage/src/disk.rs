@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -23,13 +24,13 @@ const PROBE: [u8; 4096] = [0; 4096];
 
 /// The meta pages as they were before a commit, to be put back if it fails.
 pub(crate) struct MetaPages {
-    data: File,
+    data: Arc<File>,
     pages: Vec<u8>,
 }
 
 impl MetaPages {
     /// Those of LMDB's data file, which must not be written meanwhile.
-    pub fn read(data: File, page_bytes: usize) -> io::Result<MetaPages> {
+    pub fn read(data: Arc<File>, page_bytes: usize) -> io::Result<MetaPages> {
         let mut pages = vec![0; META_PAGES * page_bytes];
         data.read_exact_at(&mut pages, 0)?;
         Ok(MetaPages { data, pages })

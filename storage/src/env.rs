@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
@@ -73,6 +73,8 @@ pub(crate) struct Env {
 struct Lmdb {
     env: heed::Env<WithoutTls>,
     handles: Handles,
+    /// The data file: writing must not need another descriptor.
+    data: Arc<File>,
 }
 
 impl Env {
@@ -105,7 +107,7 @@ impl Env {
 
     fn try_read(&self) -> Result<Reading<'_>, StorageError> {
         let gate = self.lmdb.read().unwrap_or_else(PoisonError::into_inner);
-        let Lmdb { env, handles } = gate.clone().ok_or(StorageError::Closed)?;
+        let Lmdb { env, handles, .. } = gate.clone().ok_or(StorageError::Closed)?;
         Ok(Reading { txn: env.static_read_txn()?, handles, seals: self.seals, _gate: gate })
     }
 
@@ -163,16 +165,14 @@ impl Env {
     /// Undoes what a failed commit may have changed, opening the environment anew where that is needed. Until it has
     /// succeeded nothing is written; reading goes on as soon as the meta pages are those of the last commit.
     fn settle(&self, undone: &mut Option<MetaPages>) -> Result<(), StorageError> {
-        let Some(before) = undone.as_ref() else { return Ok(()) };
+        let Some(before) = undone.as_ref() else { return self.open_again() };
+        // First: until it is done, whoever opens the file may find half a commit.
+        let put_back = before.put_back();
         if self.panicked() {
             self.close_lmdb();
         }
-        before.put_back().map_err(StorageError::disk)?;
-        let mut alone = self.alone();
-        if alone.is_none() {
-            *alone = Some(open_lmdb(&self.folder, self.options)?);
-        }
-        drop(alone);
+        put_back.map_err(StorageError::disk)?;
+        self.open_again()?;
         before.sync().map_err(StorageError::disk)?;
         *undone = None;
         Ok(())
@@ -182,6 +182,18 @@ impl Env {
     fn panicked(&self) -> bool {
         let panic = |lmdb: Lmdb| matches!(lmdb.env.write_txn(), Err(heed::Error::Mdb(MdbError::Panic)));
         self.lmdb().is_ok_and(panic)
+    }
+
+    /// Opens the environment if it is not open.
+    fn open_again(&self) -> Result<(), StorageError> {
+        if self.lmdb().is_ok() {
+            return Ok(());
+        }
+        let mut alone = self.alone();
+        if alone.is_none() {
+            *alone = Some(open_lmdb(&self.folder, self.options)?);
+        }
+        Ok(())
     }
 
     fn close_lmdb(&self) {
@@ -198,8 +210,14 @@ impl Env {
             return Err(StorageError::MapFull { map_bytes_max });
         }
         // SAFETY: no transaction is open: readers hold the gate, the only writer is this thread between two attempts.
-        unsafe { env.resize(map_bytes.saturating_mul(2).min(map_bytes_max))? };
-        Ok(())
+        let grown = unsafe { env.resize(map_bytes.saturating_mul(2).min(map_bytes_max)) };
+        drop(alone);
+        if grown.is_err() {
+            // LMDB has let go of the old map before it asked for the new one.
+            self.close_lmdb();
+            self.open_again()?;
+        }
+        Ok(grown?)
     }
 
     /// The address space reserved.
@@ -233,13 +251,14 @@ fn open_lmdb(folder: &Path, options: EnvOptions) -> Result<Lmdb, StorageError> {
     let env = unsafe { open.flags(flags).open(folder)? };
     env.clear_stale_readers()?;
     let handles = create_tables(&env)?;
-    Ok(Lmdb { env, handles })
+    let data = Arc::new(env.try_clone_inner_file()?);
+    Ok(Lmdb { env, handles, data })
 }
 
 impl Lmdb {
     fn meta_pages(&self) -> Result<MetaPages, StorageError> {
         let page_bytes = self.env.unnamed_database_stat().page_size as usize;
-        Ok(MetaPages::read(self.env.try_clone_inner_file()?, page_bytes).map_err(heed::Error::Io)?)
+        Ok(MetaPages::read(Arc::clone(&self.data), page_bytes).map_err(heed::Error::Io)?)
     }
 
     /// Plans, writes and commits, if there is room for what is in use then.

@@ -13,7 +13,7 @@ use crate::model::doc_id::DocId;
 use crate::room::Room;
 use crate::store::Store;
 use crate::tables::{Rows, Table};
-use crate::view::{Direction, META_COUNTERS, View};
+use crate::view::{Direction, META_COUNTERS, RawRow, View};
 
 /// What a slice of a sweep did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,20 +103,29 @@ impl Slice {
             if at == rows_max {
                 return Ok(slice);
             }
-            let (key, value) = row?;
             slice.examined += 1;
-            let damaged = |what| StorageError::damaged(Table::Bodies, key, what);
-            let place = keys::read_body(key).map_err(damaged)?;
-            let (id, json) = body::decode(value).map_err(damaged)?;
-            if !is_needed(view, id, place)? {
-                slice.unneeded.push(place);
-                slice.bytes += json.len() as u64;
+            match row.and_then(|row| unneeded(view, row)) {
+                Ok((place, bytes)) => {
+                    slice.unneeded.extend(bytes.map(|_| place));
+                    slice.bytes += bytes.unwrap_or(0);
+                    slice.last = Some(place);
+                }
+                // It is left as it is, and the sweep goes on.
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error),
             }
-            slice.last = Some(place);
         }
         slice.last = None;
         Ok(slice)
     }
+}
+
+/// A body's place, and how many bytes it has if no leaf needs it.
+fn unneeded(view: View<'_>, (key, value): RawRow<'_>) -> Result<(BodyKey, Option<u64>), StorageError> {
+    let damaged = |what| StorageError::damaged(Table::Bodies, key, what);
+    let place = keys::read_body(key).map_err(damaged)?;
+    let (id, json) = body::decode(value).map_err(damaged)?;
+    Ok((place, (!is_needed(view, id, place)?).then_some(json.len() as u64)))
 }
 
 fn is_needed(view: View<'_>, id: &str, body: BodyKey) -> Result<bool, StorageError> {

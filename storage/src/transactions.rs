@@ -12,7 +12,7 @@ use crate::error::StorageError;
 use crate::model::idempotency::IdempotencyKey;
 use crate::request::{RequestKey, RequestOutcome};
 use crate::tables::{Rows, Table};
-use crate::view::{Direction, META_TRANSACTIONS, View};
+use crate::view::{Direction, META_TRANSACTIONS, RawRow, View};
 
 /// Old records that a commit may remove beyond twice as many as it adds.
 const REMOVED_MORE: u64 = 16;
@@ -137,6 +137,12 @@ struct Tables<'txn, 'rows> {
     totals: Totals,
 }
 
+/// A record's place in the age order, and what stands there.
+fn read_age<'a>((key, value): RawRow<'a>) -> Result<(u64, Age<'a>), StorageError> {
+    let damaged = |what| StorageError::damaged(Table::TransactionAges, key, what);
+    Ok((transaction::read_age_key(key).map_err(damaged)?, transaction::decode_age(value).map_err(damaged)?))
+}
+
 impl Tables<'_, '_> {
     /// Adds a record as the newest one, in place of an expired one with its key; gives the bytes it counts.
     fn add(&mut self, key: &str, mut record: Transaction) -> Result<u64, StorageError> {
@@ -167,9 +173,11 @@ impl Tables<'_, '_> {
     ) -> Result<(), StorageError> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         for row in self.view.range(Table::TransactionAges, all, Direction::Forward)? {
-            let (order, value) = row?;
-            let damaged = |what| StorageError::damaged(Table::TransactionAges, order, what);
-            let age = transaction::decode_age(value).map_err(damaged)?;
+            // Nobody's write needs it to be read: what is damaged stays, and what is behind it.
+            let (order, age) = match row.and_then(read_age) {
+                Err(error) if error.is_damage() => break,
+                read => read?,
+            };
             if !limits.passed(&self.totals, &age, now_secs) || (quota.count == 0 && quota.bytes == 0) {
                 break;
             }
@@ -177,7 +185,7 @@ impl Tables<'_, '_> {
                 continue;
             }
             self.rows.delete(Table::Transactions, age.key);
-            self.take_off(transaction::read_age_key(order).map_err(damaged)?, age.bytes);
+            self.take_off(order, age.bytes);
             quota.count = quota.count.saturating_sub(1);
             quota.bytes = quota.bytes.saturating_sub(age.bytes);
         }

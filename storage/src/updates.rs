@@ -287,7 +287,12 @@ impl Reserved<'_> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        self.log.rows().under_way.remove(&self.seq);
+        let mut rows = self.log.rows();
+        rows.under_way.remove(&self.seq);
+        // Given up, it must not be seen: nothing on disk says that it was given out.
+        if rows.last == self.seq && !rows.by_seq.contains_key(&self.seq) {
+            rows.last -= 1;
+        }
     }
 }
 

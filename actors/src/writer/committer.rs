@@ -22,8 +22,8 @@ pub(crate) enum Work {
 /// The writes of many, request by request.
 pub(crate) type Requests = Vec<Request>;
 
-/// What became of requests: one result of all of them, or one of each.
-pub(crate) type Committed = Vec<Result<Commit, StorageError>>;
+/// What became of requests, in order: each result is that of so many of them.
+pub(crate) type Committed = Vec<(usize, Result<Commit, StorageError>)>;
 
 /// Takes the answer, on the committer's thread.
 pub(crate) type Done<T> = Box<dyn FnOnce(T) + Send>;
@@ -120,14 +120,17 @@ fn run(jobs: &Receiver<Job>, write: impl WriteCommit) {
     }
 }
 
-/// Writes requests together. A damaged row fails the requests that come upon it and no others: they are then written one
-/// by one.
+/// Writes requests together. A damaged row fails the requests that come upon it and no others: halves are then written
+/// apart, and halves of those, until they are told from the others.
 fn commit(store: &Store, requests: &[Request], write: &impl WriteCommit) -> Committed {
     match unwinding(|| write(store, requests)) {
         Err(error) if error.is_damage() && requests.len() > 1 => {
-            requests.chunks(1).map(|request| unwinding(|| write(store, request))).collect()
+            let (first, second) = requests.split_at(requests.len() / 2);
+            let mut results = commit(store, first, write);
+            results.extend(commit(store, second, write));
+            results
         }
-        result => vec![result],
+        result => vec![(requests.len(), result)],
     }
 }
 

@@ -321,11 +321,10 @@ impl Handler<Finished> for Writer {
         self.busy = false;
         match finished {
             Finished::Commit { results, requests, shipped } => {
-                let of_one = if results.len() == 1 { requests.len() } else { 1 };
                 let shipped_jobs = std::mem::take(&mut self.shipped).into_iter().zip(requests);
                 let mut jobs = shipped_jobs.map(|(job, request)| Job { request, ..job });
-                for result in results {
-                    let jobs = jobs.by_ref().take(of_one).collect();
+                for (of_so_many, result) in results {
+                    let jobs = jobs.by_ref().take(of_so_many).collect();
                     match result {
                         Ok(commit) => self.committed(commit, jobs, shipped),
                         Err(error) => self.failed(error, jobs),

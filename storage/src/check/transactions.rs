@@ -10,7 +10,7 @@ use crate::view::{META_TRANSACTIONS, View};
 
 pub(super) fn check(view: View<'_>, report: &mut CheckReport) -> Result<(), StorageError> {
     let stored = report.noting(view.read(Table::Meta, META_TRANSACTIONS, transaction::decode_totals))?;
-    let Some(stored) = stored.map(Option::unwrap_or_default) else { return Ok(()) };
+    let stored = stored.flatten().unwrap_or_default();
     let found = check_records(view, report)?;
     let ages = check_ages(view, report, stored.next_order)?;
     for (what, says, has) in [

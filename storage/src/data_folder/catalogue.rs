@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{hex, random_bytes, remove_folder, sync_folder};
+use super::{hex, random_bytes, remove_folder};
 use crate::error::StorageError;
 use crate::model::db_name::DbName;
 use crate::model::sequence::Sequence;
@@ -109,9 +109,10 @@ impl Catalogue {
         }
     }
 
-    /// Saves what differs from `before`, which is on disk: where nothing does, a full disk does not matter.
-    pub fn save_over(&self, before: &Catalogue, path: &Path) -> Result<(), StorageError> {
-        if self == before { Ok(()) } else { self.save(path) }
+    /// Saves what differs from `before`, which is on disk: where nothing does, a full disk does not matter. Gives
+    /// whether the folder is to be synced: until then a power cut may bring the old file back.
+    pub fn save_over(&self, before: &Catalogue, path: &Path) -> Result<bool, StorageError> {
+        if self == before { Ok(false) } else { self.save(path).map(|()| true) }
     }
 
     /// Replaces the file as a whole: a crash leaves the old one or the new one.
@@ -124,8 +125,7 @@ impl Catalogue {
             out.sync_all()?;
             fs::rename(&new, &file)
         };
-        write().map_err(StorageError::io(&file))?;
-        sync_folder(path)
+        write().map_err(StorageError::io(&file))
     }
 
     /// The entry of a database that is there.
