@@ -3,6 +3,8 @@
 //! A sealed row is `02`, the checksum in 4 bytes (big-endian), and the value. The checksum is CRC-32C of the table's
 //! name, the key and the value, so a row is known by itself to lie where it belongs.
 
+use std::sync::LazyLock;
+
 use crate::codec::Malformed;
 use crate::tables::Table;
 
@@ -45,8 +47,12 @@ pub(crate) fn open<'a>(table: Table, key: &[u8], stored: &'a [u8], seals: Seals)
     }
 }
 
+/// The checksums of the tables' names, from which those of their rows go on.
+static OF_NAMES: LazyLock<[u32; Table::ALL.len()]> =
+    LazyLock::new(|| Table::ALL.map(|table| crc32c::crc32c(table.name().as_bytes())));
+
 fn checksum(table: Table, key: &[u8], value: &[u8]) -> [u8; CHECKSUM_BYTES] {
-    let of_key = crc32c::crc32c_append(crc32c::crc32c(table.name().as_bytes()), key);
+    let of_key = crc32c::crc32c_append(OF_NAMES[table as usize], key);
     crc32c::crc32c_append(of_key, value).to_be_bytes()
 }
 

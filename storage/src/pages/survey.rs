@@ -75,22 +75,15 @@ impl Start {
     /// The same where a server may be writing: its meta pages can change while they are read, which looks like damage,
     /// but not again and again.
     fn beside_a_server(folder: &Path) -> Result<Start, StorageError> {
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            let start = match Start::of(folder) {
-                Ok(None) => return Err(StorageError::io(folder)(std::io::ErrorKind::NotFound.into())),
-                Ok(Some(start)) if start.metas_are_sound() && start.newest.meta.is_still_there(&start.file) => {
-                    return Ok(start);
-                }
-                Ok(Some(start)) => Ok(start),
-                Err(error) if error.is_damage() => Err(error),
-                Err(error) => return Err(error),
-            };
-            if attempts == ATTEMPTS {
-                return start;
+        for _ in 1..ATTEMPTS {
+            if let Ok(Some(start)) = Start::of(folder)
+                && start.metas_are_sound()
+                && start.newest.meta.is_still_there(&start.file)
+            {
+                return Ok(start);
             }
         }
+        Start::of(folder)?.ok_or_else(|| StorageError::io(folder)(std::io::ErrorKind::NotFound.into()))
     }
 
     fn metas_are_sound(&self) -> bool {

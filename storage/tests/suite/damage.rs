@@ -2,8 +2,8 @@
 //! not lie on the damaged page is still read.
 //!
 //! LMDB would end the process over many of these bytes, so children of this test read the damaged files; one that dies
-//! fails it. `SEQTIDE_TEST_FLIPS` is the number of flips in each page,
-//! of which 4096 are all bytes; `SEQTIDE_TEST_SEED` chooses others.
+//! fails it. `SEQTIDE_TEST_FLIPS` is the number of flips in each page, from 4096 on all of its bytes;
+//! `SEQTIDE_TEST_SEED` chooses others.
 
 pub mod answers;
 mod examples;
