@@ -17,9 +17,7 @@ pub async fn name_request(
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let mut answer = next.call(req).await?;
     let id = new_id();
-    // What else is above 500 says that something is not there or not possible now: clients that try again would fill
-    // the log.
-    if answer.status() == StatusCode::INTERNAL_SERVER_ERROR {
+    if answer.status().is_server_error() {
         log(&answer, &id);
     }
     if let Ok(value) = HeaderValue::try_from(id) {
@@ -37,5 +35,11 @@ fn new_id() -> String {
 fn log(answer: &ServiceResponse<impl MessageBody>, id: &str) {
     let (method, path) = (answer.request().method(), answer.request().path());
     let reason = answer.response().error().map(ToString::to_string).unwrap_or_default();
-    tracing::warn!(request = id, %method, path, status = answer.status().as_u16(), reason, "a request failed");
+    let status = answer.status().as_u16();
+    // What is above 500 is not there, or not possible now: clients that try again would fill the log.
+    if answer.status() == StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::warn!(request = id, %method, path, status, reason, "a request failed");
+    } else {
+        tracing::debug!(request = id, %method, path, status, reason, "a request was refused");
+    }
 }

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::fresh;
 use seqtide_tests::raw::exchange;
+use seqtide_tests::{Database, Server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_may_stand_for_another_method() {
@@ -65,7 +66,9 @@ async fn every_answer_has_a_name_of_its_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_request_is_in_the_log_under_its_name() {
-    let (mut server, database) = fresh().await;
+    // What is not built is no failure to warn of.
+    let mut server = Server::launch().arg("--log=info,seqtide_server=debug").start();
+    let database = Database::create(&server, "db").await;
     let failed = database.post("/_find").expect(501).await;
     let name = failed.header("x-couch-request-id").expect("a name").to_owned();
     let fine = database.get("").expect(200).await.header("x-couch-request-id").expect("a name").to_owned();
