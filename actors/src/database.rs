@@ -311,6 +311,8 @@ impl Database {
     /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn info(&self) -> Result<DatabaseInfo, Error> {
         let database = self.opened().await?;
+        // Before the counters: where it says that no sweep goes on, they are those behind it.
+        let sweep = database.sweeping.now();
         let file_bytes = database.store()?.file_bytes()?;
         let read = |snapshot: &Snapshot<'_>| Ok((snapshot.counters()?, snapshot.purge_seq()?));
         let (mut counters, purge_seq) = database.read(read).await?;
@@ -318,7 +320,6 @@ impl Database {
         counters.update_seq = counters.update_seq.min(database.live.newest());
         let (identity, seq_format) = (database.identity, database.seq_format);
         let (created_secs, uuid) = (identity.created_secs, identity.uuid);
-        let sweep = database.sweeping.now();
         Ok(DatabaseInfo { counters, purge_seq, sweep, file_bytes, seq_format, created_secs, uuid })
     }
 
