@@ -117,7 +117,7 @@ impl Default for ChangesOptions {
             limit: None,
             all_leaves: false,
             include_docs: false,
-            filter: Filter::All,
+            filter: Filter::ALL,
             heartbeat: None,
         }
     }

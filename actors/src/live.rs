@@ -69,9 +69,9 @@ impl Live {
         self.matcher.examined()
     }
 
-    /// Waits from now on for what passes the filter.
-    pub fn join(&self, filter: &Filter) -> Wake {
-        self.matcher.join(filter)
+    /// Waits from now on for what passes the filter, which sees the winner or all leaves.
+    pub fn join(&self, filter: &Filter, all_leaves: bool) -> Wake {
+        self.matcher.join(filter, all_leaves)
     }
 
     /// Ends every feed, the ones to come too.

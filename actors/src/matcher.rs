@@ -11,8 +11,9 @@ use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 use tokio::sync::watch;
 
-use crate::filter::Filter;
+use crate::filter::{Filter, Ids, Test};
 use crate::row::Row;
+use crate::selector::DocView;
 
 /// The wake groups of one database.
 pub(crate) struct Matcher {
@@ -28,6 +29,8 @@ pub(crate) struct Matcher {
 struct Groups {
     by_id: HashMap<DocId, Vec<Weak<Group>>>,
     by_prefix: HashMap<Arc<str>, Weak<Group>>,
+    /// By what a document must be like, and whether all its leaves are looked at. Each is tried on each change.
+    by_test: HashMap<(Test, bool), Weak<Group>>,
     /// How many prefixes there are of each length: a change looks up one prefix a length.
     prefix_lengths: HashMap<usize, usize>,
 }
@@ -102,13 +105,14 @@ impl Matcher {
         *self.examined.borrow()
     }
 
-    /// Joins the group that waits for what passes the filter.
-    pub fn join(&self, filter: &Filter) -> Wake {
+    /// Joins the group that waits for what may pass the filter. Where it names ids, they decide alone.
+    pub fn join(&self, filter: &Filter, all_leaves: bool) -> Wake {
         let mut groups = self.groups();
-        let group = match filter {
-            Filter::All => return Wake::new(self.all.subscribe(), None),
-            Filter::Ids(ids) => groups.join_ids(ids.iter()),
-            Filter::Prefix(prefix) => groups.join_prefix(prefix),
+        let group = match &filter.ids {
+            Ids::All if filter.test == Test::NONE => return Wake::new(self.all.subscribe(), None),
+            Ids::All => groups.join_test(&filter.test, all_leaves),
+            Ids::Listed(ids) => groups.join_ids(ids.iter()),
+            Ids::Prefix(prefix) => groups.join_prefix(prefix),
         };
         Wake::new(group.woken.subscribe(), Some(group))
     }
@@ -117,7 +121,7 @@ impl Matcher {
     pub fn publish(&self, rows: &[Arc<Row>], newest: Sequence) {
         let before = self.examined();
         let mut groups = self.groups();
-        if !groups.by_id.is_empty() || !groups.by_prefix.is_empty() {
+        if !groups.is_empty() {
             for group in groups.concerned_by(rows) {
                 group.woken.send_modify(|mark| *mark = mark.next(before));
             }
@@ -131,6 +135,21 @@ impl Matcher {
 }
 
 impl Groups {
+    fn is_empty(&self) -> bool {
+        self.by_id.is_empty() && self.by_prefix.is_empty() && self.by_test.is_empty()
+    }
+
+    fn join_test(&mut self, test: &Test, all_leaves: bool) -> Arc<Group> {
+        let key = (test.clone(), all_leaves);
+        if let Some(group) = self.by_test.get(&key).and_then(Weak::upgrade) {
+            return group;
+        }
+        let group = Arc::<Group>::default();
+        self.by_test.insert(key, Arc::downgrade(&group));
+        self.forget_the_gone();
+        group
+    }
+
     fn join_ids<'a>(&mut self, ids: impl Iterator<Item = &'a DocId>) -> Arc<Group> {
         let group = Arc::<Group>::default();
         for id in ids {
@@ -164,6 +183,9 @@ impl Groups {
                 !waiting.is_empty()
             });
         }
+        if full(self.by_test.len(), self.by_test.capacity()) {
+            self.by_test.retain(|_, group| group.strong_count() > 0);
+        }
         if full(self.by_prefix.len(), self.by_prefix.capacity()) {
             let lengths = &mut self.prefix_lengths;
             self.by_prefix.retain(|prefix, group| group.strong_count() > 0 || forget_length(lengths, prefix.len()));
@@ -192,6 +214,19 @@ impl Groups {
                 }
             }
         }
+        self.by_test.retain(|_, group| group.strong_count() > 0);
+        let mut waiting: Vec<_> = self.by_test.iter().collect();
+        for row in rows {
+            let change = row.change();
+            let winner = change.body.as_ref().map(|body| DocView::new(&change.id, change.winner(), body));
+            waiting.retain(|((test, all_leaves), group)| {
+                let concerns = test.may_pass(change, winner.as_ref(), *all_leaves);
+                if concerns {
+                    add(group);
+                }
+                !concerns
+            });
+        }
         concerned.into_values().collect()
     }
 }
@@ -209,17 +244,30 @@ fn forget_length(lengths: &mut HashMap<usize, usize>, length: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use seqtide_storage::json::Body;
     use seqtide_storage::model::rev::RevId;
     use seqtide_storage::model::sequence::SeqFormat;
     use seqtide_storage::{Change, LeafRev};
 
     use super::*;
+    use crate::selector::Selector;
 
     fn commit(matcher: &Matcher, version: u64, id: &str) {
-        let leaves = vec![LeafRev { rev: RevId::parse("1-a").unwrap(), deleted: false }];
+        commit_leaves(matcher, version, id, "{}", &[("1-a", false)]);
+    }
+
+    /// Commits a document with this winner's body and these leaves, each deleted or not.
+    fn commit_leaves(matcher: &Matcher, version: u64, id: &str, body: &'static str, leaves: &[(&str, bool)]) {
+        let leaf = |(rev, deleted): &(&str, bool)| LeafRev { rev: RevId::parse(rev).unwrap(), deleted: *deleted };
+        let leaves = leaves.iter().map(leaf).collect();
         let seq = Sequence::new(0, version);
-        let change = Change { seq, id: DocId::parse(id).unwrap(), leaves, body: None };
+        let body = Some(Body::from_stored(body.as_bytes().into()));
+        let change = Change { seq, id: DocId::parse(id).unwrap(), leaves, body };
         matcher.publish(&[Arc::new(Row::new(change, SeqFormat::Integer))], seq);
+    }
+
+    fn selector(json: &str) -> Filter {
+        Filter::selector(Selector::from_json(json).unwrap())
     }
 
     fn ids(ids: &[&str]) -> Filter {
@@ -229,11 +277,11 @@ mod tests {
     #[test]
     fn a_commit_wakes_whom_it_concerns_and_nobody_else() {
         let matcher = Matcher::new(Sequence::ZERO);
-        let mut all = matcher.join(&Filter::All);
-        let mut two = matcher.join(&ids(&["a", "b"]));
-        let mut other = matcher.join(&ids(&["c"]));
-        let mut prefix = matcher.join(&Filter::prefix("ab"));
-        let mut design = matcher.join(&Filter::design());
+        let mut all = matcher.join(&Filter::ALL, false);
+        let mut two = matcher.join(&ids(&["a", "b"]), false);
+        let mut other = matcher.join(&ids(&["c"]), false);
+        let mut prefix = matcher.join(&Filter::prefix("ab"), false);
+        let mut design = matcher.join(&Filter::design(), false);
         let at = |version| Some(Sequence::new(0, version));
         let mut idle_up_to = |version| {
             let wakes = [&mut all, &mut two, &mut other, &mut prefix, &mut design];
@@ -255,9 +303,41 @@ mod tests {
     }
 
     #[test]
+    fn a_test_wakes_by_what_the_winner_is_like_and_where_a_loser_may_pass() {
+        let matcher = Matcher::new(Sequence::ZERO);
+        let mut winner = matcher.join(&selector(r#"{"t":1}"#), false);
+        let mut any_leaf = matcher.join(&selector(r#"{"t":1}"#), true);
+        let mut conflicts = matcher.join(&Filter::conflicts_only(), false);
+        let mut gone = matcher.join(&selector(r#"{"_deleted":true}"#), false);
+        for (version, body, leaves, whom) in [
+            (1, r#"{"t":1}"#, &[("1-a", false)][..], [true, true, false, false]),
+            (2, r#"{"t":2}"#, &[("1-a", false)], [false, false, false, false]),
+            (3, r#"{"t":2}"#, &[("2-b", false), ("2-a", false)], [false, true, true, false]),
+            (4, r#"{"t":2}"#, &[("2-b", false), ("2-a", true)], [false, true, false, false]),
+            (5, r#"{"t":1}"#, &[("2-b", true)], [true, true, false, true]),
+        ] {
+            commit_leaves(&matcher, version, "d", body, leaves);
+            let wakes = [&mut winner, &mut any_leaf, &mut conflicts, &mut gone];
+            let idle_up_to = wakes.map(|wake| wake.nothing_up_to(Sequence::new(0, version)));
+            let expected = whom.map(|woken| Some(Sequence::new(0, if woken { version - 1 } else { version })));
+            assert_eq!(idle_up_to, expected, "{body} {leaves:?}");
+        }
+    }
+
+    #[test]
+    fn equal_selectors_share_a_group() {
+        let matcher = Matcher::new(Sequence::ZERO);
+        let texts = [r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#, r#"{"b":{"$eq":2},"a":1}"#];
+        let _same: Vec<Wake> = texts.iter().map(|json| matcher.join(&selector(json), false)).collect();
+        assert_eq!(matcher.groups().by_test.len(), 1);
+        let _other = matcher.join(&selector(texts[0]), true);
+        assert_eq!(matcher.groups().by_test.len(), 2);
+    }
+
+    #[test]
     fn who_was_woken_twice_cannot_tell_where_the_first_one_was() {
         let matcher = Matcher::new(Sequence::ZERO);
-        let mut wake = matcher.join(&ids(&["a"]));
+        let mut wake = matcher.join(&ids(&["a"]), false);
         commit(&matcher, 1, "a");
         commit(&matcher, 2, "a");
         assert_eq!(wake.nothing_up_to(matcher.examined()), None);
@@ -269,12 +349,14 @@ mod tests {
     fn groups_nobody_is_in_are_forgotten() {
         let matcher = Matcher::new(Sequence::ZERO);
         for n in 0..5_000 {
-            drop(matcher.join(&ids(&[&format!("d{n}")])));
-            drop(matcher.join(&Filter::prefix(&format!("p{n}"))));
+            drop(matcher.join(&ids(&[&format!("d{n}")]), false));
+            drop(matcher.join(&Filter::prefix(&format!("p{n}")), false));
+            drop(matcher.join(&selector(&format!("{{\"n\":{n}}}")), false));
         }
         let groups = matcher.groups();
         assert!(groups.by_id.len() < 100, "{}", groups.by_id.len());
         assert!(groups.by_prefix.len() < 100, "{}", groups.by_prefix.len());
+        assert!(groups.by_test.len() < 100, "{}", groups.by_test.len());
         assert_eq!(groups.prefix_lengths.values().sum::<usize>(), groups.by_prefix.len());
     }
 }

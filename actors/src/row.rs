@@ -4,7 +4,7 @@
 //! its line end, at a fixed place.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use seqtide_storage::json::write_json_string;
@@ -12,6 +12,7 @@ use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{Change, LeafRev};
 
 use crate::documents::write_document;
+use crate::selector::{DocView, Fields};
 
 /// What a row shows of its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,10 +69,11 @@ impl Frame {
         Frame { sse: out.into(), json_bytes }
     }
 
-    fn encode(change: &Change, shape: RowShape, format: SeqFormat) -> Frame {
+    fn encode(row: &Row, shape: RowShape) -> Frame {
+        let Row { change, format, .. } = row;
         let body_bytes = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
         let about_bytes = 160 + change.id.as_str().len() + if shape.doc { body_bytes + 80 } else { 0 };
-        let write_json = |out: &mut Vec<u8>| write_row(out, change, shape, Some(format));
+        let write_json = |out: &mut Vec<u8>| row.write(out, shape, Some(*format));
         Frame::of(format.plain(change.seq), about_bytes, write_json)
     }
 }
@@ -83,35 +85,6 @@ pub trait FeedRow: Send + Sync + 'static {
 
     /// Writes the row's JSON with `null` as its `seq`, as `seq_interval` asks for.
     fn write_without_seq(&self, out: &mut Vec<u8>, shape: RowShape);
-}
-
-/// Writes a row's JSON. Without a format its `seq` is `null`, as `seq_interval` asks for.
-///
-/// Source: CouchDB `fabric_view_changes:changes_row`, members in this order.
-pub fn write_row(out: &mut Vec<u8>, change: &Change, shape: RowShape, format: Option<SeqFormat>) {
-    out.extend_from_slice(b"{\"seq\":");
-    match format {
-        Some(format) => out.extend_from_slice(format.json(change.seq).to_string().as_bytes()),
-        None => out.extend_from_slice(b"null"),
-    }
-    out.extend_from_slice(b",\"id\":");
-    write_json_string(out, change.id.as_str());
-    out.extend_from_slice(b",\"changes\":[");
-    let shown = if shape.all_leaves { change.leaves.len() } else { 1 };
-    for (at, leaf) in change.leaves.iter().take(shown).enumerate() {
-        out.extend_from_slice(if at == 0 { b"{\"rev\":" } else { b",{\"rev\":" });
-        write_json_string(out, &leaf.rev.to_string());
-        out.push(b'}');
-    }
-    out.push(b']');
-    if change.deleted() {
-        out.extend_from_slice(b",\"deleted\":true");
-    }
-    if shape.doc {
-        out.extend_from_slice(b",\"doc\":");
-        write_row_document(out, change, shape);
-    }
-    out.push(b'}');
 }
 
 /// Writes a row's document, or `null` when its body is not there.
@@ -134,17 +107,47 @@ fn write_conflicts(out: &mut Vec<u8>, change: &Change) {
     crate::documents::write_revs(out, "_conflicts", conflicts);
 }
 
+/// What one feed leaves out of a row.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trim {
+    /// The leaves that are listed with `all_leaves`; `None` lists all.
+    pub leaves: Option<Vec<LeafRev>>,
+    /// The fields that are shown of the document; `None` shows it whole.
+    pub fields: Option<Arc<Fields>>,
+}
+
 /// A change on its way to readers.
 #[derive(Debug)]
 pub struct Row {
     change: Change,
     format: SeqFormat,
+    trim: Trim,
     frames: Mutex<Vec<(RowShape, Frame)>>,
+}
+
+impl AsRef<Change> for Row {
+    fn as_ref(&self) -> &Change {
+        &self.change
+    }
 }
 
 impl Row {
     pub(crate) fn new(change: Change, format: SeqFormat) -> Row {
-        Row { change, format, frames: Mutex::new(Vec::new()) }
+        Row::trimmed(change, format, Trim::default())
+    }
+
+    /// A row for the feeds that leave this out.
+    pub(crate) fn trimmed(change: Change, format: SeqFormat, trim: Trim) -> Row {
+        Row { change, format, trim, frames: Mutex::new(Vec::new()) }
+    }
+
+    /// The leaves that the row lists: the winner, or all that pass the feed's filter.
+    pub fn listed(&self, all_leaves: bool) -> &[LeafRev] {
+        match &self.trim.leaves {
+            _ if !all_leaves => &self.change.leaves[..1],
+            Some(passed) => passed,
+            None => &self.change.leaves,
+        }
     }
 
     /// The change.
@@ -164,9 +167,48 @@ impl Row {
         if let Some((_, frame)) = frames.iter().find(|(known, _)| *known == shape) {
             return frame.clone();
         }
-        let frame = Frame::encode(&self.change, shape, self.format);
+        let frame = Frame::encode(self, shape);
         frames.push((shape, frame.clone()));
         frame
+    }
+
+    /// Writes the row's JSON. Without a format its `seq` is `null`, as `seq_interval` asks for.
+    ///
+    /// Source: CouchDB `fabric_view_changes:changes_row`, members in this order.
+    fn write(&self, out: &mut Vec<u8>, shape: RowShape, format: Option<SeqFormat>) {
+        let change = &self.change;
+        out.extend_from_slice(b"{\"seq\":");
+        match format {
+            Some(format) => out.extend_from_slice(format.json(change.seq).to_string().as_bytes()),
+            None => out.extend_from_slice(b"null"),
+        }
+        out.extend_from_slice(b",\"id\":");
+        write_json_string(out, change.id.as_str());
+        out.extend_from_slice(b",\"changes\":[");
+        for (at, leaf) in self.listed(shape.all_leaves).iter().enumerate() {
+            out.extend_from_slice(if at == 0 { b"{\"rev\":" } else { b",{\"rev\":" });
+            write_json_string(out, &leaf.rev.to_string());
+            out.push(b'}');
+        }
+        out.push(b']');
+        if change.deleted() {
+            out.extend_from_slice(b",\"deleted\":true");
+        }
+        if shape.doc {
+            out.extend_from_slice(b",\"doc\":");
+            self.write_document(out, shape);
+        }
+        out.push(b'}');
+    }
+
+    fn write_document(&self, out: &mut Vec<u8>, shape: RowShape) {
+        let change = &self.change;
+        match (&self.trim.fields, &change.body) {
+            (Some(fields), Some(body)) => {
+                out.extend_from_slice(&fields.project(&DocView::new(&change.id, change.winner(), body)));
+            }
+            _ => write_row_document(out, change, shape),
+        }
     }
 
     /// About how much memory the row takes, in bytes, its frames included.
@@ -188,7 +230,7 @@ impl FeedRow for Row {
     }
 
     fn write_without_seq(&self, out: &mut Vec<u8>, shape: RowShape) {
-        write_row(out, &self.change, shape, None);
+        self.write(out, shape, None);
     }
 }
 
@@ -233,7 +275,7 @@ mod tests {
             let shown: Vec<Frame> = shapes().map(|shape| row.frame(shape)).collect();
             for (shape, frame) in shapes().zip(shown) {
                 let mut fresh = Vec::new();
-                write_row(&mut fresh, row.change(), shape, Some(SeqFormat::Integer));
+                row.write(&mut fresh, shape, Some(SeqFormat::Integer));
                 assert_eq!(frame.json(), fresh, "{shape:?}");
             }
             let kept = row.frames.lock().unwrap();

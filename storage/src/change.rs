@@ -35,6 +35,12 @@ pub struct Change {
     pub body: Option<Body>,
 }
 
+impl AsRef<Change> for Change {
+    fn as_ref(&self) -> &Change {
+        self
+    }
+}
+
 impl Change {
     /// About how many bytes it has where so much of it is shown.
     pub fn bytes(&self, detail: Detail) -> usize {

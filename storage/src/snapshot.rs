@@ -75,11 +75,11 @@ pub struct ReadChanges {
     pub limits: PageLimits,
 }
 
-/// A page of changes.
+/// A page of changes, or of what is shown of them.
 #[derive(Debug)]
-pub struct ChangesPage {
+pub struct ChangesPage<T = Change> {
     /// The rows that were asked for, in the order read.
-    pub changes: Vec<Change>,
+    pub changes: Vec<T>,
     /// The last row examined, given or not; `None` when there was none.
     pub examined: Option<Sequence>,
     /// Whether the stretch is read to its end.
@@ -215,35 +215,37 @@ impl Snapshot<'_> {
 
     /// Reads a page of the feed; `keep` looks at ids before anything else of a row is read.
     pub fn changes(&self, read: &ReadChanges, keep: KeepId<'_>) -> Result<ChangesPage, StorageError> {
-        let view = self.view();
-        let mut page = ChangesPage { changes: Vec::new(), examined: None, complete: true };
+        self.changes_shown(read, keep, |change| Ok(Some(change)))
+    }
+
+    /// The same; `show` makes of each row, once it is complete, what is given of it, or nothing.
+    pub fn changes_shown<T: AsRef<Change>>(
+        &self,
+        read: &ReadChanges,
+        keep: KeepId<'_>,
+        show: impl Fn(Change) -> Result<Option<T>, StorageError>,
+    ) -> Result<ChangesPage<T>, StorageError> {
         if read.after >= read.up_to {
-            return Ok(page);
+            return Ok(ChangesPage { changes: Vec::new(), examined: None, complete: true });
         }
+        let view = self.view();
         let (after, up_to) = (keys::seq(read.after), keys::seq(read.up_to));
-        let mut budget = Budget::new(read.limits);
-        for row in view.range(Table::BySeq, (Bound::Excluded(&after), Bound::Included(&up_to)), read.direction)? {
-            if budget.spent() {
-                page.complete = false;
-                break;
-            }
-            match examine(view, row, read.detail, keep) {
-                Ok((seq, change)) => {
-                    page.examined = Some(seq);
-                    change.iter().for_each(|change| budget.charge(change));
-                    page.changes.extend(change);
-                }
-                Err(error) => {
-                    page.complete = false;
-                    return page_before(error, page.examined.is_some(), page);
-                }
-            }
-        }
-        Ok(page)
+        let rows = view.range(Table::BySeq, (Bound::Excluded(&after), Bound::Included(&up_to)), read.direction)?;
+        fill_page(read.limits, rows, |row| examine(view, row, read.detail, keep), show)
     }
 
     /// Reads a page of the feed by looking up the listed documents, each once; for lists much shorter than the feed.
     pub fn changes_of(&self, ids: &HashSet<DocId>, read: &ReadChanges) -> Result<ChangesPage, StorageError> {
+        self.changes_of_shown(ids, read, |change| Ok(Some(change)))
+    }
+
+    /// The same with what `show` makes of each row, as in [`Snapshot::changes_shown`].
+    pub fn changes_of_shown<T: AsRef<Change>>(
+        &self,
+        ids: &HashSet<DocId>,
+        read: &ReadChanges,
+        show: impl Fn(Change) -> Result<Option<T>, StorageError>,
+    ) -> Result<ChangesPage<T>, StorageError> {
         let mut seqs = Vec::new();
         for id in ids {
             let seq = self.summary(id)?.map(|found| found.seq);
@@ -254,27 +256,11 @@ impl Snapshot<'_> {
             seqs.reverse();
         }
         let view = self.view();
-        let mut page = ChangesPage { changes: Vec::new(), examined: None, complete: true };
-        let mut budget = Budget::new(read.limits);
-        for seq in seqs {
-            if budget.spent() {
-                page.complete = false;
-                break;
-            }
-            let row = view.expect(Table::BySeq, &keys::seq(seq), |value| change::decode(&keys::seq(seq), value));
-            match row.and_then(|row| complete_row(view, row, read.detail)) {
-                Ok(change) => {
-                    budget.charge(&change);
-                    page.examined = Some(seq);
-                    page.changes.push(change);
-                }
-                Err(error) => {
-                    page.complete = false;
-                    return page_before(error, page.examined.is_some(), page);
-                }
-            }
-        }
-        Ok(page)
+        let open = |seq| {
+            let row = view.expect(Table::BySeq, &keys::seq(seq), |value| change::decode(&keys::seq(seq), value))?;
+            Ok((seq, Some(complete_row(view, row, read.detail)?)))
+        };
+        fill_page(read.limits, seqs.into_iter(), open, show)
     }
 
     /// Reads a page of live documents in the order of their ids.
@@ -381,7 +367,42 @@ fn page_before<P>(error: StorageError, has_rows: bool, page: P) -> Result<P, Sto
     if has_rows && error.is_damage() { Ok(page) } else { Err(error) }
 }
 
-/// A row of the feed: its sequence, and what is given of it.
+/// Opens rows, shows them, and ends with the row that spends the page's limits.
+fn fill_page<R, T: AsRef<Change>>(
+    limits: PageLimits,
+    rows: impl Iterator<Item = R>,
+    open: impl Fn(R) -> Result<(Sequence, Option<Change>), StorageError>,
+    show: impl Fn(Change) -> Result<Option<T>, StorageError>,
+) -> Result<ChangesPage<T>, StorageError> {
+    let mut page = ChangesPage { changes: Vec::new(), examined: None, complete: true };
+    let mut budget = Budget::new(limits);
+    for row in rows {
+        if budget.spent() {
+            page.complete = false;
+            break;
+        }
+        match open(row).and_then(|(seq, change)| Ok((seq, change.map(&show).transpose()?))) {
+            Ok((seq, opened)) => {
+                page.examined = Some(seq);
+                match opened {
+                    Some(Some(shown)) => {
+                        budget.charge(shown.as_ref());
+                        page.changes.push(shown);
+                    }
+                    Some(None) => budget.opened_in_vain(),
+                    None => {}
+                }
+            }
+            Err(error) => {
+                page.complete = false;
+                return page_before(error, page.examined.is_some(), page);
+            }
+        }
+    }
+    Ok(page)
+}
+
+/// A row of the feed: its sequence, and all of it if its id is wanted.
 fn examine(
     view: View<'_>,
     row: Result<RawRow<'_>, StorageError>,
@@ -413,6 +434,8 @@ struct Budget {
     rows: usize,
     bytes: usize,
     examined: usize,
+    /// The last row was completed and not given, which may have taken long.
+    in_vain: bool,
     /// `None` is later than any clock can say.
     until: Option<Instant>,
 }
@@ -423,15 +446,19 @@ impl Budget {
 
     fn new(limits: PageLimits) -> Budget {
         let until = Instant::now().checked_add(limits.time_max);
-        Budget { rows: limits.rows_max.max(1), bytes: limits.bytes_max.max(1), examined: 0, until }
+        Budget { rows: limits.rows_max.max(1), bytes: limits.bytes_max.max(1), examined: 0, in_vain: false, until }
     }
 
     /// Whether the page ends before the next row; called once a row.
     fn spent(&mut self) -> bool {
         self.examined += 1;
-        let look = self.examined.is_multiple_of(Budget::ROWS_BETWEEN_CLOCKS);
+        let look = std::mem::take(&mut self.in_vain) || self.examined.is_multiple_of(Budget::ROWS_BETWEEN_CLOCKS);
         let out_of_time = look && self.until.is_some_and(|until| Instant::now() >= until);
         self.rows == 0 || self.bytes == 0 || out_of_time
+    }
+
+    fn opened_in_vain(&mut self) {
+        self.in_vain = true;
     }
 
     fn charge(&mut self, change: &Change) {

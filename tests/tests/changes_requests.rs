@@ -198,3 +198,73 @@ async fn versionstamp_sequences_are_text_of_26_digits() {
     let bogus: Value = database.get("/_changes?since=5-foo").expect(400).await.json();
     assert_eq!(bogus["error"], json!("bad_request"));
 }
+
+/// A POST with `filter=_selector`.
+async fn selected(database: &Database, query: &str, body: &Value) -> String {
+    let request = database.post(&format!("/_changes?filter=_selector&{query}")).json(body);
+    request.expect(200).await.text().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selector_with_all_docs_lists_the_leaves_that_pass() {
+    let (_server, database) = with_history("H13").await;
+    let leaf = |rev: &str, t: u8| json!({ "_id": "d", "_rev": rev, "t": t });
+    database.push(&[leaf("1-c", 3), leaf("1-b", 2), leaf("1-a", 2)]).await;
+    for (t, style, expected) in [
+        (2, "all_docs", Some("{\"rev\":\"1-b\"},{\"rev\":\"1-a\"}")),
+        (3, "all_docs", Some("{\"rev\":\"1-c\"}")),
+        (3, "main_only", Some("{\"rev\":\"1-c\"}")),
+        (2, "main_only", None),
+        (9, "all_docs", None),
+    ] {
+        let row = expected.map(|revs| format!("{{\"seq\":1,\"id\":\"d\",\"changes\":[{revs}]}}"));
+        let rows: Vec<&str> = row.iter().map(String::as_str).collect();
+        let body = json!({ "selector": { "t": t } });
+        assert_eq!(selected(&database, &format!("style={style}"), &body).await, normal(&rows, 1, 0), "{t} {style}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selector_that_rejects_all_moves_last_seq_on_while_it_waits() {
+    let (_server, database) = with_history("H13").await;
+    let body = json!({ "selector": { "t": 1 } });
+    let request = database.post("/_changes?filter=_selector&feed=longpoll&timeout=400").json(&body);
+    let waiting = request.open().await;
+    database.put("a", &json!({ "t": 2 })).await;
+    assert_eq!(waiting.to_end().await.text(), longpoll_that_waited(&[], 1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selector_compares_every_digit_and_the_order_of_members() {
+    let (_server, database) = with_history("H13").await;
+    let body = "{\"n\":12345678901234567890123,\"o\":{\"z\":1,\"a\":2}}";
+    database.request("PUT", "/d").header("content-type", "application/json").body(body).expect(201).await;
+    for (selector, found) in [
+        ("{\"n\":12345678901234567890123}", true),
+        ("{\"n\":12345678901234567890124}", false),
+        ("{\"o\":{\"$eq\":{\"z\":1,\"a\":2}}}", true),
+        ("{\"o\":{\"$eq\":{\"a\":2,\"z\":1}}}", false),
+    ] {
+        let body = format!("{{\"selector\":{selector}}}");
+        let request = database.post("/_changes?filter=_selector").header("content-type", "application/json");
+        let answer = request.body(body).expect(200).await;
+        assert_eq!(answer.json()["results"].as_array().expect("rows").len(), usize::from(found), "{selector}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_in_a_selector_are_400() {
+    let (_server, database) = with_history("H13").await;
+    let no_post = "Selector must be specified in POST payload";
+    database.get("/_changes?filter=_selector").send().await.assert_error(400, "bad_request", no_post);
+    let no_object = "Selector error: expected a JSON object";
+    for (body, reason) in [
+        (json!({}), no_object),
+        (json!({ "selector": [] }), no_object),
+        (json!({ "selector": { "a": { "$bogus": 1 } } }), "Invalid operator: $bogus"),
+        (json!({ "selector": {}, "fields": "a" }), "Selector error: fields must be JSON array"),
+    ] {
+        let answer = database.post("/_changes?filter=_selector").json(&body).send().await;
+        answer.assert_error(400, "bad_request", reason);
+    }
+}

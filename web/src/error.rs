@@ -7,6 +7,7 @@ use std::fmt;
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
+use seqtide::SelectorError;
 use seqtide::documents::NotFound;
 use seqtide::storage::StorageError;
 use seqtide::storage::json::{DocumentError, write_json_string};
@@ -217,6 +218,15 @@ impl From<DocIdError> for ApiError {
 impl From<RevError> for ApiError {
     fn from(error: RevError) -> ApiError {
         ApiError::bad_request(error.to_string())
+    }
+}
+
+impl From<SelectorError> for ApiError {
+    fn from(error: SelectorError) -> ApiError {
+        match error {
+            SelectorError::Json(error) => error.into(),
+            error => ApiError::bad_request(error.to_string()),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod documents;
 pub mod options;
+mod shown;
 pub mod source;
 pub mod stream;
 pub(crate) mod subscriber;

@@ -1,5 +1,6 @@
 //! What a feed is asked for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use seqtide_storage::Detail;
@@ -8,6 +9,7 @@ use seqtide_storage::model::sequence::Sequence;
 use crate::filter::Filter;
 use crate::metrics::FeedKind;
 use crate::row::RowShape;
+use crate::selector::Fields;
 
 /// Where a feed starts: behind this place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub struct FeedOptions {
     pub limit: Option<u64>,
     /// What rows show.
     pub shape: RowShape,
+    /// Which fields their documents show; `None` shows them whole.
+    pub fields: Option<Arc<Fields>>,
     /// Which rows are given.
     pub filter: Filter,
     /// A sign of life whenever nothing has been sent for this long.
@@ -80,7 +84,8 @@ impl FeedOptions {
             descending: false,
             limit: None,
             shape: RowShape::default(),
-            filter: Filter::All,
+            fields: None,
+            filter: Filter::ALL,
             heartbeat: None,
             timeout: None,
             ahead: Ahead::Rewind,
@@ -92,5 +97,11 @@ impl FeedOptions {
     pub(crate) fn detail(&self) -> Detail {
         let RowShape { all_leaves, doc, conflicts } = self.shape;
         Detail { leaves: all_leaves || doc && conflicts, bodies: doc }
+    }
+
+    /// What rows must carry to be judged by the filter and shown.
+    pub(crate) fn read_detail(&self) -> Detail {
+        let (shown, tested) = (self.detail(), self.filter.test.detail());
+        Detail { leaves: shown.leaves || tested.leaves, bodies: shown.bodies || tested.bodies }
     }
 }

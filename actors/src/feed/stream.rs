@@ -26,7 +26,7 @@ pub struct Change {
     pub rev: RevId,
     /// Whether the document is deleted.
     pub deleted: bool,
-    /// The leaves: the winner alone, or all of them if they were asked for.
+    /// The leaves: the winner alone, or all that pass the filter if they were asked for.
     pub leaves: Vec<RevId>,
     /// The winner's body, if it was asked for.
     pub body: Option<Body>,
@@ -36,13 +36,12 @@ impl Change {
     pub(crate) fn of(row: &Row, all_leaves: bool, with_body: bool) -> Change {
         let change = row.change();
         let winner = change.winner();
-        let shown = if all_leaves { change.leaves.len() } else { 1 };
         Change {
             seq: change.seq,
             id: change.id.clone(),
             rev: winner.rev.clone(),
             deleted: winner.deleted,
-            leaves: change.leaves.iter().take(shown).map(|leaf| leaf.rev.clone()).collect(),
+            leaves: row.listed(all_leaves).iter().map(|leaf| leaf.rev.clone()).collect(),
             body: change.body.clone().filter(|_| with_body),
         }
     }

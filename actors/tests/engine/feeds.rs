@@ -4,7 +4,8 @@ use std::time::Duration;
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{
-    ChangesOptions, Database, EndReason, Error, Feed, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, Since,
+    ChangesOptions, Database, EndReason, Error, Feed, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, Selector,
+    Since,
 };
 
 use crate::support::{engine, soon};
@@ -64,7 +65,8 @@ async fn feeds_are_bounded_and_a_feed_that_is_left_makes_room() {
 async fn a_filtered_feed_s_heartbeats_pass_what_does_not_concern_it() {
     let (engine, _folder) = engine(|_| {});
     let database = engine.create_database("db").await.unwrap();
-    for filter in [ids(&["mine"]), Filter::prefix("mine")] {
+    let selector = Filter::selector(Selector::from_json(r#"{"_id":"mine"}"#).unwrap());
+    for filter in [ids(&["mine"]), Filter::prefix("mine"), selector, Filter::conflicts_only()] {
         let heartbeat = Some(Duration::from_millis(10));
         let mut feed = database.feed(FeedOptions { filter, heartbeat, ..live() }).await.unwrap();
         filled(&database, (0..20).map(|n| format!("{:?}-{n}", feed.position()))).await;

@@ -1,6 +1,7 @@
 //! `/{db}/_feed`, the native door: the same rows, events and tokens over SSE, lines and WebSocket.
 
 mod ends;
+mod filters;
 mod forms;
 mod options;
 mod rewind;

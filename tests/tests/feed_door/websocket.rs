@@ -23,7 +23,7 @@ async fn open(server: &Server, database: &Database, query: &str) -> FeedSocket {
 }
 
 /// All items up to the close, and its code.
-async fn to_close(socket: &mut FeedSocket) -> (Vec<Item>, CloseCode) {
+pub async fn to_close(socket: &mut FeedSocket) -> (Vec<Item>, CloseCode) {
     let mut items = Vec::new();
     loop {
         match socket.next().await {

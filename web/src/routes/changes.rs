@@ -1,13 +1,18 @@
 //! CouchDB's feed: `/{db}/_changes`, byte for byte.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{Ahead, Database, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Since, Source};
+use seqtide::{
+    Ahead, Database, Feed, FeedKind, FeedMode, FeedOptions, Fields, Filter, RowShape, Selector, Since, Source,
+};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{Answer, Call};
 use crate::error::ApiError;
@@ -83,7 +88,7 @@ impl Asked {
     ///
     /// Source: CouchDB `chttpd_db:parse_changes_query`.
     pub fn parse(req: &HttpRequest, query: &Query, body: Option<&[u8]>, longest: Duration) -> Result<Asked, ApiError> {
-        let filter = filter(query, body)?;
+        let (filter, fields) = filter(query, body)?;
         let (kind, mode, form) = feed(query)?;
         let style = match query.get("style") {
             None | Some("main_only") => false,
@@ -99,6 +104,7 @@ impl Asked {
             descending: query.flag("descending"),
             limit: non_negative(query, "limit")?,
             shape: RowShape { all_leaves: style, doc, conflicts: doc && query.flag("conflicts") },
+            fields: fields.map(Arc::new),
             filter,
             heartbeat: heartbeat(query, longest)?,
             timeout: Some(timeout(query, longest)?),
@@ -139,38 +145,58 @@ pub fn parse_since(text: &str) -> Result<Since, ApiError> {
     Sequence::parse(bare).map(Since::Seq).ok_or_else(malformed)
 }
 
-fn filter(query: &Query, body: Option<&[u8]>) -> Result<Filter, ApiError> {
+/// The filter, and the fields that it leaves of documents.
+fn filter(query: &Query, body: Option<&[u8]>) -> Result<(Filter, Option<Fields>), ApiError> {
     let name = query.get("filter").unwrap_or("");
     let segments: Vec<&str> = name.split('/').filter(|segment| !segment.is_empty()).collect();
     let members = body_object(body)?;
+    let member = |name: &str| members.get(name).map(|value| value.get());
     match (name, &segments[..]) {
-        (_, []) => Ok(Filter::All),
-        ("_design", _) => Ok(Filter::design()),
-        ("_doc_ids", _) => doc_ids(match body {
-            Some(_) => members.get("doc_ids").cloned(),
-            None => query.get("doc_ids").map(serde_json::from_str).transpose().map_err(|_| ApiError::not_json())?,
-        }),
-        ("_selector" | "_view", _) => Err(ApiError::not_implemented("selector and view filters")),
+        (_, []) => Ok((Filter::ALL, None)),
+        ("_design", _) => Ok((Filter::design(), None)),
+        ("_doc_ids", _) => {
+            let list = if body.is_some() { member("doc_ids") } else { query.get("doc_ids") };
+            let list = list.map(serde_json::from_str).transpose().map_err(|_| ApiError::not_json())?;
+            Ok((Filter::ids(doc_ids(list)?), None))
+        }
+        ("_selector", _) if body.is_none() => Err(ApiError::bad_request("Selector must be specified in POST payload")),
+        ("_selector", _) => {
+            let selector = Selector::from_json(member("selector").unwrap_or("null"))?;
+            let fields = member("fields").map(Fields::from_json).transpose()?;
+            Ok((Filter::selector(selector), fields))
+        }
+        ("_view", _) => Err(ApiError::not_implemented("view filters")),
         _ if name.starts_with('_') => Err(ApiError::bad_request("unknown builtin filter name")),
         (_, [_, _]) => Err(ApiError::not_implemented("filter functions")),
         _ => Err(ApiError::bad_request("`filter` must be of the form `designname/filtername`")),
     }
 }
 
-fn body_object(body: Option<&[u8]>) -> Result<Value, ApiError> {
+fn body_object(body: Option<&[u8]>) -> Result<Members, ApiError> {
     let body = body.filter(|body| !body.is_empty()).unwrap_or(b"{}");
-    let value: Value = serde_json::from_slice(body).map_err(|_| ApiError::not_json())?;
-    if value.is_object() { Ok(value) } else { Err(ApiError::bad_request("Request body must be a JSON object")) }
+    members(body, "Request body must be a JSON object")
 }
 
-/// Reads a list of document ids. Ids that no document can have match nothing.
+/// The members of a JSON object, each as its text: in a selector the order of members counts, and every digit.
+pub type Members = BTreeMap<String, Box<RawValue>>;
+
+/// Reads an object's members.
+///
+/// # Errors
+/// 400: not JSON; JSON but no object, with this reason.
+pub fn members(body: &[u8], no_object: &'static str) -> Result<Members, ApiError> {
+    let json: &RawValue = serde_json::from_slice(body).map_err(|_| ApiError::not_json())?;
+    serde_json::from_str(json.get()).map_err(|_| ApiError::bad_request(no_object))
+}
+
+/// Reads a list of document ids; those that no document can have are left out.
 ///
 /// # Errors
 /// 400 with CouchDB's text.
-pub fn doc_ids(value: Option<Value>) -> Result<Filter, ApiError> {
+pub fn doc_ids(value: Option<Value>) -> Result<Vec<DocId>, ApiError> {
     let not_a_list = || ApiError::bad_request("`doc_ids` filter parameter is not a list of doc ids.");
     let ids: Vec<String> = serde_json::from_value(value.ok_or_else(not_a_list)?).map_err(|_| not_a_list())?;
-    Ok(Filter::ids(ids.iter().filter_map(|id| DocId::parse(id).ok())))
+    Ok(ids.iter().filter_map(|id| DocId::parse(id).ok()).collect())
 }
 
 pub fn non_negative(query: &Query, key: &'static str) -> Result<Option<u64>, ApiError> {

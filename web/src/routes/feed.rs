@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
-use seqtide::{Ahead, Database, Documents, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Since, Source};
+use seqtide::storage::model::doc_id::DocId;
+use seqtide::{
+    Ahead, Database, Documents, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Selector, Since, Source, Test,
+};
 use serde_json::{Map, Value};
 
-use super::changes::{doc_ids, parse_since};
+use super::changes::{doc_ids, members, parse_since};
 use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::feeds::native::{self, Form};
@@ -38,6 +41,7 @@ impl Door for Database {
     type Asked = FeedOptions;
     const KNOWN: &'static [&'static str] = &[
         "conflicts",
+        "conflicts_only",
         "doc_ids",
         "heartbeat",
         "include_docs",
@@ -46,6 +50,7 @@ impl Door for Database {
         "live",
         "on_rewind",
         "prefix",
+        SELECTOR,
         "since",
         "style",
     ];
@@ -126,6 +131,9 @@ fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
     values.any(|value| value.to_ascii_lowercase().contains(word))
 }
 
+/// The option that stays the text it was given as, from a body too.
+const SELECTOR: &str = "selector";
+
 /// Options as they were given, by name. From a query every value is text.
 pub struct Options(Map<String, Value>);
 
@@ -144,13 +152,15 @@ impl Options {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        let Value::Object(members) = serde_json::from_slice(body).map_err(|_| ApiError::not_json())? else {
-            return Err(ApiError::bad_request("feed options are a JSON object"));
-        };
-        for (name, value) in members {
-            if !self.0.contains_key(&name) {
-                self.set(&name, value, known)?;
+        for (name, value) in members(body, "feed options are a JSON object")? {
+            if self.0.contains_key(&name) {
+                continue;
             }
+            let value = match name.as_str() {
+                SELECTOR => Value::from(value.get()),
+                _ => serde_json::from_str(value.get()).map_err(|_| ApiError::not_json())?,
+            };
+            self.set(&name, value, known)?;
         }
         Ok(())
     }
@@ -202,15 +212,35 @@ impl Options {
         }
     }
 
+    /// All that is given must hold.
     fn filter(&self) -> Result<Filter, ApiError> {
-        match (self.0.get("doc_ids"), self.0.get("prefix")) {
-            (None, None) => Ok(Filter::All),
-            (Some(_), Some(_)) => Err(ApiError::bad_request("`doc_ids` and `prefix` exclude each other")),
-            (Some(Value::String(text)), None) => {
-                doc_ids(Some(serde_json::from_str(text).map_err(|_| self.wrong("doc_ids", "a JSON list of ids"))?))
+        let mut filter = match (self.doc_ids()?, self.prefix()?) {
+            (None, None) => Filter::ALL,
+            (None, Some(prefix)) => Filter::prefix(prefix),
+            (Some(ids), prefix) => {
+                let starts_so = |id: &DocId| prefix.is_none_or(|prefix| id.as_str().starts_with(prefix));
+                Filter::ids(ids.into_iter().filter(starts_so))
             }
-            (Some(list), None) => doc_ids(Some(list.clone())),
-            (None, Some(_)) => Ok(self.prefix()?.map_or(Filter::All, Filter::prefix)),
+        };
+        filter.test = Test { selector: self.selector()?, conflicts_only: self.flag("conflicts_only", false)? };
+        Ok(filter)
+    }
+
+    fn doc_ids(&self) -> Result<Option<Vec<DocId>>, ApiError> {
+        let list = match self.0.get("doc_ids") {
+            None => return Ok(None),
+            Some(Value::String(text)) => {
+                serde_json::from_str(text).map_err(|_| self.wrong("doc_ids", "a JSON list of ids"))?
+            }
+            Some(list) => list.clone(),
+        };
+        doc_ids(Some(list)).map(Some)
+    }
+
+    fn selector(&self) -> Result<Option<Selector>, ApiError> {
+        match self.0.get(SELECTOR) {
+            Some(Value::String(text)) => Ok(Some(Selector::from_json(text)?)),
+            _ => Ok(None),
         }
     }
 
