@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::{Door, Item};
@@ -73,6 +74,21 @@ impl FeedSocket {
         match self.next().await {
             Some(Message::Text(text)) => items_of(&text),
             other => panic!("expected a text message, got {other:?}"),
+        }
+    }
+
+    /// All items up to the close, and its code.
+    ///
+    /// # Panics
+    /// When anything but a text message or a close with a code comes.
+    pub async fn to_close(&mut self) -> (Vec<Item>, CloseCode) {
+        let mut items = Vec::new();
+        loop {
+            match self.next().await {
+                Some(Message::Text(text)) => items.extend(items_of(&text)),
+                Some(Message::Close(Some(frame))) => return (items, frame.code),
+                other => panic!("expected a close after {items:?}, got {other:?}"),
+            }
         }
     }
 

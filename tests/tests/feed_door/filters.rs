@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::websocket::to_close;
 use super::{caught_up, end, fresh, lines, live, write};
 use seqtide_tests::doors::{FeedSocket, feed_url};
 use seqtide_tests::http::{Opened, escaped};
@@ -71,7 +70,7 @@ async fn a_selector_chooses_on_every_form_and_wherever_it_is_given() {
         if let Some(message) = message {
             socket.send(&message).await;
         }
-        let (items, _) = to_close(&mut socket).await;
+        let (items, _) = socket.to_close().await;
         let ids: Vec<&Value> = items.iter().filter_map(|item| item.row()).map(|row| &row["id"]).collect();
         assert_eq!(ids, [&json!("o-2")], "{items:?}");
     }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::{caught_up, end, fresh, write};
 use seqtide_tests::doors::{FeedSocket, Item, feed_url};
@@ -22,27 +22,12 @@ async fn open(server: &Server, database: &Database, query: &str) -> FeedSocket {
     FeedSocket::open(&feed_url(server, database, query)).await.expect("a WebSocket")
 }
 
-/// All items up to the close, and its code.
-pub async fn to_close(socket: &mut FeedSocket) -> (Vec<Item>, CloseCode) {
-    let mut items = Vec::new();
-    loop {
-        match socket.next().await {
-            Some(Message::Text(text)) => {
-                let array: Vec<Value> = serde_json::from_str(&text).expect("a JSON array");
-                items.extend(array.into_iter().map(Item::from_json));
-            }
-            Some(Message::Close(Some(frame))) => return (items, frame.code),
-            other => panic!("expected a close after {items:?}, got {other:?}"),
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn options_in_the_url_start_the_feed_at_once() {
     let (server, database) = fresh().await;
     let rows = write(&database, &["a", "b"]).await;
     let mut socket = open(&server, &database, "since=0&live=false").await;
-    let (items, code) = to_close(&mut socket).await;
+    let (items, code) = socket.to_close().await;
     assert_eq!(items, [item(&rows[0]), item(&rows[1]), item(&caught_up(2)), item(&end(2, "caught-up"))]);
     assert_eq!(code, CloseCode::Normal);
 }
@@ -53,7 +38,7 @@ async fn the_first_message_carries_the_options_otherwise() {
     let rows = write(&database, &["a", "b", "c"]).await;
     let mut socket = open(&server, &database, "").await;
     socket.send(&json!({ "since": 0, "doc_ids": ["b"], "limit": 1 }).to_string()).await;
-    let (items, code) = to_close(&mut socket).await;
+    let (items, code) = socket.to_close().await;
     assert_eq!(items, [item(&rows[1]), item(&end(2, "limit"))]);
     assert_eq!(code, CloseCode::Normal);
 }
@@ -117,7 +102,7 @@ async fn mistakes_in_the_first_message_close_with_policy() {
     for message in ["{\"bogus\":1}", "[]", "{", "{\"since\":\"abc\"}"] {
         let mut socket = open(&server, &database, "").await;
         socket.send(message).await;
-        let (_, code) = to_close(&mut socket).await;
+        let (_, code) = socket.to_close().await;
         assert_eq!(code, CloseCode::Policy, "{message}");
     }
 }
@@ -128,7 +113,7 @@ async fn a_first_message_too_big_closes_with_size() {
     let database = Database::create(&server, "db").await;
     let mut socket = open(&server, &database, "").await;
     socket.send(&json!({ "prefix": "x".repeat(2000) }).to_string()).await;
-    assert_eq!(to_close(&mut socket).await.1, CloseCode::Size);
+    assert_eq!(socket.to_close().await.1, CloseCode::Size);
 }
 
 /// Opens a WebSocket by hand, with these further header lines; gives the connection and the head of the answer.
@@ -165,7 +150,7 @@ async fn a_strange_page_may_not_connect() {
 async fn a_token_from_the_future_is_refused_if_asked_so() {
     let (server, database) = fresh().await;
     let mut socket = open(&server, &database, "since=99&on_rewind=error").await;
-    let (items, code) = to_close(&mut socket).await;
+    let (items, code) = socket.to_close().await;
     assert_eq!((items.len(), code), (0, CloseCode::Policy));
 }
 

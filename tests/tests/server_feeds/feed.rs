@@ -1,8 +1,8 @@
 //! The native door of the server, in its three forms.
 
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::{fresh, row, rows};
 use seqtide_tests::doors::{FeedSocket, Item};
@@ -29,21 +29,6 @@ async fn socket(server: &Server, query: &str) -> FeedSocket {
     FeedSocket::open(&format!("ws://{}/_feed{query}", server.address())).await.expect("a WebSocket")
 }
 
-/// All items up to the close, and its code.
-async fn to_close(socket: &mut FeedSocket) -> (Vec<Item>, CloseCode) {
-    let mut items = Vec::new();
-    loop {
-        match socket.next().await {
-            Some(Message::Text(text)) => {
-                let array: Vec<Value> = serde_json::from_str(&text).expect("a JSON array");
-                items.extend(array.into_iter().map(Item::from_json));
-            }
-            Some(Message::Close(Some(frame))) => return (items, frame.code),
-            other => panic!("expected a close after {items:?}, got {other:?}"),
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_three_forms_carry_the_same_rows_events_and_tokens() {
     let (server, api) = fresh().await;
@@ -63,11 +48,11 @@ async fn the_three_forms_carry_the_same_rows_events_and_tokens() {
     assert!(resumed.text().starts_with(&format!("data: {}\nid: 3\n\nevent: caught-up\n", rows()[2])), "{resumed:?}");
 
     let mut from_url = socket(&server, "?since=0&live=false").await;
-    assert_eq!(to_close(&mut from_url).await, (items(&expected), CloseCode::Normal));
+    assert_eq!(from_url.to_close().await, (items(&expected), CloseCode::Normal));
     let mut from_message = socket(&server, "").await;
     from_message.send(&json!({ "since": 1, "prefix": "b", "limit": 1 }).to_string()).await;
     let expected = [row("b", "created", 2), end(2, "limit")];
-    assert_eq!(to_close(&mut from_message).await, (items(&expected), CloseCode::Normal));
+    assert_eq!(from_message.to_close().await, (items(&expected), CloseCode::Normal));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,7 +78,7 @@ async fn a_live_feed_starts_now_and_is_told_of_what_happens() {
     }
     assert_eq!(told, items(&[row("c", "created", 4), deleted]));
     server.terminate();
-    assert_eq!(to_close(&mut ws).await, (items(&[end(5, "shutdown")]), CloseCode::Away));
+    assert_eq!(ws.to_close().await, (items(&[end(5, "shutdown")]), CloseCode::Away));
     assert_eq!(server.wait().code(), Some(0));
 }
 
@@ -121,7 +106,7 @@ async fn a_token_from_ahead_is_rewound_or_refused() {
     let gone = api.get("/_feed?since=1337&on_rewind=error").expect(410).await.json();
     assert_eq!((&gone["error"], &gone["oldest_seq"], &gone["update_seq"]), (&json!("gone"), &json!(0), &json!(3)));
     let mut refused = socket(&server, "?since=1337&on_rewind=error").await;
-    assert_eq!(to_close(&mut refused).await, (Vec::new(), CloseCode::Policy));
+    assert_eq!(refused.to_close().await, (Vec::new(), CloseCode::Policy));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,7 +124,7 @@ async fn options_of_documents_are_no_options_here() {
     api.request("PUT", "/_feed").expect(405).await;
     let mut wrong = socket(&server, "").await;
     wrong.send("{\"style\":\"all_docs\"}").await;
-    assert_eq!(to_close(&mut wrong).await.1, CloseCode::Policy);
+    assert_eq!(wrong.to_close().await.1, CloseCode::Policy);
     match FeedSocket::open(&format!("ws://{}/_feed?style=all_docs", server.address())).await.map_err(|error| *error) {
         Err(Error::Http(response)) => assert_eq!(response.status().as_u16(), 400),
         other => panic!("it should be refused, not {:?}", other.map(drop)),
