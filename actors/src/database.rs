@@ -8,7 +8,8 @@ use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::idempotency::{Fingerprint, IdempotencyKey};
 use seqtide_storage::model::rev::RevId;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{Counters, Edit, Outcome, RequestKey, Snapshot, StorageError, Write, now_secs};
+use seqtide_storage::{Counters, Edit, Outcome, Refusal, Request, RequestKey, Snapshot, StorageError, Write, now_secs};
+use serde_json::value::RawValue;
 
 use crate::documents::{Document, Extras, Which, read_document};
 use crate::engine::{Engine, Inner};
@@ -16,14 +17,21 @@ use crate::error::Error;
 use crate::feed::Feed;
 use crate::feed::options::{FeedMode, FeedOptions, Since};
 use crate::feed::stream::{Change, Changes};
+use crate::feed_index::{FeedIndex, IndexFields};
 use crate::filter::Filter;
+use crate::functions::{Design, FilterFunction, FunctionError, read_design};
 use crate::idempotency::WriteOptions;
-use crate::metrics::FeedKind;
+use crate::metrics::{self, FeedKind};
 use crate::open_database::OpenDatabase;
 use crate::registry::Open;
 use crate::row::RowShape;
 use crate::sweep::Sweep;
-use crate::writer::{Enqueue, ReclaimNow, Submit, Written};
+use crate::validation::Validation;
+use crate::writer::asker::Asker;
+use crate::writer::{Enqueue, ReclaimNow, Written};
+
+/// How often a request is validated anew because a document has moved meanwhile.
+const MOVES_MAX: usize = 20;
 
 /// A database. Cheap to clone; it is opened when it is used, and may be closed in between.
 #[derive(Clone)]
@@ -71,6 +79,9 @@ pub enum PutError {
         /// What it says.
         named: String,
     },
+    /// A validation function refused it.
+    #[error("{}", .0.reason)]
+    Refused(Refusal),
     /// The JSON brings attachments.
     #[error("attachments are not supported yet")]
     Attachments,
@@ -175,9 +186,37 @@ impl Database {
     /// As [`Database::write`]; [`Error::KeyReused`].
     pub async fn write_with(&self, writes: Vec<Write>, options: WriteOptions) -> Result<Written, Error> {
         let database = self.opened().await?;
-        let written = database.writer.send(Submit { request: options.request(writes) }).await;
-        // A writer that is gone has finished: its database was closed or deleted meanwhile.
-        written.map_err(|_gone| database.live.gone())?
+        let request = options.request(writes);
+        let designs = database.validators().await?;
+        if designs.is_empty() {
+            return database.submit(request).await;
+        }
+        self.write_validated(&database, request, designs).await
+    }
+
+    /// Has the edits of a request validated, and writes what is allowed, unless a document has moved meanwhile: then
+    /// they are validated again.
+    async fn write_validated(
+        &self,
+        database: &Arc<OpenDatabase>,
+        request: Request,
+        mut designs: Arc<[Design]>,
+    ) -> Result<Written, Error> {
+        let (name, functions, keyed) = (&self.name, &self.engine.functions, request.key.is_some());
+        let mut validation = Validation::new(database, name, functions, keyed);
+        for _ in 0..MOVES_MAX {
+            let writes = validation.validate(&designs, request.writes.clone()).await?;
+            match database.submit(Request { writes, key: request.key.clone() }).await {
+                Err(Error::Moved) => {}
+                done => return done,
+            }
+            let now = database.validators().await?;
+            if !Arc::ptr_eq(&now, &designs) {
+                validation.forget();
+                designs = now;
+            }
+        }
+        Err(Error::Moved)
     }
 
     /// Queues a write and returns: it is made when its turn comes, before the engine has shut down. A write that then
@@ -187,8 +226,22 @@ impl Database {
     /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::Stopped`]: then it is not queued.
     pub async fn write_later(&self, write: Write) -> Result<(), Error> {
         let database = self.opened().await?;
+        if !database.validators().await?.is_empty() {
+            // What it is to be validated against would be another one by its turn.
+            return self.write_unattended(write).await;
+        }
         let queued = database.writer.send(Enqueue { write }).await;
         queued.map_err(|_gone| database.live.gone())?
+    }
+
+    /// Writes at once what nobody waits for.
+    async fn write_unattended(&self, write: Write) -> Result<(), Error> {
+        let asker = Asker::gone(&write);
+        if let Some((id, reason)) = asker.tell(self.write(vec![write]).await) {
+            metrics::unattended_failed();
+            tracing::warn!(id, reason, database = %self.name, "a write nobody waits for was not made");
+        }
+        Ok(())
     }
 
     /// What was answered to the request with this key, if it was carried out and is still remembered: to be asked
@@ -272,6 +325,7 @@ impl Database {
         match outcomes.into_iter().next() {
             Some(Outcome::Written { rev, seq }) => Ok(Put { rev, seq, replayed }),
             Some(Outcome::Known { rev }) => Ok(Put { rev, seq, replayed }),
+            Some(Outcome::Refused(refusal)) => Err(PutError::Refused(refusal)),
             _ => Err(PutError::Conflict),
         }
     }
@@ -289,20 +343,60 @@ impl Database {
     /// Follows what changes.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`], [`Error::Function`].
     pub async fn changes(&self, options: ChangesOptions) -> Result<Changes, Error> {
         let (all_leaves, with_body) = (options.all_leaves, options.include_docs);
         let feed = self.feed(options.into()).await?;
         Ok(Changes::new(feed, move |row| Change::of(row, all_leaves, with_body)))
     }
 
-    /// Opens a feed: the form of [`Database::changes`] that gives pages of encoded rows.
+    /// Opens a feed: the form of [`Database::changes`] that gives pages of encoded rows. One whose filter has a function
+    /// has asked it about its first page by then.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`], [`Error::Function`].
     pub async fn feed(&self, options: FeedOptions) -> Result<Feed, Error> {
         let permit = self.engine.feeds.take()?;
-        Feed::of_documents(self.opened().await?, options, permit).await
+        let mut feed = Feed::of_documents(self.opened().await?, self.engine.functions.clone(), options, permit).await?;
+        if feed.options().filter.function.is_some() {
+            feed.look_ahead().await?;
+        }
+        Ok(feed)
+    }
+
+    /// A filter function of a design document as it is now, for [`Filter::function`](crate::Filter::function):
+    /// `filters.NAME` of `_design/DESIGN`, whose second argument has this JSON object as its `query`. A feed keeps the
+    /// revision it was opened with.
+    ///
+    /// # Errors
+    /// [`Error::Function`] when there is no such function, or it does not compile; [`Error::NoDatabase`],
+    /// [`Error::Stopped`], [`Error::Storage`].
+    pub async fn filter_function(&self, design: &str, name: &str, query: &RawValue) -> Result<FilterFunction, Error> {
+        let design = self.design(design).await?;
+        self.compiled(FilterFunction::filter(design, name, query)?).await
+    }
+
+    /// The map function of a view as a filter: `views.VIEW.map` of `_design/DESIGN`, which passes a document it emits
+    /// something for.
+    ///
+    /// # Errors
+    /// As [`Database::filter_function`].
+    pub async fn view_function(&self, design: &str, view: &str) -> Result<FilterFunction, Error> {
+        let design = self.design(design).await?;
+        self.compiled(FilterFunction::map(design, view)?).await
+    }
+
+    async fn design(&self, name: &str) -> Result<Design, Error> {
+        let database = self.opened().await?;
+        let (uuid, name) = (database.identity.uuid, name.to_owned());
+        let found = database.read(move |snapshot| read_design(snapshot, uuid, &name)).await?;
+        Ok(found.map_err(FunctionError::from)?)
+    }
+
+    /// Asks the function of no document: whether it is one is known before a feed begins.
+    async fn compiled(&self, function: FilterFunction) -> Result<FilterFunction, Error> {
+        self.engine.functions.passes(&function, Vec::new()).await?;
+        Ok(function)
     }
 
     /// What is known of the database as a whole.
@@ -321,6 +415,38 @@ impl Database {
         let (identity, seq_format) = (database.identity, database.seq_format);
         let (created_secs, uuid) = (identity.created_secs, identity.uuid);
         Ok(DatabaseInfo { counters, purge_seq, sweep, file_bytes, seq_format, created_secs, uuid })
+    }
+
+    /// Makes the index of the feed one of these fields; without any there is none. It is kept from this commit on, and
+    /// made of what was there before in the background: [`Database::feed_index`] tells how far that is. Fields that it
+    /// has already stay as they are.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let engine = seqtide::Engine::start(folder.path())?;
+    /// # let orders = engine.create_database("orders").await?;
+    /// orders.set_feed_index(&seqtide::IndexFields::parse(["owner", "address.city"])?).await?;
+    /// assert_eq!(orders.feed_index().await?.fields, ["owner", "address.city"]);
+    /// # Ok(engine.shutdown().await?)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::write`].
+    pub async fn set_feed_index(&self, fields: &IndexFields) -> Result<Written, Error> {
+        self.write(vec![fields.write()]).await
+    }
+
+    /// What there is of the index of the feed.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`].
+    pub async fn feed_index(&self) -> Result<FeedIndex, Error> {
+        let database = self.opened().await?;
+        let status = database.read(|snapshot| snapshot.feed_index()).await?;
+        Ok(FeedIndex::of(status, database.indexing.is_damaged()))
     }
 
     /// How the database writes its sequences.

@@ -6,7 +6,7 @@ mod open_revs;
 
 use seqtide_storage::json::{Body, write_json_string};
 use seqtide_storage::model::doc_id::DocId;
-use seqtide_storage::model::rev::RevId;
+use seqtide_storage::model::rev::{RevHash, RevId};
 use seqtide_storage::model::rev_tree::{Leaf, Presence, RevTree};
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{DocTree, Snapshot, StorageError};
@@ -99,7 +99,8 @@ impl Document {
     pub fn write_json(&self, out: &mut Vec<u8>) {
         write_document(out, self.id.as_str(), &self.rev, self.deleted, &self.body, |out| {
             if let Some(revisions) = &self.revisions {
-                write_revisions(out, revisions);
+                let start = revisions.first().map_or(0, |rev| rev.generation);
+                write_revisions(out, start, revisions.iter().map(|rev| &rev.hash));
             }
             if let Some(revs_info) = &self.revs_info {
                 write_revs_info(out, revs_info);
@@ -285,10 +286,24 @@ pub(crate) fn write_document(
     body: &Body,
     extras: impl FnOnce(&mut Vec<u8>),
 ) {
+    write_proposed(out, id, Some(rev), deleted, body, extras);
+}
+
+/// The same of a document that may have no revision yet.
+pub(crate) fn write_proposed(
+    out: &mut Vec<u8>,
+    id: &str,
+    rev: Option<&RevId>,
+    deleted: bool,
+    body: &Body,
+    extras: impl FnOnce(&mut Vec<u8>),
+) {
     out.extend_from_slice(b"{\"_id\":");
     write_json_string(out, id);
-    out.extend_from_slice(b",\"_rev\":");
-    write_json_string(out, &rev.to_string());
+    if let Some(rev) = rev {
+        out.extend_from_slice(b",\"_rev\":");
+        write_json_string(out, &rev.to_string());
+    }
     if !body.is_empty() {
         out.push(b',');
         out.extend_from_slice(body.members());
@@ -300,14 +315,14 @@ pub(crate) fn write_document(
     out.push(b'}');
 }
 
-fn write_revisions(out: &mut Vec<u8>, revisions: &[RevId]) {
-    let start = revisions.first().map_or(0, |rev| rev.generation);
+/// Writes `,"_revisions":{…}`: the generation of the newest, and the hashes, newest first.
+pub(crate) fn write_revisions<'a>(out: &mut Vec<u8>, start: u64, hashes: impl Iterator<Item = &'a RevHash>) {
     out.extend_from_slice(format!(",\"_revisions\":{{\"start\":{start},\"ids\":[").as_bytes());
-    for (at, rev) in revisions.iter().enumerate() {
+    for (at, hash) in hashes.enumerate() {
         if at > 0 {
             out.push(b',');
         }
-        write_json_string(out, &rev.hash.to_string());
+        write_json_string(out, &hash.to_string());
     }
     out.extend_from_slice(b"]}");
 }

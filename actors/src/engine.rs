@@ -11,9 +11,11 @@ use seqtide_storage::{DataFolder, ReclaimPolicy, StorageError, StoreOptions};
 
 use crate::database::Database;
 use crate::error::Error;
+use crate::functions::{Functions, FunctionsOptions};
 use crate::metrics;
 use crate::permits::FeedPermits;
 use crate::registry::{CloseAll, Create, Delete, OpenDatabases, Registry, Surroundings};
+use crate::selector::SelectorKeys;
 use crate::updates::Updates;
 use crate::writer::WriterLimits;
 use crate::writer::committer::CommitterPool;
@@ -39,6 +41,8 @@ pub struct EngineOptions {
     pub feeds_max: usize,
     /// Threads that write; each database is pinned to one.
     pub committers: usize,
+    /// How functions of design documents are run.
+    pub functions: FunctionsOptions,
 }
 
 impl EngineOptions {
@@ -54,6 +58,7 @@ impl EngineOptions {
             databases_open_max: 500,
             feeds_max: 20_000,
             committers: thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
+            functions: FunctionsOptions::default(),
         }
     }
 }
@@ -70,6 +75,7 @@ pub(crate) struct Inner {
     pub updates: Arc<Updates>,
     pub registry: Addr<Registry>,
     pub feeds: FeedPermits,
+    pub functions: Functions,
     system: System,
 }
 
@@ -88,7 +94,8 @@ impl Engine {
     /// [`Error::Storage`]: another process has the folder, or it cannot be read or made.
     pub fn start_with(options: EngineOptions) -> Result<Engine, Error> {
         metrics::describe(options.store.durability.name());
-        let folder = Arc::new(DataFolder::open(&options.data, options.store)?);
+        let store = StoreOptions { feed_keys: &SelectorKeys, ..options.store };
+        let folder = Arc::new(DataFolder::open(&options.data, store)?);
         let open = Arc::<OpenDatabases>::default();
         let updates = Arc::new(Updates::new(Arc::clone(&folder)));
         let threads = |source| StorageError::Io { path: "committer threads".into(), source };
@@ -116,7 +123,9 @@ impl Engine {
         };
         let registry = start_registry(&writers, surroundings)?;
         let feeds = FeedPermits::new(options.feeds_max);
-        Ok(Engine { inner: Arc::new(Inner { folder, open, updates, registry, feeds, system }) })
+        let functions = start_functions(&writers, options.functions)?;
+        let inner = Inner { folder, open, updates, registry, feeds, functions, system };
+        Ok(Engine { inner: Arc::new(inner) })
     }
 
     /// 32 hex digits that stay the same for the life of the data folder: replication ids are made of it.
@@ -215,6 +224,15 @@ fn start_registry(writers: &actix::ArbiterHandle, surroundings: Surroundings) ->
     writers.spawn_fn(move || {
         let registry = Registry::start_on(&Arbiter::new().handle(), surroundings);
         let _ = started.send(registry);
+    });
+    start.recv().map_err(|_ended| Error::Stopped)
+}
+
+/// Starts the pool of workers that run functions, on a thread of its own.
+fn start_functions(writers: &actix::ArbiterHandle, options: FunctionsOptions) -> Result<Functions, Error> {
+    let (started, start) = std::sync::mpsc::channel();
+    writers.spawn_fn(move || {
+        let _ = started.send(Functions::start(options));
     });
     start.recv().map_err(|_ended| Error::Stopped)
 }

@@ -6,6 +6,8 @@ use seqtide_storage::StorageError;
 use seqtide_storage::model::db_name::DbNameError;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 
+use crate::functions::FunctionError;
+
 /// Why the engine could not do it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -26,6 +28,12 @@ pub enum Error {
         /// The bound of their bodies.
         bytes_max: usize,
     },
+    /// A document changed again and again while its new revision was being validated. Try again. Nothing was written.
+    #[error("the document changed again and again while its new revision was validated: try again")]
+    Moved,
+    /// A function of a design document gave no answer. Of a write, nothing was written.
+    #[error(transparent)]
+    Function(FunctionError),
     /// The idempotency key came with another request before. Nothing was written.
     #[error("The key was used for a different request.")]
     KeyReused,
@@ -55,6 +63,15 @@ pub enum Error {
     /// The disk said no. Nothing of the write was kept.
     #[error(transparent)]
     Storage(Arc<StorageError>),
+}
+
+impl From<FunctionError> for Error {
+    fn from(error: FunctionError) -> Error {
+        match error {
+            FunctionError::EngineStopped => Error::Stopped,
+            error => Error::Function(error),
+        }
+    }
 }
 
 impl From<StorageError> for Error {

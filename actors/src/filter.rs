@@ -7,15 +7,19 @@ use seqtide_storage::json::Body;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::{Change, Detail, LeafRev};
 
+use crate::functions::FilterFunction;
+use crate::metrics::FilterMetrics;
 use crate::selector::{DocView, Selector};
 
-/// Which changes a feed shows: those whose document has one of these ids and passes this test.
+/// Which changes a feed shows: those whose document has one of these ids, and passes this test and this function.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     /// By their ids.
     pub ids: Ids,
     /// By what is in them.
     pub test: Test,
+    /// By a function of a design document, which must let a revision pass that passes all else.
+    pub function: Option<FilterFunction>,
 }
 
 /// The ids of the documents a feed shows.
@@ -41,7 +45,7 @@ pub struct Test {
 
 impl Filter {
     /// Every change.
-    pub const ALL: Filter = Filter { ids: Ids::All, test: Test::NONE };
+    pub const ALL: Filter = Filter { ids: Ids::All, test: Test::NONE, function: None };
 
     /// Changes of the listed documents.
     pub fn ids(ids: impl IntoIterator<Item = DocId>) -> Filter {
@@ -63,9 +67,27 @@ impl Filter {
         Filter { test: Test { selector: Some(selector), ..Test::NONE }, ..Filter::ALL }
     }
 
+    /// Changes of documents that a function of a design document lets pass.
+    pub fn function(function: FilterFunction) -> Filter {
+        Filter { function: Some(function), ..Filter::ALL }
+    }
+
     /// Changes of documents in conflict: with more than one live leaf.
     pub fn conflicts_only() -> Filter {
         Filter { test: Test { conflicts_only: true, ..Test::NONE }, ..Filter::ALL }
+    }
+}
+
+impl Filter {
+    /// What the filter must know of a document, the bodies of losing leaves aside.
+    pub(crate) fn detail(&self) -> Detail {
+        let Detail { leaves, bodies } = self.test.detail();
+        Detail { leaves, bodies: bodies || self.function.is_some() }
+    }
+
+    /// Whether ids alone decide.
+    pub(crate) fn looks_at_ids_alone(&self) -> bool {
+        self.test == Test::NONE && self.function.is_none()
     }
 }
 
@@ -80,14 +102,14 @@ impl Ids {
     }
 }
 
-/// What passes a test.
-#[derive(Debug, PartialEq, Eq)]
+/// What passes a test. Cloning shares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Passed {
     Nothing,
     /// The document with all its leaves.
     All,
     /// The document with these leaves.
-    Leaves(Vec<LeafRev>),
+    Leaves(Arc<[LeafRev]>),
 }
 
 impl Passed {
@@ -107,11 +129,16 @@ impl Test {
 
     /// Whether leaves other than the winner have to be opened.
     pub(crate) fn opens_losers(&self, change: &Change, all_leaves: bool) -> bool {
-        all_leaves && change.leaves.len() > 1 && self.selector.is_some()
+        all_leaves && change.leaves.len() > 1 && self.selector.is_some() && !self.rules_out(change)
     }
 
-    /// What passes of a document, whose losing leaves' bodies are `body_of` their place among the leaves. A revision
-    /// whose body is not there matches nothing.
+    /// Whether what is known of the leaves without opening one decides that nothing passes.
+    fn rules_out(&self, change: &Change) -> bool {
+        self.conflicts_only && !in_conflict(change)
+    }
+
+    /// What passes of a document with this winner, whose losing leaves' bodies are `body_of` their place among the
+    /// leaves. A revision whose body is not there matches nothing.
     ///
     /// Source: CouchDB `couch_changes:filter`.
     ///
@@ -120,37 +147,33 @@ impl Test {
     pub(crate) fn judge<E>(
         &self,
         change: &Change,
+        winner: Option<&DocView<'_>>,
         all_leaves: bool,
+        counted: &FilterMetrics,
         mut body_of: impl FnMut(usize) -> Result<Option<Body>, E>,
     ) -> Result<Passed, E> {
-        if self.conflicts_only && !in_conflict(change) {
+        if self.rules_out(change) {
             return Ok(Passed::Nothing);
         }
         let Some(selector) = &self.selector else { return Ok(Passed::All) };
-        let matches = |leaf: &LeafRev, body: Option<&Body>| {
-            body.is_some_and(|body| selector.matches(&DocView::new(&change.id, leaf, body)))
-        };
-        let winner = matches(change.winner(), change.body.as_ref());
+        counted.evaluated();
+        let winner = winner.is_some_and(|winner| selector.matches(winner));
         if !self.opens_losers(change, all_leaves) {
             return Ok(Passed::all_or_nothing(winner));
         }
         let mut passed = Vec::new();
         for (place, leaf) in change.leaves.iter().enumerate() {
-            let passes = if place == 0 { winner } else { matches(leaf, body_of(place)?.as_ref()) };
+            let passes = match place {
+                0 => winner,
+                _ => body_of(place)?.is_some_and(|body| selector.matches(&DocView::new(&change.id, leaf, &body))),
+            };
             passed.extend(passes.then(|| leaf.clone()));
         }
         Ok(match passed.len() {
             count if count == change.leaves.len() => Passed::All,
             0 => Passed::Nothing,
-            _ => Passed::Leaves(passed),
+            _ => Passed::Leaves(passed.into()),
         })
-    }
-
-    /// Whether a document may pass, as far as its winner tells; `winner` is `None` when its body is not there.
-    pub(crate) fn may_pass(&self, change: &Change, winner: Option<&DocView<'_>>, all_leaves: bool) -> bool {
-        let matches = |selector: &Selector| winner.is_some_and(|winner| selector.matches(winner));
-        (!self.conflicts_only || in_conflict(change))
-            && (self.opens_losers(change, all_leaves) || self.selector.as_ref().is_none_or(matches))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a database shows to feeds: the tail, whom a commit wakes, and when feeds end.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use seqtide_storage::Change;
@@ -11,14 +12,20 @@ use crate::error::Error;
 use crate::feed::EndReason;
 use crate::filter::Filter;
 use crate::matcher::{Matcher, Wake};
+use crate::metrics::FilterMetrics;
 use crate::row::Row;
 use crate::tail::Tail;
 
 pub(crate) struct Live {
     tail: RwLock<Tail>,
     matcher: Matcher,
+    counted: FilterMetrics,
     ended: watch::Sender<Option<EndReason>>,
     format: SeqFormat,
+    /// How many commits have changed design documents.
+    design_changes: AtomicU64,
+    /// How many commits have purged something.
+    purges: AtomicU64,
     /// Tells the engine of a change.
     announce: Box<dyn Fn() + Send + Sync>,
 }
@@ -35,8 +42,11 @@ impl Live {
         Live {
             tail: RwLock::new(Tail::new(newest, tail_bytes_max)),
             matcher: Matcher::new(newest),
+            counted: FilterMetrics::default(),
             ended: watch::Sender::new(None),
             format,
+            design_changes: AtomicU64::new(0),
+            purges: AtomicU64::new(0),
             announce: Box::new(announce),
         }
     }
@@ -48,7 +58,10 @@ impl Live {
         let mut tail = self.tail.write().unwrap_or_else(PoisonError::into_inner);
         tail.push(rows.iter().cloned(), vanished, newest);
         drop(tail);
-        self.matcher.publish(&rows, newest);
+        if rows.iter().map(|row| &row.change().id).chain(vanished).any(DocId::is_design) {
+            self.design_changes.fetch_add(1, Ordering::Release);
+        }
+        self.matcher.publish(&rows, newest, &self.counted);
         if !rows.is_empty() || !vanished.is_empty() {
             (self.announce)();
         }
@@ -64,9 +77,29 @@ impl Live {
         self.tail().newest()
     }
 
+    /// Takes note of a commit that purges, before it is published.
+    pub fn purging(&self) {
+        self.purges.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many commits have purged something: what was read when there were as many may be given.
+    pub fn purges(&self) -> u64 {
+        self.purges.load(Ordering::Acquire)
+    }
+
+    /// How many commits have changed design documents: while this stays the same, so do they.
+    pub fn design_changes(&self) -> u64 {
+        self.design_changes.load(Ordering::Acquire)
+    }
+
     /// Up to where every change has woken whom it concerns.
     pub fn examined(&self) -> Sequence {
         self.matcher.examined()
+    }
+
+    /// What its filters count.
+    pub fn counted(&self) -> &FilterMetrics {
+        &self.counted
     }
 
     /// Waits from now on for what passes the filter, which sees the winner or all leaves.

@@ -70,6 +70,7 @@ pub(crate) fn describe(durability: &'static str) {
     describe_gauge!("seqtide_feeds_open", "open feeds, by kind");
     describe_counter!("seqtide_rows_sent_total", "rows sent to feeds, by kind");
     describe_counter!("seqtide_bytes_sent_total", Unit::Bytes, "bytes sent to feeds, by kind");
+    describe_counter!("seqtide_filter_evaluations_total", "times a selector was put to a changed document");
     describe_gauge!("seqtide_databases_open", "databases open");
     describe_gauge!("seqtide_databases_damaged", "databases found damaged when they were opened last");
     describe_counter!("seqtide_damaged_reads_total", "reads that came upon something damaged");
@@ -89,7 +90,6 @@ pub(crate) struct WriterMetrics {
     seconds: Histogram,
     rows: Counter,
     reclaimed: Counter,
-    unattended_failed: Counter,
 }
 
 impl Default for WriterMetrics {
@@ -100,7 +100,6 @@ impl Default for WriterMetrics {
             seconds: histogram!("seqtide_commit_seconds"),
             rows: counter!("seqtide_rows_written_total"),
             reclaimed: counter!("seqtide_reclaimed_bytes_total"),
-            unattended_failed: counter!("seqtide_unattended_writes_failed_total"),
         }
     }
 }
@@ -115,10 +114,6 @@ impl WriterMetrics {
 
     pub fn reclaimed(&self, bytes: u64) {
         self.reclaimed.increment(bytes);
-    }
-
-    pub fn unattended_failed(&self) {
-        self.unattended_failed.increment(1);
     }
 }
 
@@ -155,6 +150,36 @@ impl FeedMetrics {
 impl Drop for FeedMetrics {
     fn drop(&mut self) {
         self.open.decrement(1.0);
+    }
+}
+
+/// A write that nobody waited for was not made.
+pub(crate) fn unattended_failed() {
+    counter!("seqtide_unattended_writes_failed_total").increment(1);
+}
+
+/// What filters count.
+#[derive(Clone)]
+pub(crate) struct FilterMetrics {
+    evaluations: Counter,
+}
+
+impl Default for FilterMetrics {
+    fn default() -> FilterMetrics {
+        FilterMetrics { evaluations: counter!("seqtide_filter_evaluations_total") }
+    }
+}
+
+impl FilterMetrics {
+    /// Counts into a number that a test can read.
+    #[cfg(test)]
+    pub fn into_number(number: std::sync::Arc<std::sync::atomic::AtomicU64>) -> FilterMetrics {
+        FilterMetrics { evaluations: Counter::from_arc(number) }
+    }
+
+    /// Counts a selector that is put to a document.
+    pub fn evaluated(&self) {
+        self.evaluations.increment(1);
     }
 }
 

@@ -7,16 +7,21 @@ use std::time::Duration;
 
 use actix::Addr;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{Identity, Snapshot, StorageError, Store};
+use seqtide_storage::{Identity, Request, Snapshot, StorageError, Store};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use crate::error::Error;
 use crate::feed::EndReason;
+use crate::indexing::Indexing;
 use crate::live::Live;
 use crate::metrics;
 use crate::sweep::Sweeping;
-use crate::writer::{Finish, Writer};
+use crate::validation::Validators;
+use crate::writer::{Finish, Submit, Writer, Written};
+
+/// Most pages of one database that functions are asked about at once.
+const ASKING_MAX: usize = 4;
 
 /// Of a store's read transactions, those kept for others than [`OpenDatabase::read`].
 const READERS_SPARE: usize = 8;
@@ -26,6 +31,10 @@ pub(crate) struct OpenDatabase {
     store: RwLock<Option<Arc<Store>>>,
     pub live: Arc<Live>,
     pub sweeping: Arc<Sweeping>,
+    pub validators: Validators,
+    /// Bounds the pages that its feeds have read and that functions are asked about.
+    pub asking: Semaphore,
+    pub indexing: Arc<Indexing>,
     pub writer: Addr<Writer>,
     pub seq_format: SeqFormat,
     pub identity: Identity,
@@ -41,6 +50,7 @@ impl OpenDatabase {
         store: Arc<Store>,
         live: Arc<Live>,
         sweeping: Arc<Sweeping>,
+        indexing: Arc<Indexing>,
         writer: Addr<Writer>,
         readers_max: u32,
     ) -> OpenDatabase {
@@ -48,9 +58,12 @@ impl OpenDatabase {
             seq_format: store.seq_format(),
             identity: *store.identity(),
             map_bytes: store.map_bytes(),
+            validators: Validators::of(&store),
             store: RwLock::new(Some(store)),
             live,
             sweeping,
+            asking: Semaphore::new(ASKING_MAX),
+            indexing,
             writer,
             readers: Arc::new(Semaphore::new((readers_max as usize).saturating_sub(READERS_SPARE).max(1))),
             last_used: AtomicU64::new(0),
@@ -80,6 +93,13 @@ impl OpenDatabase {
             Err(cut_short) if cut_short.is_panic() => std::panic::resume_unwind(cut_short.into_panic()),
             Err(_runtime_stops) => Err(Error::Stopped),
         }
+    }
+
+    /// Has the writer write a request.
+    pub async fn submit(&self, request: Request) -> Result<Written, Error> {
+        let written = self.writer.send(Submit { request }).await;
+        // A writer that is gone has finished: its database was closed or deleted meanwhile.
+        written.map_err(|_gone| self.live.gone())?
     }
 
     pub fn touch(&self, now: u64) {

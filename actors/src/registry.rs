@@ -11,13 +11,14 @@ use seqtide_storage::{CreateError, DataFolder, Store};
 
 use crate::error::Error;
 use crate::feed::EndReason;
+use crate::indexing::Indexing;
 use crate::live::Live;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
 use crate::sweep::Sweeping;
 use crate::updates::Updates;
 use crate::writer::committer::CommitterPool;
-use crate::writer::{Writer, WriterLimits};
+use crate::writer::{Background, Writer, WriterLimits};
 
 /// Give this database, opening it if need be.
 #[derive(Message)]
@@ -188,7 +189,15 @@ impl Surroundings {
 
     fn take_in(&self, name: &DbName, store: Store) -> Result<Arc<OpenDatabase>, Error> {
         let store = Arc::new(store);
-        let newest = store.snapshot()?.counters()?.update_seq;
+        let (newest, index) = {
+            let snapshot = store.snapshot()?;
+            (snapshot.counters()?.update_seq, snapshot.feed_index())
+        };
+        let indexing = match index {
+            Err(error) if !error.is_damage() => return Err(error.into()),
+            // A damaged row that says what the index is of is found by whoever writes.
+            index => Arc::new(Indexing::opened(&index.unwrap_or_default(), store.damages().is_empty())),
+        };
         let announce = {
             let (updates, name) = (Arc::clone(&self.updates), name.clone());
             move || updates.note(&name)
@@ -196,10 +205,11 @@ impl Surroundings {
         let live = Arc::new(Live::new(newest, store.seq_format(), self.tail_bytes_max, announce));
         let sweeping = Arc::<Sweeping>::default();
         let (committer, limits) = (self.committers.assign(), self.writer_limits);
-        let writer = Writer::new(Arc::clone(&store), Arc::clone(&live), Arc::clone(&sweeping), committer, limits);
+        let background = Background { sweeping: Arc::clone(&sweeping), indexing: Arc::clone(&indexing) };
+        let writer = Writer::new(Arc::clone(&store), Arc::clone(&live), background, committer, limits);
         let writer = Writer::start_in_arbiter(&self.writers, |_| writer);
         let readers_max = self.folder.options().readers_max;
-        let database = Arc::new(OpenDatabase::new(store, live, sweeping, writer, readers_max));
+        let database = Arc::new(OpenDatabase::new(store, live, sweeping, indexing, writer, readers_max));
         self.open.insert(name.clone(), Arc::clone(&database));
         Ok(database)
     }

@@ -12,7 +12,10 @@ use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{Change, LeafRev};
 
 use crate::documents::write_document;
+use crate::filter::{Filter, Passed, Test};
+use crate::metrics::FilterMetrics;
 use crate::selector::{DocView, Fields};
+use crate::verdicts::{Asked, VERDICTS_MAX, Verdict, Verdicts};
 
 /// What a row shows of its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -111,9 +114,16 @@ fn write_conflicts(out: &mut Vec<u8>, change: &Change) {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trim {
     /// The leaves that are listed with `all_leaves`; `None` lists all.
-    pub leaves: Option<Vec<LeafRev>>,
+    pub leaves: Option<Arc<[LeafRev]>>,
     /// The fields that are shown of the document; `None` shows it whole.
     pub fields: Option<Arc<Fields>>,
+}
+
+impl Trim {
+    /// Whether nothing is left out.
+    pub fn is_none(&self) -> bool {
+        self.leaves.is_none() && self.fields.is_none()
+    }
 }
 
 /// A change on its way to readers.
@@ -123,7 +133,12 @@ pub struct Row {
     format: SeqFormat,
     trim: Trim,
     frames: Mutex<Vec<(RowShape, Frame)>>,
+    verdicts: Verdicts,
 }
+
+/// A test looks at the bodies of losing leaves, which only the disk has.
+#[derive(Debug)]
+pub(crate) struct NotInMemory;
 
 impl AsRef<Change> for Row {
     fn as_ref(&self) -> &Change {
@@ -138,7 +153,7 @@ impl Row {
 
     /// A row for the feeds that leave this out.
     pub(crate) fn trimmed(change: Change, format: SeqFormat, trim: Trim) -> Row {
-        Row { change, format, trim, frames: Mutex::new(Vec::new()) }
+        Row { change, format, trim, frames: Mutex::default(), verdicts: Verdicts::default() }
     }
 
     /// The leaves that the row lists: the winner, or all that pass the feed's filter.
@@ -148,6 +163,57 @@ impl Row {
             Some(passed) => passed,
             None => &self.change.leaves,
         }
+    }
+
+    /// What passes a test, whose `winner` this is. It is evaluated once for everyone who asks, and counted then.
+    ///
+    /// # Errors
+    /// [`NotInMemory`], unless a verdict from elsewhere is [kept](Row::keep_verdict).
+    pub(crate) fn judge(
+        &self,
+        test: &Test,
+        winner: Option<&DocView<'_>>,
+        all_leaves: bool,
+        counted: &FilterMetrics,
+    ) -> Result<Passed, NotInMemory> {
+        let change = &self.change;
+        if test.selector.is_none() {
+            return test.judge(change, winner, all_leaves, counted, |_| Err(NotInMemory));
+        }
+        if test.opens_losers(change, all_leaves) {
+            return self.verdict(test, all_leaves).ok_or(NotInMemory);
+        }
+        let asked = Asked { test, function: None, all_leaves: false };
+        self.verdicts.find_or_add(asked, || test.judge(change, winner, false, counted, |_| Err(NotInMemory)))
+    }
+
+    /// What is remembered of a test.
+    pub(crate) fn verdict(&self, test: &Test, all_leaves: bool) -> Option<Passed> {
+        self.verdicts.find(self.asked(test, all_leaves))
+    }
+
+    /// Remembers what passes a test, as was found elsewhere.
+    pub(crate) fn keep_verdict(&self, test: &Test, all_leaves: bool, passed: Passed) {
+        self.verdicts.add(self.asked(test, all_leaves), passed);
+    }
+
+    fn asked<'a>(&self, test: &'a Test, all_leaves: bool) -> Asked<'a> {
+        Asked { test, function: None, all_leaves: test.opens_losers(&self.change, all_leaves) }
+    }
+
+    /// What is remembered of a filter's function, behind its test.
+    pub(crate) fn function_verdict(&self, filter: &Filter, all_leaves: bool) -> Option<Passed> {
+        self.verdicts.find(self.asked_of_function(filter, all_leaves))
+    }
+
+    /// Remembers what a filter's function lets pass of what its test does.
+    pub(crate) fn keep_function_verdict(&self, filter: &Filter, all_leaves: bool, passed: Passed) {
+        self.verdicts.add(self.asked_of_function(filter, all_leaves), passed);
+    }
+
+    fn asked_of_function<'a>(&self, filter: &'a Filter, all_leaves: bool) -> Asked<'a> {
+        let all_leaves = all_leaves && self.change.leaves.len() > 1;
+        Asked { test: &filter.test, function: filter.function.as_ref(), all_leaves }
     }
 
     /// The change.
@@ -203,15 +269,13 @@ impl Row {
 
     fn write_document(&self, out: &mut Vec<u8>, shape: RowShape) {
         let change = &self.change;
-        match (&self.trim.fields, &change.body) {
-            (Some(fields), Some(body)) => {
-                out.extend_from_slice(&fields.project(&DocView::new(&change.id, change.winner(), body)));
-            }
+        match (&self.trim.fields, DocView::of_winner(change)) {
+            (Some(fields), Some(winner)) => out.extend_from_slice(&fields.project(&winner)),
             _ => write_row_document(out, change, shape),
         }
     }
 
-    /// About how much memory the row takes, in bytes, its frames included.
+    /// About how much memory the row takes, in bytes, its frames and verdicts included.
     pub(crate) fn weight(&self) -> usize {
         let body = self.change.body.as_ref().map_or(0, |body| body.as_bytes().len());
         let id = self.change.id.as_str().len();
@@ -220,7 +284,13 @@ impl Row {
         let (frames, bodies) = if self.change.leaves.len() > 1 { (6, 4) } else { (2, 1) };
         let hash = |leaf: &LeafRev| leaf.rev.hash.as_bytes().len().max(32);
         let others: usize = self.change.leaves.iter().skip(1).map(|leaf| 64 + 6 * (hash(leaf) + 20)).sum();
-        400 + 300 * frames + (2 + 2 * frames) * id + others + (1 + bodies) * body
+        400 + 300 * frames + (2 + 2 * frames) * id + others + (1 + bodies) * body + self.verdicts_weigh_at_most()
+    }
+
+    /// Each verdict of a document with several leaves may list them.
+    fn verdicts_weigh_at_most(&self) -> usize {
+        let listed = if self.change.leaves.len() > 1 { self.change.leaves.len() } else { 0 };
+        VERDICTS_MAX * (size_of::<Verdict>() + listed * size_of::<LeafRev>())
     }
 }
 

@@ -79,6 +79,11 @@ impl Tail {
         }
     }
 
+    /// The row at a sequence, if it is here.
+    pub fn row(&self, seq: Sequence) -> Option<Arc<Row>> {
+        self.rows.get(&seq).cloned()
+    }
+
     /// Reads rows after `after` and up to `up_to` that `keep` wants, at most `rows_max` and those that fill `bytes_max`
     /// when so much is shown of them; `None` when they may lie further back than the tail reaches.
     pub fn read(

@@ -1,16 +1,20 @@
 //! Work that goes on in the background, for whoever asks what the engine is doing.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use seqtide_storage::model::db_name::DbName;
 
 use crate::engine::Engine;
+use crate::open_database::OpenDatabase;
 
 /// What kind of work it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskKind {
     /// Bodies that no leaf needs are freed.
     Reclaiming,
+    /// The index of the feed is made.
+    Indexing,
 }
 
 /// Work that goes on.
@@ -32,20 +36,38 @@ impl Engine {
     /// What goes on in the background, in the order of the databases' names.
     pub async fn tasks(&self) -> Vec<Task> {
         let mut tasks = Vec::new();
-        for (database, open) in self.inner.open.those(|database| database.sweeping.now().is_some()) {
-            let Some(sweep) = open.sweeping.now() else { continue };
-            // One that closes meanwhile is not swept any more.
-            let Ok(counters) = open.read(|snapshot| snapshot.counters()).await else { continue };
-            tasks.push(Task {
-                kind: TaskKind::Reclaiming,
-                database,
-                started_secs: secs(sweep.started),
-                updated_secs: secs(sweep.updated),
-                progress: percent(sweep.bytes_freed, sweep.bytes_freed.saturating_add(counters.garbage_bytes)),
-            });
+        let at_work = |database: &OpenDatabase| database.sweeping.now().is_some() || database.indexing.now().is_some();
+        for (database, open) in self.inner.open.those(at_work) {
+            // One that closes meanwhile does nothing any more.
+            tasks.extend(sweep_of(&database, &open).await);
+            tasks.extend(indexing_of(&database, &open).await);
         }
         tasks
     }
+}
+
+async fn sweep_of(database: &DbName, open: &Arc<OpenDatabase>) -> Option<Task> {
+    let sweep = open.sweeping.now()?;
+    let counters = open.read(|snapshot| snapshot.counters()).await.ok()?;
+    Some(Task {
+        kind: TaskKind::Reclaiming,
+        database: database.clone(),
+        started_secs: secs(sweep.started),
+        updated_secs: secs(sweep.updated),
+        progress: percent(sweep.bytes_freed, sweep.bytes_freed.saturating_add(counters.garbage_bytes)),
+    })
+}
+
+async fn indexing_of(database: &DbName, open: &Arc<OpenDatabase>) -> Option<Task> {
+    let work = open.indexing.now()?;
+    let status = open.read(|snapshot| snapshot.feed_index()).await.ok()?;
+    Some(Task {
+        kind: TaskKind::Indexing,
+        database: database.clone(),
+        started_secs: secs(work.started),
+        updated_secs: secs(work.updated),
+        progress: percent(status.rows_done, status.rows_total),
+    })
 }
 
 fn secs(time: SystemTime) -> u64 {

@@ -1,5 +1,6 @@
 //! The databases of an engine as what a feed is of: which was made, written to or deleted.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -181,13 +182,21 @@ impl Source for Databases {
         self.updates.ended.subscribe()
     }
 
-    async fn read(&self, _: &FeedOptions, wanted: Wanted) -> Result<Page<DbUpdate>, Error> {
+    fn read(
+        &self,
+        _: &FeedOptions,
+        wanted: Wanted,
+    ) -> impl Future<Output = Result<Page<DbUpdate>, Error>> + Send + 'static {
         let Wanted { after, up_to, rows_max, direction } = wanted;
         let wanted = ReadUpdates { after, up_to, rows_max: rows_max.min(PAGE_ROWS), direction };
         let keep = |name: &DbName| self.prefix.as_ref().is_none_or(|prefix| name.as_str().starts_with(&**prefix));
         let page = self.updates.folder.updates().read(wanted, keep);
         let rows = page.rows.into_iter().map(Arc::new).collect();
-        Ok(Page { rows, examined: page.examined, complete: page.complete })
+        ready(Ok(Page { rows, examined: page.examined, complete: page.complete }))
+    }
+
+    fn purges(&self) -> u64 {
+        0
     }
 
     async fn pending(&self, seq: Sequence, direction: Direction) -> Result<u64, Error> {

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use seqtide_storage::codec::feed_index::{self, IndexKey};
 use seqtide_storage::codec::{Malformed, body, change, head, history, keys, local, meta, transaction};
 
 /// What decodes as some kind of row encodes to what decodes the same.
@@ -21,6 +22,8 @@ pub fn check(value: &[u8]) {
     if let Ok(age) = transaction::decode_age(value) {
         assert_eq!(transaction::decode_age(&transaction::encode_age(&age)), Ok(age));
     }
+    stable(value, feed_index::decode, feed_index::encode);
+    stable(value, IndexKey::from_bytes, |key| key.to_bytes().to_vec());
     stable(value, keys::read_seq, |seq| keys::seq(*seq).to_vec());
     stable(value, keys::read_body, |key| keys::body(*key).to_vec());
     stable(value, keys::read_block, |number| keys::block(*number).to_vec());

@@ -1,10 +1,12 @@
 //! A group commit: the writes of many, planned one after the other over one state of the tables, written at once.
 
+mod feed_index;
 mod purge;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use self::feed_index::IndexUpkeep;
 use self::purge::Purges;
 use crate::apply::{Effects, PlannedDoc};
 use crate::change::Change;
@@ -13,6 +15,7 @@ use crate::codec::meta::Counters;
 use crate::codec::{body, keys, local, meta};
 use crate::counts::BlockChanges;
 use crate::error::StorageError;
+use crate::feed_index::FeedKeys;
 use crate::json::Body;
 use crate::model::body_place::{BodyKey, BodyPlace};
 use crate::model::doc_id::{DocId, LocalId};
@@ -20,6 +23,7 @@ use crate::model::rev::RevId;
 use crate::model::rev_tree::RevTree;
 use crate::model::sequence::Sequence;
 use crate::plan::{Edit, Plan, plan};
+use crate::refusal::Refusal;
 use crate::request::{Attempt, Request, RequestOutcome};
 use crate::tables::{Rows, Table};
 use crate::transactions::{TransactionLimits, Transactions};
@@ -41,6 +45,10 @@ pub enum Write {
     },
     /// How many revisions a branch keeps.
     RevsLimit(u32),
+    /// Nothing, in the place of a write of which it was decided before that it changes nothing, and why.
+    Decided(Outcome),
+    /// The fields, each path once, that the index of the feed is of. Without any there is none.
+    FeedIndex(Vec<String>),
 }
 
 impl Write {
@@ -49,7 +57,8 @@ impl Write {
         match self {
             Write::Edit(edit) => edit.deleted() && edit.body().is_empty(),
             Write::Local(edit) => edit.body.is_none(),
-            Write::Purge { .. } | Write::RevsLimit(_) => true,
+            Write::Purge { .. } | Write::RevsLimit(_) | Write::Decided(_) => true,
+            Write::FeedIndex(fields) => fields.is_empty(),
         }
     }
 }
@@ -100,6 +109,10 @@ pub enum Outcome {
     Missing,
     /// Done; nothing more to say.
     Done,
+    /// It was refused: nothing changed.
+    Refused(Refusal),
+    /// It was so before: nothing changed.
+    Unchanged,
 }
 
 impl Outcome {
@@ -108,7 +121,9 @@ impl Outcome {
         match self {
             Outcome::Written { .. } | Outcome::Local { .. } | Outcome::Done => true,
             Outcome::Purged { seq, .. } => seq.is_some(),
-            Outcome::Known { .. } | Outcome::Conflict | Outcome::Missing => false,
+            Outcome::Known { .. } | Outcome::Conflict | Outcome::Missing | Outcome::Unchanged | Outcome::Refused(_) => {
+                false
+            }
         }
     }
 }
@@ -125,6 +140,8 @@ pub struct Commit {
     pub vanished: Vec<DocId>,
     /// Whether a purge may have left bodies that only a sweep finds: those of revisions that stemming had cut off.
     pub sweep: bool,
+    /// Whether the index of the feed is of other fields now, so that [`crate::Store::tend_feed_index`] has work.
+    pub reindex: bool,
     /// The counters after it.
     pub counters: Counters,
 }
@@ -137,6 +154,7 @@ pub(crate) struct Batch<'txn> {
     drafts: HashMap<DocId, Draft>,
     locals: HashMap<LocalId, Option<u64>>,
     purges: Purges,
+    index: IndexUpkeep,
     transactions: Transactions,
     rows: Rows,
 }
@@ -153,12 +171,18 @@ struct Draft {
 }
 
 impl<'txn> Batch<'txn> {
-    /// Keyed requests find, and leave, records that are kept within `limits`.
-    pub fn new(view: View<'txn>, limits: TransactionLimits) -> Result<Batch<'txn>, StorageError> {
+    /// Keyed requests find, and leave, records that are kept within `limits`. The index of the feed is kept by `keys`.
+    pub fn new(
+        view: View<'txn>,
+        limits: TransactionLimits,
+        keys: &'static dyn FeedKeys,
+    ) -> Result<Batch<'txn>, StorageError> {
         let revs_limit = view.expect(Table::Meta, META_REVS_LIMIT, meta::decode_number)?;
+        let counters = view.counters()?;
         Ok(Batch {
             view,
-            counters: view.counters()?,
+            index: IndexUpkeep::new(view, keys, counters.update_seq)?,
+            counters,
             revs_limit: u32::try_from(revs_limit).unwrap_or(u32::MAX),
             drafts: HashMap::new(),
             locals: HashMap::new(),
@@ -170,13 +194,32 @@ impl<'txn> Batch<'txn> {
 
     /// Plans a request, unless one with its key was carried out before: then that one's outcomes are its own.
     pub fn plan_request(&mut self, number: usize, request: &Request) -> Result<RequestOutcome, StorageError> {
-        let Some(key) = &request.key else { return self.plan_writes(number, &request.writes, Vec::new()) };
-        if let Some(first) = self.transactions.answer(self.view, key)? {
+        if let Some(key) = &request.key
+            && let Some(first) = self.transactions.answer(self.view, key)?
+        {
             return Ok(first.answer_to(key.fingerprint));
         }
+        if self.any_moved(&request.writes)? {
+            let (outcomes, made_ids, seq) = (Vec::new(), Vec::new(), self.counters.update_seq);
+            return Ok(RequestOutcome { outcomes, seq, made_ids, attempt: Attempt::Moved });
+        }
+        let Some(key) = &request.key else { return self.plan_writes(number, &request.writes, Vec::new()) };
         let done = self.plan_writes(number, &request.writes, key.made_ids.clone())?;
         self.transactions.keep(key, &done);
         Ok(done)
+    }
+
+    /// Whether a document is not where an edit of it expects it to be.
+    fn any_moved(&mut self, writes: &[Write]) -> Result<bool, StorageError> {
+        for write in writes {
+            if let Write::Edit(edit) = write
+                && let Some(expected) = edit.expected_at()
+                && Draft::in_batch(&mut self.drafts, self.view, edit.id())?.at() != expected
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Plans a request's writes: its documents get their sequences in the order in which it first changes them, one
@@ -194,6 +237,8 @@ impl<'txn> Batch<'txn> {
                 Write::Local(edit) => self.plan_local(edit)?,
                 Write::Purge { id, revs } => self.plan_purge(request, id, revs)?,
                 Write::RevsLimit(limit) => self.set_revs_limit(*limit),
+                Write::Decided(outcome) => outcome.clone(),
+                Write::FeedIndex(fields) => self.index.redefine(fields),
             });
         }
         let produced = outcomes.iter().filter_map(|outcome| match outcome {
@@ -272,8 +317,10 @@ impl<'txn> Batch<'txn> {
         let mut blocks = BlockChanges::default();
         let mut changes = Vec::with_capacity(docs.len());
         let mut vanished = Vec::new();
+        let mut index = self.index.rows(self.view);
         for doc in &docs {
             effects.apply(doc);
+            index.leave(doc)?;
             count(&mut self.counters, doc);
             if let Some(before) = &doc.before {
                 blocks.row_left(before.seq);
@@ -283,18 +330,21 @@ impl<'txn> Batch<'txn> {
                 continue;
             }
             blocks.row_came(doc.seq);
-            changes.push(change_of(self.view, doc)?);
+            let change = change_of(self.view, doc)?;
+            index.come(&change)?;
+            changes.push(change);
         }
         let mut rows = self.rows;
         rows.0.extend(effects.into_rows().0);
+        rows.0.extend(index.into_rows().0);
         blocks.write(self.view, &mut rows)?;
         self.purges.write(self.view, &mut rows)?;
         self.transactions.write(self.view, &mut rows)?;
         if !docs.is_empty() {
             rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&self.counters));
         }
-        let sweep = self.purges.stemmed;
-        Ok((rows, Finished { changes, vanished, sweep, counters: self.counters, blocks }))
+        let (sweep, reindex) = (self.purges.stemmed, self.index.is_redefined());
+        Ok((rows, Finished { changes, vanished, sweep, reindex, counters: self.counters, blocks }))
     }
 }
 
@@ -303,6 +353,7 @@ pub(crate) struct Finished {
     pub changes: Vec<Change>,
     pub vanished: Vec<DocId>,
     pub sweep: bool,
+    pub reindex: bool,
     pub counters: Counters,
     pub blocks: BlockChanges,
 }
@@ -323,6 +374,12 @@ impl Draft {
             Entry::Occupied(draft) => draft.into_mut(),
             Entry::Vacant(slot) => slot.insert(Draft::of(view.head(id)?)),
         })
+    }
+
+    /// The document's latest sequence; zero when it never was.
+    fn at(&self) -> Sequence {
+        let before = self.before.as_ref().map_or(Sequence::ZERO, |head| head.seq);
+        self.moved.map_or(before, |(seq, _)| seq)
     }
 
     /// The sequence a request moves the document to: the one it has moved it to already, or the next.

@@ -1,5 +1,6 @@
 //! Every invariant of a database, looked at row by row over one state of the tables. Nothing is changed.
 
+mod feed_index;
 mod transactions;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use crate::codec::meta::Counters;
 use crate::codec::{Malformed, as_text, body, change, head, history, keys, local, meta};
 use crate::counts::{block_of, stored_blocks};
 use crate::error::StorageError;
+use crate::feed_index::FeedKeys;
 use crate::model::body_place::{BodyKey, BodyPlace};
 use crate::model::doc_id::DocId;
 use crate::model::rev_tree::Leaf;
@@ -38,6 +40,8 @@ pub struct CheckReport {
     pub locals: u64,
     /// Records of keyed requests.
     pub transactions: u64,
+    /// Rows of the feed's index.
+    pub index_rows: u64,
     /// The first problems, in words that name table and key.
     pub problems: Vec<String>,
     /// How many problems there are.
@@ -81,8 +85,12 @@ struct Sums {
     chunks: u64,
 }
 
-/// Checks one state of a database, of whose file so much is known to be damaged.
-pub(crate) fn check(reading: &Reading<'_>, damages: &[Damage]) -> Result<CheckReport, StorageError> {
+/// Checks one state of a database, of whose file so much is known to be damaged, and whose index may be made by `keys`.
+pub(crate) fn check(
+    reading: &Reading<'_>,
+    damages: &[Damage],
+    keys: &dyn FeedKeys,
+) -> Result<CheckReport, StorageError> {
     let view = reading.view();
     let mut report = CheckReport::default();
     damages.iter().for_each(|damage| report.problem(damage.to_string()));
@@ -97,6 +105,7 @@ pub(crate) fn check(reading: &Reading<'_>, damages: &[Damage]) -> Result<CheckRe
     check_blocks(view, &mut report, &sums)?;
     check_counters(&counters, &mut report, &sums);
     transactions::check(view, &mut report)?;
+    feed_index::check(view, keys, &mut report)?;
     Ok(report)
 }
 

@@ -119,6 +119,12 @@ impl StorageError {
         matches!(self, Damaged { .. } | Missing { .. } | DamagedFile { .. })
     }
 
+    /// Whether a row of a table is damaged, or one that another row speaks of is not there.
+    pub fn is_damage_of(&self, of: Table) -> bool {
+        use StorageError::{Damaged, Missing};
+        matches!(self, Damaged { table, .. } | Missing { table, .. } if *table == of.name())
+    }
+
     pub(crate) fn damaged(table: Table, key: &[u8], what: Malformed) -> StorageError {
         StorageError::Damaged { table: table.name(), key: printable(key), what }
     }

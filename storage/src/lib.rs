@@ -17,12 +17,15 @@ mod data_folder;
 mod disk;
 mod env;
 mod error;
+mod feed_index;
 pub mod json;
 pub mod model;
 mod pages;
 mod plan;
 mod purge;
 mod reclaim;
+mod refusal;
+mod rehearsal;
 mod request;
 mod room;
 mod seal;
@@ -42,9 +45,12 @@ pub use codec::meta::{Counters, Identity};
 pub use data_folder::{CreateError, DataFolder};
 pub use env::Durability;
 pub use error::StorageError;
+pub use feed_index::{FeedIndexStatus, FeedKeys, FieldKeys, Lookup, ReadKeys, Tended};
 pub use pages::{Damage, Lost};
 pub use plan::{Edit, EditKind};
 pub use reclaim::{ReclaimPolicy, Reclaimed};
+pub use refusal::{Refusal, RefusalKind};
+pub use rehearsal::{BaseBody, BaseLeaf, Rehearsal, Rehearsed};
 pub use request::{Attempt, Request, RequestKey, RequestOutcome};
 pub use snapshot::{
     ChangesPage, Detail, DocTree, DocsPage, KeepId, LocalDoc, LocalsPage, PageLimits, ReadChanges, ReadDocs,

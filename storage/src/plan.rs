@@ -9,6 +9,7 @@ use crate::model::doc_id::DocId;
 use crate::model::rev::{RevHash, RevId};
 use crate::model::rev_path::RevPath;
 use crate::model::rev_tree::{HistoryNeeded, Merge, Presence, RevTree};
+use crate::model::sequence::Sequence;
 
 /// A proposed revision of a document.
 #[derive(Debug, Clone)]
@@ -19,6 +20,7 @@ pub struct Edit {
     body: Body,
     /// The hash of an interactive edit on the parent it names, made where the edit was made.
     hash: Option<RevHash>,
+    expected_at: Option<Sequence>,
 }
 
 /// Where a proposed revision belongs.
@@ -40,12 +42,24 @@ impl Edit {
     /// An ordinary edit (`new_edits=true`). The revision's hash is computed here.
     pub fn interactive(id: DocId, parent: Option<RevId>, deleted: bool, body: Body) -> Edit {
         let hash = Some(revision_hash(&body, parent.as_ref(), deleted));
-        Edit { id, kind: EditKind::Interactive { parent }, deleted, body, hash }
+        Edit { id, kind: EditKind::Interactive { parent }, deleted, body, hash, expected_at: None }
     }
 
     /// A revision made elsewhere (`new_edits=false`).
     pub fn replicated(id: DocId, path: RevPath, deleted: bool, body: Body) -> Edit {
-        Edit { id, kind: EditKind::Replicated { path }, deleted, body, hash: None }
+        Edit { id, kind: EditKind::Replicated { path }, deleted, body, hash: None, expected_at: None }
+    }
+
+    /// The same edit, to be made only where the document's latest sequence is still this one, zero being that of one
+    /// that never was: for who has looked at the tree. Otherwise nothing of its request is written
+    /// ([`Attempt::Moved`](crate::Attempt::Moved)). Edits that the same request makes of it before do not count.
+    pub fn expecting(self, at: Sequence) -> Edit {
+        Edit { expected_at: Some(at), ..self }
+    }
+
+    /// Where the document must be.
+    pub(crate) fn expected_at(&self) -> Option<Sequence> {
+        self.expected_at
     }
 
     /// Whose revision it is.

@@ -66,6 +66,8 @@ pub enum Attempt {
     Replayed,
     /// Another request was carried out with its key: it wrote nothing, and has no outcomes.
     KeyReused,
+    /// A document is not where one of its edits expects it to be: it wrote nothing, and has no outcomes.
+    Moved,
 }
 
 impl Transaction {
@@ -101,6 +103,11 @@ fn add_write(parts: FingerprintBuilder, write: &Write) -> FingerprintBuilder {
             revs.iter().fold(parts, |parts, rev| parts.part(rev.to_string()))
         }
         Write::RevsLimit(limit) => parts.part("revs_limit").part(limit.to_be_bytes()),
+        Write::Decided(outcome) => parts.part("decided").part(format!("{outcome:?}")),
+        Write::FeedIndex(fields) => {
+            let parts = parts.part("feed_index").part((fields.len() as u64).to_be_bytes());
+            fields.iter().fold(parts, |parts, field| parts.part(field))
+        }
     }
 }
 
@@ -162,6 +169,9 @@ mod tests {
             vec![local("a", None, true, None)],
             vec![Write::RevsLimit(1)],
             vec![Write::RevsLimit(2)],
+            vec![Write::FeedIndex(vec![])],
+            vec![Write::FeedIndex(vec!["a".to_owned()])],
+            vec![Write::FeedIndex(vec!["a".to_owned(), "b".to_owned()])],
         ];
         for (at, one) in all.iter().enumerate() {
             let fingerprint = Fingerprint::of_writes(one);

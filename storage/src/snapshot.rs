@@ -32,6 +32,8 @@ pub struct Snapshot<'store> {
     pub(crate) reading: Reading<'store>,
     pub(crate) sums: &'store std::sync::Mutex<BlockSums>,
     pub(crate) transactions: TransactionLimits,
+    /// How the store makes keys of the feed's index.
+    pub(crate) keys_version: u64,
 }
 
 /// What ends a page, whichever comes first. At least one row is examined.
@@ -86,6 +88,13 @@ pub struct ChangesPage<T = Change> {
     pub complete: bool,
 }
 
+impl<T> ChangesPage<T> {
+    /// Of a stretch without rows.
+    pub(crate) fn empty() -> ChangesPage<T> {
+        ChangesPage { changes: Vec::new(), examined: None, complete: true }
+    }
+}
+
 /// A stretch of documents in the order of their ids.
 #[derive(Debug, Clone)]
 pub struct ReadDocs {
@@ -123,7 +132,7 @@ pub struct DocTree {
 pub type KeepId<'a> = &'a dyn Fn(&str) -> bool;
 
 impl Snapshot<'_> {
-    fn view(&self) -> View<'_> {
+    pub(crate) fn view(&self) -> View<'_> {
         self.reading.view()
     }
 
@@ -226,7 +235,7 @@ impl Snapshot<'_> {
         show: impl Fn(Change) -> Result<Option<T>, StorageError>,
     ) -> Result<ChangesPage<T>, StorageError> {
         if read.after >= read.up_to {
-            return Ok(ChangesPage { changes: Vec::new(), examined: None, complete: true });
+            return Ok(ChangesPage::empty());
         }
         let view = self.view();
         let (after, up_to) = (keys::seq(read.after), keys::seq(read.up_to));
@@ -368,13 +377,13 @@ fn page_before<P>(error: StorageError, has_rows: bool, page: P) -> Result<P, Sto
 }
 
 /// Opens rows, shows them, and ends with the row that spends the page's limits.
-fn fill_page<R, T: AsRef<Change>>(
+pub(crate) fn fill_page<R, T: AsRef<Change>>(
     limits: PageLimits,
     rows: impl Iterator<Item = R>,
     open: impl Fn(R) -> Result<(Sequence, Option<Change>), StorageError>,
     show: impl Fn(Change) -> Result<Option<T>, StorageError>,
 ) -> Result<ChangesPage<T>, StorageError> {
-    let mut page = ChangesPage { changes: Vec::new(), examined: None, complete: true };
+    let mut page = ChangesPage::empty();
     let mut budget = Budget::new(limits);
     for row in rows {
         if budget.spent() {
@@ -403,7 +412,7 @@ fn fill_page<R, T: AsRef<Change>>(
 }
 
 /// A row of the feed: its sequence, and all of it if its id is wanted.
-fn examine(
+pub(crate) fn examine(
     view: View<'_>,
     row: Result<RawRow<'_>, StorageError>,
     detail: Detail,
@@ -430,7 +439,7 @@ fn complete_row(view: View<'_>, row: ChangeRow<'_>, detail: Detail) -> Result<Ch
 }
 
 /// What is left of a page.
-struct Budget {
+pub(crate) struct Budget {
     rows: usize,
     bytes: usize,
     examined: usize,
@@ -444,13 +453,13 @@ impl Budget {
     /// Looking at the clock costs about as much as looking at a row.
     const ROWS_BETWEEN_CLOCKS: usize = 64;
 
-    fn new(limits: PageLimits) -> Budget {
+    pub fn new(limits: PageLimits) -> Budget {
         let until = Instant::now().checked_add(limits.time_max);
         Budget { rows: limits.rows_max.max(1), bytes: limits.bytes_max.max(1), examined: 0, in_vain: false, until }
     }
 
     /// Whether the page ends before the next row; called once a row.
-    fn spent(&mut self) -> bool {
+    pub fn spent(&mut self) -> bool {
         self.examined += 1;
         let look = std::mem::take(&mut self.in_vain) || self.examined.is_multiple_of(Budget::ROWS_BETWEEN_CLOCKS);
         let out_of_time = look && self.until.is_some_and(|until| Instant::now() >= until);
@@ -465,7 +474,7 @@ impl Budget {
         self.charge_row(change.bytes(Detail { leaves: true, bodies: true }));
     }
 
-    fn charge_row(&mut self, bytes: usize) {
+    pub fn charge_row(&mut self, bytes: usize) {
         self.rows -= 1;
         self.bytes = self.bytes.saturating_sub(bytes);
     }

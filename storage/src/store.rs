@@ -6,10 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use crate::base::{Base, Reading};
 use crate::batch::{Batch, Commit, Finished};
 use crate::check::{CheckReport, check};
+use crate::codec::feed_index;
 use crate::codec::meta::{self, Counters, Identity};
 use crate::counts::{BlockChanges, BlockSums};
 use crate::env::{Durability, Env, EnvOptions};
 use crate::error::StorageError;
+use crate::feed_index::{FeedKeys, NoKeys};
 use crate::model::body_place::BodyKey;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::pages::{Damage, Looked, Survey, look};
@@ -18,10 +20,10 @@ use crate::room::Room;
 use crate::snapshot::Snapshot;
 use crate::tables::{Rows, Table};
 use crate::transactions::TransactionLimits;
-use crate::view::{META_BORN, META_COUNTERS, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View};
+use crate::view::{META_BORN, META_COUNTERS, META_FEED_INDEX, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View};
 
 /// The newest file format this version reads and writes.
-pub const FORMAT: u64 = 2;
+pub const FORMAT: u64 = 3;
 
 /// From this format on every row has a checksum.
 const FORMAT_WITH_SEALS: u64 = 2;
@@ -42,6 +44,8 @@ pub struct StoreOptions {
     pub revs_limit: u32,
     /// How long records of keyed requests are kept.
     pub transactions: TransactionLimits,
+    /// Tells what the index of the feed is to know of documents.
+    pub feed_keys: &'static dyn FeedKeys,
     /// A file no longer than this is walked through before it is opened, in bytes: LMDB trusts what it reads.
     pub verify_at_open_bytes_max: u64,
 }
@@ -55,6 +59,7 @@ impl Default for StoreOptions {
             durability: Durability::Full,
             revs_limit: 1000,
             transactions: TransactionLimits::default(),
+            feed_keys: &NoKeys,
             verify_at_open_bytes_max: 1 << 30,
         }
     }
@@ -80,6 +85,7 @@ pub struct Store {
     /// Where the next slice of reclaiming starts.
     sweep: Mutex<Option<BodyKey>>,
     transactions: TransactionLimits,
+    feed_keys: &'static dyn FeedKeys,
 }
 
 impl Store {
@@ -98,8 +104,9 @@ impl Store {
         let identity = reading.view().expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
         let sums = Mutex::new(BlockSums::load(reading.view())?);
         drop(reading);
-        let (folder, transactions) = (folder.to_owned(), options.transactions);
-        Ok(Store { base, mended, folder, identity, sums, sweep: Mutex::new(None), transactions })
+        let StoreOptions { transactions, feed_keys, .. } = *options;
+        let (folder, sweep) = (folder.to_owned(), Mutex::new(None));
+        Ok(Store { base, mended, folder, identity, sums, sweep, transactions, feed_keys })
     }
 
     /// What is wrong with the file, and what it costs; nothing when it is sound, as far as was looked.
@@ -146,7 +153,8 @@ impl Store {
     /// # Errors
     /// [`StorageError`], when too many are open.
     pub fn snapshot(&self) -> Result<Snapshot<'_>, StorageError> {
-        Ok(Snapshot { reading: self.base.read()?, sums: &self.sums, transactions: self.transactions })
+        let (reading, keys_version) = (self.base.read()?, self.feed_keys.version());
+        Ok(Snapshot { reading, sums: &self.sums, transactions: self.transactions, keys_version })
     }
 
     /// Writes the requests of many as one commit, each planned on what the ones before made. A request with a key under
@@ -157,7 +165,7 @@ impl Store {
     /// [`StorageError`]: then nothing of any request was written.
     pub fn write(&self, requests: &[Request]) -> Result<Commit, StorageError> {
         let plan = |view: View<'_>| {
-            let mut batch = Batch::new(view, self.transactions)?;
+            let mut batch = Batch::new(view, self.transactions, self.feed_keys)?;
             let mut outcomes = Vec::with_capacity(requests.len());
             for (number, request) in requests.iter().enumerate() {
                 outcomes.push(batch.plan_request(number, request)?);
@@ -169,8 +177,8 @@ impl Store {
         let room = if makes_room { Room::Reserve } else { Room::Ordinary };
         let committed = |(_, done): &(_, Finished)| self.advance_sums(done.counters.update_seq, &done.blocks);
         let (outcomes, finished) = self.base.write(room, plan, committed)?;
-        let Finished { changes, vanished, sweep, counters, .. } = finished;
-        Ok(Commit { requests: outcomes, changes, vanished, sweep, counters })
+        let Finished { changes, vanished, sweep, reindex, counters, .. } = finished;
+        Ok(Commit { requests: outcomes, changes, vanished, sweep, reindex, counters })
     }
 
     /// Raises the incarnation: tokens given out before stay valid and sort below all that is written from now on.
@@ -199,23 +207,27 @@ impl Store {
     /// # Errors
     /// [`StorageError`] when the tables cannot be read at all; what is wrong inside is in the report.
     pub fn check(&self) -> Result<CheckReport, StorageError> {
-        check(&self.base.read()?, self.damages())
+        check(&self.base.read()?, self.damages(), self.feed_keys)
     }
 
     /// Checks a database's folder from outside, even while a server has it open: every page, then every row; nothing is
-    /// changed.
+    /// changed. What its index should have is told by `keys`, if it was made so.
     ///
     /// # Errors
     /// As [`Store::check`]; [`StorageError::NewerFormat`].
-    pub fn check_folder(folder: &Path) -> Result<CheckReport, StorageError> {
+    pub fn check_folder(folder: &Path, keys: &dyn FeedKeys) -> Result<CheckReport, StorageError> {
         Survey::of_folder(folder, |survey| {
             let damages: Vec<Damage> = survey.damages().iter().chain(survey.to_mend()).cloned().collect();
-            check(&Reading::Survey(survey), &damages)
+            check(&Reading::Survey(survey), &damages, keys)
         })?
     }
 
     pub(crate) fn base(&self) -> &Base {
         &self.base
+    }
+
+    pub(crate) fn feed_keys(&self) -> &'static dyn FeedKeys {
+        self.feed_keys
     }
 
     pub(crate) fn sweep(&self) -> &Mutex<Option<BodyKey>> {
@@ -228,9 +240,10 @@ impl Store {
     }
 }
 
-/// Opens a sound file, or makes a new one. One of an older format becomes one of this format, its rows as they are.
+/// Opens a sound file, or makes a new one. One of an older format becomes one of this format, its rows as they are. An
+/// index whose keys are made in another way now is begun anew.
 fn open_env(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Env, StorageError> {
-    let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit, .. } = *options;
+    let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit, feed_keys, .. } = *options;
     let mut env = Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max, durability })?;
     let settle = |view: View<'_>| {
         let mut rows = Rows::default();
@@ -249,6 +262,11 @@ fn open_env(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Env,
                 older
             }
         };
+        let keys_version = feed_keys.version();
+        if let Some(index) = view.feed_index()?.filter(|index| index.keys_version != keys_version) {
+            let remade = index.remade(keys_version, view.counters()?.update_seq);
+            rows.put(Table::Meta, META_FEED_INDEX, feed_index::encode(&remade));
+        }
         Ok((rows, born))
     };
     if env.write(Room::Reserve, settle, |_| {})? >= FORMAT_WITH_SEALS {

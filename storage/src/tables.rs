@@ -23,11 +23,13 @@ pub enum Table {
     Transactions,
     /// Place in the age order -> idempotency key.
     TransactionAges,
+    /// Number of a field, key and sequence -> nothing more: which changes have the key under the field.
+    FeedIndex,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Table; 9] = [
+    pub const ALL: [Table; 10] = [
         Table::Docs,
         Table::History,
         Table::BySeq,
@@ -37,6 +39,7 @@ impl Table {
         Table::Blocks,
         Table::Transactions,
         Table::TransactionAges,
+        Table::FeedIndex,
     ];
 
     /// The table's name in LMDB and in errors.
@@ -51,6 +54,7 @@ impl Table {
             Table::Blocks => "blocks",
             Table::Transactions => "transactions",
             Table::TransactionAges => "transaction_ages",
+            Table::FeedIndex => "feed_index",
         }
     }
 }

@@ -7,7 +7,8 @@ use std::ops::Bound;
 use heed::RoTxn;
 use heed::types::Bytes;
 
-use crate::codec::{Malformed, head, history, keys, meta};
+use crate::codec::feed_index::FeedIndex;
+use crate::codec::{Malformed, feed_index, head, history, keys, meta};
 use crate::error::StorageError;
 use crate::model::doc_id::DocId;
 use crate::model::rev_tree::{Ancestor, Leaf, RevTree};
@@ -112,6 +113,11 @@ impl<'txn> View<'txn> {
         Ok(self.read(Table::Meta, META_PURGE_SEQ, meta::decode_number)?.unwrap_or(0))
     }
 
+    /// What the index of the feed is of, if there is one.
+    pub fn feed_index(&self) -> Result<Option<FeedIndex>, StorageError> {
+        self.read(Table::Meta, META_FEED_INDEX, feed_index::decode)
+    }
+
     /// All ancestors of a leaf, newest first.
     pub fn ancestors(&self, id: &DocId, leaf: &Leaf) -> Result<Vec<Ancestor>, StorageError> {
         let mut line = leaf.ancestors.recent.clone();
@@ -134,6 +140,8 @@ impl<'txn> View<'txn> {
 
 /// Row of `meta`: the counters.
 pub(crate) const META_COUNTERS: &[u8] = b"counters";
+/// Row of `meta`: what the index of the feed is of. It is not there before there was one.
+pub(crate) const META_FEED_INDEX: &[u8] = b"feed_index";
 /// Row of `meta`: the file format.
 pub(crate) const META_FORMAT: &[u8] = b"format";
 /// Row of `meta`: uuid, time of making, form of sequences.

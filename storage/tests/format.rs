@@ -6,11 +6,41 @@ use seqtide_storage::model::idempotency::{Fingerprint, IdempotencyKey};
 use seqtide_storage::model::rev::{RevHash, RevId};
 use seqtide_storage::model::rev_path::RevPath;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{Birth, Edit, Identity, LocalEdit, Outcome, Request, RequestKey, Store, StoreOptions, Write};
+use seqtide_storage::{
+    Birth, Edit, FeedKeys, FieldKeys, Identity, LocalEdit, Outcome, ReadKeys, Request, RequestKey, Store, StoreOptions,
+    Write,
+};
 
 const PAGE: &str = include_str!("../../docs/storage-format.md");
-const TABLES: [&str; 9] =
-    ["docs", "history", "by_seq", "bodies", "local", "meta", "blocks", "transactions", "transaction_ages"];
+const TABLES: [&str; 10] = [
+    "docs",
+    "history",
+    "by_seq",
+    "bodies",
+    "local",
+    "meta",
+    "blocks",
+    "transactions",
+    "transaction_ages",
+    "feed_index",
+];
+
+/// The keys that the page gives to documents.
+#[derive(Debug)]
+struct ExampleKeys;
+
+impl FeedKeys for ExampleKeys {
+    fn version(&self) -> u64 {
+        1
+    }
+
+    fn reader(&self, _: &[&str]) -> ReadKeys {
+        Box::new(|_, _, body| {
+            let key = body.as_str().contains("\"n\"").then_some(0x0123_4567_89ab_cdef);
+            vec![FieldKeys::These(key.into_iter().collect())]
+        })
+    }
+}
 
 /// A row as the page draws it.
 struct Row {
@@ -68,6 +98,7 @@ fn history_of_the_example() -> Vec<Request> {
         vec![Write::Edit(Edit::replicated(id("b"), tombstone, true, Body::empty()))].into(),
         vec![Write::Edit(Edit::replicated(id("h"), long, false, Body::empty()))].into(),
         vec![Write::Local(checkpoint)].into(),
+        vec![Write::FeedIndex(vec!["n".to_owned()])].into(),
     ]
 }
 
@@ -77,7 +108,9 @@ fn the_rows_of_the_worked_example_lie_in_the_file() {
     let uuid = std::array::from_fn(|at| at as u8);
     let identity = Identity { uuid, created_secs: 1_700_000_000, seq_format: SeqFormat::Integer };
     let birth = Birth { identity, start: Sequence::ZERO };
-    let store = Store::open(folder.path(), &StoreOptions::default(), &birth).unwrap();
+    let store =
+        Store::open(folder.path(), &StoreOptions { feed_keys: &ExampleKeys, ..StoreOptions::default() }, &birth)
+            .unwrap();
     let commit = store.write(&history_of_the_example()).unwrap();
     let outcomes: Vec<_> = commit.requests.iter().flat_map(|request| &request.outcomes).collect();
     assert!(!outcomes.iter().any(|outcome| matches!(outcome, Outcome::Conflict)), "{outcomes:?}");

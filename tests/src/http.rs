@@ -62,6 +62,16 @@ impl Api {
     pub fn delete(&self, path: &str) -> Request {
         self.request("DELETE", path)
     }
+
+    /// What `/metrics` says of a sample, by its name with its labels; `None` when it is not there.
+    ///
+    /// # Panics
+    /// When the server does not answer 200, or with no whole number.
+    pub async fn metric(&self, sample: &str) -> Option<u64> {
+        let metrics = self.get("/metrics").expect(200).await;
+        let value = metrics.text().lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))?;
+        Some(value.parse().unwrap_or_else(|_| panic!("{sample} {value}")))
+    }
 }
 
 /// A request being put together.

@@ -1,9 +1,12 @@
 //! Helpers of the end-to-end tests: the server as a process, and the clients that read it.
 
 pub mod changes_text;
+pub mod connection;
 pub mod database;
 pub mod doors;
 pub mod http;
+pub mod open_files;
+pub mod pages;
 pub mod preload;
 mod process;
 pub mod raw;

@@ -241,7 +241,10 @@ pub fn assert_clean(data: &Path) {
 }
 
 /// The binary: `SEQTIDE_BIN`, or `seqtide` beside this test's build.
-fn binary() -> PathBuf {
+///
+/// # Panics
+/// When it is not built.
+pub fn binary() -> PathBuf {
     let path = std::env::var_os("SEQTIDE_BIN").map_or_else(built_beside_this_test, PathBuf::from);
     assert!(path.is_file(), "{} is not there: build it first (`cargo build --bins`)", path.display());
     path

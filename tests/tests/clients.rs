@@ -18,6 +18,11 @@ fn pouchdb_syncs_live_both_ways_with_conflicts() {
 }
 
 #[test]
+fn pouchdb_replicates_what_filters_let_pass() {
+    run("pouchdb-filtered.mjs");
+}
+
+#[test]
 fn eventsource_follows_across_a_restart_without_loss() {
     run("eventsource.mjs");
 }

@@ -3,7 +3,14 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
+use seqtide::SelectorKeys;
+use seqtide::storage::json::Body;
+use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::rev::RevId;
+use seqtide::storage::model::sequence::Sequence;
+use seqtide::storage::{FeedKeys, FieldKeys, LeafRev};
 use seqtide_tests::doors::{FeedSocket, feed_url};
 use seqtide_tests::server::seqtide_command;
 use seqtide_tests::{Api, Database, Server};
@@ -50,9 +57,8 @@ fn check(server: &Server) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(output.stdout).expect("text"))
 }
 
-async fn metric(server: &Server, name: &str) -> Option<String> {
-    let metrics = Api::new(server).get("/metrics").expect(200).await;
-    metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned))
+async fn metric(server: &Server, name: &str) -> Option<u64> {
+    Api::new(server).metric(name).await
 }
 
 /// Asserts an error by its name and by words of its reason.
@@ -114,7 +120,7 @@ async fn a_damaged_page_costs_what_is_on_it_and_other_databases_do_not_notice() 
             .await;
     }
     assert_well(&healthy, "new").await;
-    assert_eq!(metric(&server, "seqtide_databases_damaged").await.as_deref(), Some("1"));
+    assert_eq!(metric(&server, "seqtide_databases_damaged").await, Some(1));
     assert!(server.stderr().contains("the database is damaged and can only be read"), "{}", server.stderr());
     let (code, report) = check(&server);
     assert!(code == Some(1) && report.contains("harmed: page ") && report.contains("healthy: ok"), "{report}");
@@ -124,7 +130,7 @@ async fn a_damaged_page_costs_what_is_on_it_and_other_databases_do_not_notice() 
     harmed.request("PUT", "").expect(201).await;
     let seq = harmed.put("again", &json!({})).await.seq();
     assert!(seq > DOCUMENTS as u64, "no old token hides new writes: {seq}");
-    assert_eq!(metric(&server, "seqtide_databases_damaged").await.as_deref(), Some("0"));
+    assert_eq!(metric(&server, "seqtide_databases_damaged").await, Some(0));
 }
 
 async fn assert_socket_fails(server: &Server, database: &Database) {
@@ -180,9 +186,9 @@ async fn a_newer_format_is_refused_by_both_numbers_and_the_others_are_served() {
         let sum = crc32c::crc32c(&[b"metaformat", &[1, format][..]].concat()).to_be_bytes();
         [b"format", &[2][..], &sum, &[1, format]].concat()
     };
-    replace(&server, "newer", &row(2), &row(3));
+    replace(&server, "newer", &row(3), &row(4));
     server.restart_on_same_port_and_data();
-    let words = ["has file format 3", "reads up to 2"];
+    let words = ["has file format 4", "reads up to 3"];
     assert_named(&newer, "GET", "/d000", "newer_file_format", &words).await;
     assert_named(&newer, "PUT", "/new", "newer_file_format", &words).await;
     assert_well(&healthy, "new").await;
@@ -217,7 +223,60 @@ async fn a_row_damaged_under_a_running_server_fails_whoever_needs_it_and_nobody_
         assert_eq!((status, error), expected, "d{number}");
     }
     let damaged_reads = metric(&server, "seqtide_damaged_reads_total").await;
-    assert!(damaged_reads.is_some_and(|reads| reads != "0"));
+    assert!(damaged_reads.is_some_and(|reads| reads > 0));
+}
+
+/// The key of the index's row, under its first field, of the document that made the `seq`-th change.
+fn index_key(value: &str, seq: u64) -> Vec<u8> {
+    let read = SelectorKeys.reader(&["owner"]);
+    let winner = LeafRev { rev: RevId::parse("1-x").expect("a revision"), deleted: false };
+    let body = Body::from_stored(format!("{{\"owner\":\"{value}\"}}").into());
+    let found = read(&DocId::parse("any").expect("an id"), &winner, &body).remove(0);
+    let FieldKeys::These(keys) = found else { panic!("{found:?}") };
+    [&0u32.to_be_bytes()[..], &keys[0].to_be_bytes(), &Sequence::new(0, seq).to_bytes()].concat()
+}
+
+async fn until_index_is(database: &Database, state: &str) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let index = database.get("/_feed_index").expect(200).await.json();
+        if index["state"] == json!(state) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{index}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_row_of_an_index_costs_no_feed_a_change() {
+    let server = Server::start();
+    let database = Database::create(&server, "db").await;
+    // More than are walked past without a look at the index.
+    let document = |n: usize| json!({ "_id": format!("d{n:04}"), "owner": if n.is_multiple_of(400) { "wanted" } else { "other" } });
+    database.bulk(&(0..2_000).map(document).collect::<Vec<_>>()).await;
+    let put = || database.request("PUT", "/_feed_index").json(&json!({ "fields": ["owner"] }));
+    put().expect(202).await;
+    until_index_is(&database, "ready").await;
+    let changes = async || {
+        let body = json!({ "selector": { "owner": "wanted" } });
+        database.post("/_changes?filter=_selector").json(&body).expect(200).await.json()
+    };
+    let before = changes().await;
+    assert_eq!(before["results"].as_array().map(Vec::len), Some(5));
+
+    let key = index_key("wanted", 801);
+    replace(&server, "db", &[&key[..], &[2]].concat(), &[&key[..], &[3]].concat());
+    assert_eq!(changes().await, before);
+    until_index_is(&database, "damaged").await;
+    assert_eq!(changes().await, before);
+    let (code, report) = check(&server);
+    assert!(code == Some(1) && report.contains("feed_index"), "{report}");
+
+    database.request("DELETE", "/_feed_index").expect(200).await;
+    put().expect(202).await;
+    until_index_is(&database, "ready").await;
+    assert_eq!(changes().await, before);
+    until_index_is(&database, "ready").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

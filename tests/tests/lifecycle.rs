@@ -141,12 +141,9 @@ async fn a_reopened_database_gives_the_same_bytes() {
     }
 }
 
-/// How many feeds of a kind are open, by `/metrics`.
+/// How many feeds of a kind are open.
 async fn open_feeds(api: &Api, kind: &str) -> u64 {
-    let metrics = api.get("/metrics").expect(200).await;
-    let sample = format!("seqtide_feeds_open{{kind=\"{kind}\"}} ");
-    let value = metrics.text().lines().find_map(|line| line.strip_prefix(&sample));
-    value.map_or(0, |value| value.parse().unwrap_or_else(|_| panic!("{sample}{value}")))
+    api.metric(&format!("seqtide_feeds_open{{kind=\"{kind}\"}}")).await.unwrap_or(0)
 }
 
 async fn wait_for_open_feeds(api: &Api, kind: &str, count: u64) {

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use seqtide::SelectorKeys;
 use seqtide::storage::model::db_name::DbName;
 use seqtide::storage::{CheckReport, StorageError, Store};
 
@@ -19,7 +20,8 @@ pub fn run(folder: &Path, out: &mut impl Write) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let worst = databases.iter().map(|(name, folder)| report(name, Store::check_folder(folder), out)).max();
+    let worst =
+        databases.iter().map(|(name, folder)| report(name, Store::check_folder(folder, &SelectorKeys), out)).max();
     ExitCode::from(worst.unwrap_or(0))
 }
 
@@ -53,7 +55,8 @@ fn report(name: &str, checked: Result<CheckReport, StorageError>, out: &mut impl
             return if error.is_damage() { 1 } else { 2 };
         }
     };
-    let CheckReport { docs, deleted_docs, rows, bodies, locals, transactions, problems, problems_total } = &report;
+    let CheckReport { docs, deleted_docs, rows, bodies, locals, transactions, index_rows, problems, problems_total } =
+        &report;
     for problem in problems {
         let _ = writeln!(out, "{name}: {problem}");
     }
@@ -63,6 +66,6 @@ fn report(name: &str, checked: Result<CheckReport, StorageError>, out: &mut impl
     }
     let verdict = if report.is_clean() { "ok".to_owned() } else { format!("{problems_total} problems") };
     let documents = format!("{docs} documents, {deleted_docs} deleted, {rows} rows, {bodies} bodies, {locals} local");
-    let _ = writeln!(out, "{name}: {verdict} ({documents}, {transactions} idempotency keys)");
+    let _ = writeln!(out, "{name}: {verdict} ({documents}, {transactions} idempotency keys, {index_rows} index rows)");
     u8::from(!report.is_clean())
 }

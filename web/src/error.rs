@@ -7,14 +7,14 @@ use std::fmt;
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
-use seqtide::SelectorError;
 use seqtide::documents::NotFound;
-use seqtide::storage::StorageError;
 use seqtide::storage::json::{DocumentError, write_json_string};
 use seqtide::storage::model::db_name::DbNameError;
 use seqtide::storage::model::doc_id::DocIdError;
 use seqtide::storage::model::rev::RevError;
 use seqtide::storage::model::sequence::Sequence;
+use seqtide::storage::{Refusal, RefusalKind, StorageError};
+use seqtide::{FunctionError, SelectorError};
 
 /// An answer that is an error: `{"error":…,"reason":…}`.
 #[derive(Debug, Clone)]
@@ -83,6 +83,12 @@ impl ApiError {
         ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", format!("{what} are not supported yet"))
     }
 
+    /// 503: to be tried again after so many seconds.
+    pub fn unavailable(reason: String, seconds: &str) -> ApiError {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "service unavailable", reason)
+            .with_header(header::RETRY_AFTER, seconds.to_owned())
+    }
+
     /// The same with a header.
     pub fn with_header(mut self, name: header::HeaderName, value: String) -> ApiError {
         self.0.header = Some((name, value));
@@ -147,10 +153,7 @@ impl From<seqtide::Error> for ApiError {
     fn from(error: seqtide::Error) -> ApiError {
         use seqtide::Error;
         let reason = error.to_string();
-        let try_again = |seconds: &str| {
-            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "service unavailable", reason.clone())
-                .with_header(header::RETRY_AFTER, seconds.to_owned())
-        };
+        let try_again = |seconds: &str| ApiError::unavailable(reason.clone(), seconds);
         match error {
             Error::BadName(error) => error.into(),
             Error::NoDatabase => ApiError::not_found(reason),
@@ -161,10 +164,42 @@ impl From<seqtide::Error> for ApiError {
                 ApiError::new(StatusCode::GONE, "gone", reason)
                     .with_members(format!(",\"oldest_seq\":{oldest},\"update_seq\":{update}"))
             }
-            Error::WriteQueueFull { .. } => try_again("1"),
+            Error::WriteQueueFull { .. } | Error::Moved => try_again("1"),
+            Error::Function(error) => error.into(),
             Error::TooManyFeeds { .. } | Error::TooManyDatabases { .. } | Error::Stopped => try_again("5"),
             Error::Storage(error) => ApiError::from(&*error),
         }
+    }
+}
+
+impl From<FunctionError> for ApiError {
+    fn from(error: FunctionError) -> ApiError {
+        let reason = error.to_string();
+        match error {
+            FunctionError::NoDesign(_) | FunctionError::NoFunction(_) => ApiError::not_found(reason),
+            FunctionError::Language { .. } => ApiError::bad_request(reason),
+            FunctionError::NoWorkers => ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", reason),
+            FunctionError::Busy { .. } => ApiError::unavailable(reason, "1"),
+            FunctionError::EngineStopped => ApiError::unavailable(reason, "5"),
+            FunctionError::Broken { .. } | FunctionError::Failed { .. } => {
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "function_failed", reason)
+            }
+            FunctionError::Stopped { .. } => {
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "function_stopped", reason)
+            }
+        }
+    }
+}
+
+/// Source: CouchDB `chttpd:error_info` of what a validation function throws.
+impl From<&Refusal> for ApiError {
+    fn from(refusal: &Refusal) -> ApiError {
+        let (status, error) = match refusal.kind {
+            RefusalKind::Forbidden => (StatusCode::FORBIDDEN, "forbidden"),
+            RefusalKind::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
+            RefusalKind::Undecided => (StatusCode::INTERNAL_SERVER_ERROR, "unknown_error"),
+        };
+        ApiError::new(status, error, refusal.reason.clone())
     }
 }
 

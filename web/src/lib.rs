@@ -11,6 +11,7 @@ mod cors;
 mod error;
 mod feeds;
 mod intake;
+pub mod js_worker;
 pub mod logging;
 mod multipart;
 mod pages;

@@ -6,12 +6,13 @@ use std::process::ExitCode;
 
 use seqtide_server::config::cli::Task;
 use seqtide_server::config::{Config, ServeFlags, cli};
-use seqtide_server::{check, logging};
+use seqtide_server::{check, js_worker, logging};
 
 fn main() -> ExitCode {
     match cli::parse() {
         Task::Serve(flags) => exit_of(serve(&flags)),
         Task::Check(folder) => check::run(&folder, &mut stdout()),
+        Task::JsWorker(limits) => js_worker::run(limits),
     }
 }
 

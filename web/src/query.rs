@@ -20,19 +20,20 @@ impl Query {
         let mut pairs = Vec::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            pairs.push((decode(key)?.to_ascii_lowercase(), decode(value)?));
+            pairs.push((decode(key)?, decode(value)?));
         }
         Ok(Query { pairs })
     }
 
-    /// The value of a key; `key` is in lower case.
+    /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.pairs.iter().rfind(|(known, _)| known == key).map(|(_, value)| value.as_str())
+        self.pairs.iter().rfind(|(known, _)| known.eq_ignore_ascii_case(key)).map(|(_, value)| value.as_str())
     }
 
-    /// The value of whichever of the keys stands last.
+    /// The value of whichever of the keys, in lower case, stands last.
     pub fn last_of(&self, keys: &[&str]) -> Option<&str> {
-        self.pairs.iter().rfind(|(known, _)| keys.contains(&known.as_str())).map(|(_, value)| value.as_str())
+        let asked = |known: &str| keys.contains(&known.to_ascii_lowercase().as_str());
+        self.pairs.iter().rfind(|(known, _)| asked(known)).map(|(_, value)| value.as_str())
     }
 
     /// Whether a key has the exact value `true`; any other is silently off, as in CouchDB.
@@ -49,12 +50,12 @@ impl Query {
         text.parse().map(Some).map_err(|_| query_parse_error(text))
     }
 
-    /// All keys, as they were given last.
-    pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.pairs.iter().map(|(key, _)| key.as_str())
+    /// All keys, in lower case.
+    pub fn keys(&self) -> impl Iterator<Item = String> {
+        self.pairs.iter().map(|(key, _)| key.to_ascii_lowercase())
     }
 
-    /// All keys and values, in order.
+    /// All keys and values, as they were given.
     pub fn into_pairs(self) -> Vec<(String, String)> {
         self.pairs
     }

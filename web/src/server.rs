@@ -2,10 +2,12 @@
 
 use std::future::Future;
 use std::net::TcpListener;
+use std::path::PathBuf;
 
 use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data};
 use actix_web::{App, HttpServer};
+use seqtide::functions::{FunctionsOptions, WorkerCommand};
 use seqtide::storage::{Durability, ReclaimPolicy, StorageError, StoreOptions, TransactionLimits};
 use seqtide::{Engine, EngineOptions};
 
@@ -40,7 +42,7 @@ pub enum StartError {
 
 /// How the engine is to run.
 fn engine_options(config: &Config) -> EngineOptions {
-    let Config { storage, limits, .. } = config;
+    let Config { storage, limits, functions, .. } = config;
     let defaults = EngineOptions::new(&config.data);
     EngineOptions {
         store: StoreOptions {
@@ -58,6 +60,7 @@ fn engine_options(config: &Config) -> EngineOptions {
                 config::Durability::Full => Durability::Full,
                 config::Durability::Relaxed => Durability::Relaxed,
             },
+            ..defaults.store
         },
         tail_bytes_max: storage.tail_bytes_max,
         reclaim: ReclaimPolicy {
@@ -69,8 +72,28 @@ fn engine_options(config: &Config) -> EngineOptions {
         databases_open_max: limits.databases_open_max,
         feeds_max: limits.feeds_max,
         committers: if storage.committers == 0 { defaults.committers } else { storage.committers },
+        functions: FunctionsOptions {
+            worker: this_program().map(|program| worker_command(program, functions)),
+            workers_max: functions.workers_max,
+            batch_timeout: functions.batch_timeout,
+            ..FunctionsOptions::default()
+        },
         ..defaults
     }
+}
+
+/// The program that runs, also when another one lies where it was started from.
+fn this_program() -> Option<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() { Some(running) } else { std::env::current_exe().ok() }
+}
+
+/// Functions are run by this program in another role.
+fn worker_command(program: PathBuf, limits: &config::Functions) -> WorkerCommand {
+    let (memory, timeout) = (limits.memory_bytes_max, limits.batch_timeout.as_millis());
+    let arguments =
+        ["js-worker".to_owned(), format!("--memory-bytes-max={memory}"), format!("--batch-timeout-ms={timeout}")];
+    WorkerCommand::new(program, arguments)
 }
 
 /// Takes the address and the data folder.

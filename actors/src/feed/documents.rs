@@ -3,24 +3,27 @@
 use std::sync::Arc;
 
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{ChangesPage, Direction, PageLimits, ReadChanges, Snapshot, StorageError};
+use seqtide_storage::{ChangesPage, Direction, Lookup, PageLimits, ReadChanges, Snapshot, StorageError};
 use tokio::sync::watch;
 
 use super::options::FeedOptions;
-use super::shown::{self, NotInTail};
+use super::shown::PageRow;
 use super::source::{Page, Source, Wanted};
-use super::{EndReason, Feed};
+use super::{EndReason, Feed, by_function};
 use crate::error::Error;
-use crate::filter::{Ids, Test};
+use crate::filter::Ids;
+use crate::functions::Functions;
+use crate::live::Live;
 use crate::matcher::Wake;
 use crate::open_database::OpenDatabase;
 use crate::permits::FeedPermit;
-use crate::row::Row;
+use crate::row::{NotInMemory, Row};
+use crate::selector::EqualityTerm;
 
 /// Most rows handed on at once.
-const PAGE_ROWS: usize = 1000;
+pub(super) const PAGE_ROWS: usize = 1000;
 /// A page ends with the row that fills this many bytes: what is read ahead of a slow reader stays small.
-const PAGE_BYTES: usize = 32 << 10;
+pub(super) const PAGE_BYTES: usize = 32 << 10;
 /// A page from memory ends with the row that fills this many bytes of what the filter looks at, wanted or not: other
 /// feeds have their turn.
 const JUDGED_BYTES: usize = 1 << 20;
@@ -30,21 +33,26 @@ const ROWS_A_LOOKUP: u64 = 8;
 /// The documents of a database, for one feed.
 pub struct Documents {
     database: Arc<OpenDatabase>,
+    functions: Functions,
     wake: Wake,
 }
 
 impl Feed<Documents> {
     pub(crate) async fn of_documents(
         database: Arc<OpenDatabase>,
+        functions: Functions,
         options: FeedOptions,
         permit: FeedPermit,
     ) -> Result<Feed<Documents>, Error> {
         // Joined first: what is committed from here on wakes.
         let wake = database.live.join(&options.filter, options.shape.all_leaves);
+        // The group's, so that a selector that thousands of feeds share is in memory once.
+        let filter = wake.filter().cloned().unwrap_or(options.filter);
+        let options = FeedOptions { filter, ..options };
         let newest = database.live.newest();
         // The disk may be a commit ahead of what feeds can see.
         let end = last_row(&database).await?.min(newest);
-        Feed::open(Documents { database, wake }, options, (newest, end), permit)
+        Feed::open(Documents { database, functions, wake }, options, (newest, end), permit)
     }
 }
 
@@ -63,8 +71,22 @@ impl Source for Documents {
         self.database.live.ended()
     }
 
-    async fn read(&self, options: &FeedOptions, wanted: Wanted) -> Result<Page<Row>, Error> {
-        read(&self.database, options, wanted).await
+    fn read(
+        &self,
+        options: &FeedOptions,
+        wanted: Wanted,
+    ) -> impl Future<Output = Result<Page<Row>, Error>> + Send + 'static {
+        let (database, functions, options) = (Arc::clone(&self.database), self.functions.clone(), options.clone());
+        async move {
+            match &options.filter.function {
+                Some(function) => by_function::read(&database, &functions, function, &options, wanted).await,
+                None => read_page(&database, &options, wanted, (PAGE_ROWS, PAGE_BYTES)).await,
+            }
+        }
+    }
+
+    fn purges(&self) -> u64 {
+        self.database.live.purges()
     }
 
     async fn pending(&self, seq: Sequence, direction: Direction) -> Result<u64, Error> {
@@ -90,31 +112,83 @@ async fn last_row(database: &Arc<OpenDatabase>) -> Result<Sequence, Error> {
     database.read(|snapshot| snapshot.last_row_seq()).await
 }
 
-pub(super) async fn read(
+/// Reads part of a stretch: at most so many rows, and those that fill so many bytes of what is shown of them.
+pub(super) async fn read_page<T: PageRow>(
     database: &Arc<OpenDatabase>,
     options: &FeedOptions,
     wanted: Wanted,
-) -> Result<Page<Row>, Error> {
-    let rows_max = wanted.rows_max.min(PAGE_ROWS);
-    if wanted.direction == Direction::Forward
-        && let Some(page) = from_tail(database, options, wanted, rows_max)
+    (rows_max, bytes_max): (usize, usize),
+) -> Result<Page<T>, Error> {
+    let rows_max = wanted.rows_max.min(rows_max);
+    let limits = PageLimits { rows_max, bytes_max, ..PageLimits::default() };
+    let Wanted { after, up_to, direction, .. } = wanted;
+    let stretch = ReadChanges { after, up_to, direction, detail: options.read_detail(), limits };
+    if let Some(page) = by_index(database, options, stretch).await? {
+        return Ok(page);
+    }
+    if direction == Direction::Forward
+        && let Some(page) = from_tail(database, options, wanted, (rows_max, bytes_max))
     {
         return Ok(page);
     }
-    let (options, format) = (options.clone(), database.seq_format);
-    let limits = PageLimits { rows_max, bytes_max: PAGE_BYTES, ..PageLimits::default() };
-    let Wanted { after, up_to, direction, .. } = wanted;
-    let stretch = ReadChanges { after, up_to, direction, detail: options.read_detail(), limits };
-    let page = database.read(move |snapshot| from_disk(snapshot, &options, &stretch, format)).await?;
+    let (options, live, format) = (options.clone(), Arc::clone(&database.live), database.seq_format);
+    let page = database.read(move |snapshot| from_disk(snapshot, &options, &stretch, &live, format)).await?;
+    Ok(page_of(page))
+}
+
+fn page_of<T>(page: ChangesPage<T>) -> Page<T> {
     let rows = page.changes.into_iter().map(Arc::new).collect();
-    Ok(Page { rows, examined: page.examined, complete: page.complete })
+    Page { rows, examined: page.examined, complete: page.complete }
+}
+
+/// Looks the documents up in the feed's index; `None` when it has none of the selector's terms, or no more rows lie
+/// ahead than are walked past at once. Damage is left to whoever reads without the index.
+async fn by_index<T: PageRow>(
+    database: &Arc<OpenDatabase>,
+    options: &FeedOptions,
+    stretch: ReadChanges,
+) -> Result<Option<Page<T>>, Error> {
+    let Some(selector) = &options.filter.test.selector else { return Ok(None) };
+    let is_short = stretch.up_to.version.saturating_sub(stretch.after.version) <= PAGE_ROWS as u64;
+    let by_ids = matches!(options.filter.ids, Ids::Listed(_));
+    if is_short || by_ids || !database.indexing.may_serve() {
+        return Ok(None);
+    }
+    let lookups: Vec<Lookup> = selector.equality_terms().iter().map(|term| lookup(term, options)).collect();
+    if lookups.is_empty() {
+        return Ok(None);
+    }
+    let (options, format) = (options.clone(), database.seq_format);
+    let (live, indexing) = (Arc::clone(&database.live), Arc::clone(&database.indexing));
+    let read = move |snapshot: &Snapshot<'_>| {
+        let keep = |id: &str| options.filter.ids.contains(id);
+        let show = |change| T::of_disk(snapshot, change, &options, &live, format);
+        match snapshot.changes_looked_up(&lookups, &stretch, &keep, show) {
+            Err(error) if error.is_damage() => {
+                indexing.came_upon(&error);
+                Ok(None)
+            }
+            page => page,
+        }
+    };
+    Ok(database.read(read).await?.map(page_of))
+}
+
+fn lookup(term: &EqualityTerm, options: &FeedOptions) -> Lookup {
+    let keys = term.keys.iter().map(|key| key.to_u64()).collect();
+    Lookup { path: term.path.to_string(), keys, all_leaves: options.shape.all_leaves }
 }
 
 /// `None` when the tail does not reach back so far, or does not hold what the filter looks at.
-fn from_tail(database: &OpenDatabase, options: &FeedOptions, wanted: Wanted, rows_max: usize) -> Option<Page<Row>> {
+fn from_tail<T: PageRow>(
+    database: &OpenDatabase,
+    options: &FeedOptions,
+    wanted: Wanted,
+    (rows_max, bytes_max): (usize, usize),
+) -> Option<Page<T>> {
     let Wanted { after, up_to, .. } = wanted;
-    let (limits, detail) = match options.filter.test == Test::NONE {
-        true => ((rows_max, PAGE_BYTES), options.detail()),
+    let (limits, detail) = match options.filter.looks_at_ids_alone() {
+        true => ((rows_max, bytes_max), options.detail()),
         false => ((PAGE_ROWS, JUDGED_BYTES), options.read_detail()),
     };
     let keep = |id: &str| options.filter.ids.contains(id);
@@ -123,17 +197,17 @@ fn from_tail(database: &OpenDatabase, options: &FeedOptions, wanted: Wanted, row
     let mut page = Page { rows: Vec::new(), examined: None, complete: false };
     let mut bytes = 0;
     for row in candidates.rows {
-        if page.rows.len() == rows_max || bytes >= PAGE_BYTES {
+        if page.rows.len() == rows_max || bytes >= bytes_max {
             return Some(page);
         }
         let seq = row.change().seq;
-        match shown::of_tail(row, options) {
+        match T::of_tail(row, options, database.live.counted()) {
             Ok(Some(row)) => {
-                bytes += row.change().bytes(options.detail());
+                bytes += (*row).as_ref().bytes(options.detail());
                 page.rows.push(row);
             }
             Ok(None) => {}
-            Err(NotInTail) => return page.examined.is_some().then_some(page),
+            Err(NotInMemory) => return page.examined.is_some().then_some(page),
         }
         page.examined = Some(seq);
     }
@@ -142,13 +216,14 @@ fn from_tail(database: &OpenDatabase, options: &FeedOptions, wanted: Wanted, row
     Some(page)
 }
 
-fn from_disk(
+fn from_disk<T: PageRow>(
     snapshot: &Snapshot<'_>,
     options: &FeedOptions,
     stretch: &ReadChanges,
+    live: &Live,
     format: SeqFormat,
-) -> Result<ChangesPage<Row>, StorageError> {
-    let show = |change| shown::of_disk(snapshot, change, options, format);
+) -> Result<ChangesPage<T>, StorageError> {
+    let show = |change| T::of_disk(snapshot, change, options, live, format);
     if let Ids::Listed(ids) = &options.filter.ids {
         let rows = match stretch.direction {
             Direction::Forward => snapshot.rows_after(stretch.after)?,

@@ -1,5 +1,6 @@
 //! A feed: a subscriber with its hands. It reads pages from its source, waits, and gives events.
 
+mod by_function;
 pub mod documents;
 pub mod options;
 mod shown;
@@ -7,16 +8,18 @@ pub mod source;
 pub mod stream;
 pub(crate) mod subscriber;
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use seqtide_storage::Direction;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use self::documents::Documents;
 use self::options::{Ahead, FeedOptions, Since};
-use self::source::{Source, Wanted};
+use self::source::{Page, Source, Wanted};
 pub use self::subscriber::EndReason;
 use self::subscriber::{Notice, PageRead, Step, Subscriber};
 use crate::error::Error;
@@ -59,8 +62,19 @@ pub enum FeedEvent<R = Row> {
     },
 }
 
+/// Nobody waits longer for the head of an answer than for this.
+const LOOK_AHEAD: Duration = Duration::from_secs(5);
+
+/// A page on its way.
+struct Reading<R> {
+    wanted: Wanted,
+    /// How often rows had been purged when it was begun.
+    purges: u64,
+    page: Pin<Box<dyn Future<Output = Result<Page<R>, Error>> + Send>>,
+}
+
 /// An open feed. Dropping it is leaving it.
-pub struct Feed<S = Documents> {
+pub struct Feed<S: Source = Documents> {
     source: S,
     options: FeedOptions,
     subscriber: Subscriber,
@@ -69,6 +83,10 @@ pub struct Feed<S = Documents> {
     ahead: Option<Sequence>,
     said_rewind: bool,
     finished: bool,
+    /// What was looked ahead at.
+    first: Option<FeedEvent<S::Row>>,
+    /// A page that is being read. It goes on while heartbeats are said.
+    reading: Option<Reading<S::Row>>,
     metrics: FeedMetrics,
     _permit: FeedPermit,
 }
@@ -97,8 +115,20 @@ impl<S: Source> Feed<S> {
         };
         let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let metrics = FeedMetrics::new(options.kind);
-        let (said_rewind, finished) = (false, false);
-        Ok(Feed { source, options, subscriber, ended, ahead, said_rewind, finished, metrics, _permit: permit })
+        let (said_rewind, finished, first, reading) = (false, false, None, None);
+        Ok(Feed {
+            source,
+            options,
+            subscriber,
+            ended,
+            ahead,
+            said_rewind,
+            finished,
+            first,
+            reading,
+            metrics,
+            _permit: permit,
+        })
     }
 
     /// What the feed was asked for.
@@ -126,11 +156,27 @@ impl<S: Source> Feed<S> {
         &self.metrics
     }
 
+    /// Waits for what comes first, for some time, and keeps it for [`Feed::next`]: what prevents the feed from beginning
+    /// is known then, if it comes about soon.
+    ///
+    /// # Errors
+    /// As [`Feed::next`].
+    pub(crate) async fn look_ahead(&mut self) -> Result<(), Error> {
+        if let Ok(first) = timeout(LOOK_AHEAD, self.next()).await {
+            self.first = first?;
+        }
+        Ok(())
+    }
+
     /// Gives what comes next; `None` after the end. Nothing is lost when the future is dropped before it is ready.
     ///
     /// # Errors
-    /// [`Error::Storage`] when the disk cannot be read: the feed is over, and its last token stays good.
+    /// [`Error::Storage`] when the disk cannot be read, [`Error::Function`] when a function of the filter gives no
+    /// answer: the feed is over, and its last token stays good.
     pub async fn next(&mut self) -> Result<Option<FeedEvent<S::Row>>, Error> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
         if let (Ahead::Rewind, Some(since), false) = (self.options.ahead, self.ahead, self.said_rewind) {
             self.said_rewind = true;
             return Ok(Some(FeedEvent::Rewind { since }));
@@ -161,11 +207,31 @@ impl<S: Source> Feed<S> {
         Ok(None)
     }
 
+    /// Reads what is wanted; nothing when a heartbeat or the end is due before it is there.
     async fn read(&mut self, wanted: Wanted) -> Result<Vec<Arc<S::Row>>, Error> {
-        let page = self.source.read(&self.options, wanted).await;
+        let mut reading = self.reading.take().unwrap_or_else(|| Reading {
+            wanted,
+            purges: self.source.purges(),
+            page: Box::pin(self.source.read(&self.options, wanted)),
+        });
+        let due = until(self.subscriber.heartbeat_due());
+        let page = tokio::select! {
+            biased;
+            page = &mut reading.page => page,
+            _ = self.ended.changed() => return Ok(Vec::new()),
+            () = due => {
+                self.reading = Some(reading);
+                self.subscriber.still_reading();
+                return Ok(Vec::new());
+            }
+        };
         let Some(page) = self.unless_closed(page)? else { return Ok(Vec::new()) };
+        if self.source.purges() != reading.purges {
+            // It may show what is purged by now.
+            return Ok(Vec::new());
+        }
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.rows.len() as u64 };
-        self.subscriber.read(read, wanted.up_to, Instant::now());
+        self.subscriber.read(read, reading.wanted.up_to, Instant::now());
         Ok(page.rows)
     }
 
@@ -185,17 +251,11 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    async fn wait(&mut self, until: Option<Instant>) {
-        let deadline = async {
-            match until {
-                Some(until) => sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
+    async fn wait(&mut self, deadline: Option<Instant>) {
         tokio::select! {
             () = self.source.woken() => {}
             _ = self.ended.changed() => {}
-            () = deadline => {}
+            () = until(deadline) => {}
         }
         self.skip_what_does_not_concern();
     }
@@ -231,11 +291,19 @@ impl<S: Source> Feed<S> {
     }
 
     /// Rows behind a token, or before it when descending.
-    async fn pending(&self, seq: Sequence) -> Result<u64, Error> {
+    async fn pending(&mut self, seq: Sequence) -> Result<u64, Error> {
         let direction = if self.options.descending { Direction::Backward } else { Direction::Forward };
         if direction == Direction::Forward && seq >= self.source.newest() {
             return Ok(0);
         }
         self.source.pending(seq, direction).await
+    }
+}
+
+/// Waits for a moment that may never come.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }

@@ -101,7 +101,7 @@ impl FeedOptions {
 
     /// What rows must carry to be judged by the filter and shown.
     pub(crate) fn read_detail(&self) -> Detail {
-        let (shown, tested) = (self.detail(), self.filter.test.detail());
+        let (shown, tested) = (self.detail(), self.filter.detail());
         Detail { leaves: shown.leaves || tested.leaves, bodies: shown.bodies || tested.bodies }
     }
 }

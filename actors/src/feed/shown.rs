@@ -2,47 +2,104 @@
 
 use std::sync::Arc;
 
+use seqtide_storage::json::Body;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{Change, Snapshot, StorageError};
+use seqtide_storage::{Change, DocTree, Snapshot, StorageError};
 
 use super::options::FeedOptions;
-use crate::filter::Passed;
-use crate::row::{Row, Trim};
+use crate::filter::{Passed, Test};
+use crate::live::Live;
+use crate::metrics::FilterMetrics;
+use crate::row::{NotInMemory, Row, Trim};
+use crate::selector::DocView;
 
-/// The filter looks at the body of a losing leaf, which only the disk has.
-pub(super) struct NotInTail;
+/// What a page is made of.
+pub(super) trait PageRow: AsRef<Change> + Send + Sync + Sized + 'static {
+    /// Of a row in memory, shared where it is taken as it is; `None` when it is not wanted.
+    fn of_tail(row: Arc<Row>, options: &FeedOptions, counted: &FilterMetrics)
+    -> Result<Option<Arc<Self>>, NotInMemory>;
 
-/// What is shown of a row in memory; the row itself, which others share, when it is shown as it is.
-pub(super) fn of_tail(row: Arc<Row>, options: &FeedOptions) -> Result<Option<Arc<Row>>, NotInTail> {
-    let passed = options.filter.test.judge(row.change(), options.shape.all_leaves, |_| Err(NotInTail))?;
-    Ok(trim_for(passed, options).map(|trim| match trim {
-        Trim { leaves: None, fields: None } => row,
-        trim => Arc::new(Row::trimmed(row.change().clone(), row.seq_format(), trim)),
-    }))
+    /// Of a change in this state of the database.
+    fn of_disk(
+        snapshot: &Snapshot<'_>,
+        change: Change,
+        options: &FeedOptions,
+        live: &Live,
+        format: SeqFormat,
+    ) -> Result<Option<Self>, StorageError>;
 }
 
-/// What is shown of a change in this state of the database.
-pub(super) fn of_disk(
+impl PageRow for Row {
+    fn of_tail(row: Arc<Row>, options: &FeedOptions, counted: &FilterMetrics) -> Result<Option<Arc<Row>>, NotInMemory> {
+        let winner = DocView::of_winner(row.change());
+        let passed = row.judge(&options.filter.test, winner.as_ref(), options.shape.all_leaves, counted)?;
+        Ok(trim_for(passed, options).map(|trim| match trim.is_none() {
+            true => row,
+            false => Arc::new(Row::trimmed(row.change().clone(), row.seq_format(), trim)),
+        }))
+    }
+
+    fn of_disk(
+        snapshot: &Snapshot<'_>,
+        mut change: Change,
+        options: &FeedOptions,
+        live: &Live,
+        format: SeqFormat,
+    ) -> Result<Option<Row>, StorageError> {
+        let passed = judge_on_disk(snapshot, &change, options, live)?;
+        Ok(trim_for(passed, options).map(|trim| {
+            // What only the filter looked at takes no memory in the page.
+            change.body = change.body.take().filter(|_| options.shape.doc);
+            Row::trimmed(change, format, trim)
+        }))
+    }
+}
+
+/// What of a change passes the feed's test.
+pub(super) fn judge_on_disk(
     snapshot: &Snapshot<'_>,
-    mut change: Change,
+    change: &Change,
     options: &FeedOptions,
-    format: SeqFormat,
-) -> Result<Option<Row>, StorageError> {
+    live: &Live,
+) -> Result<Passed, StorageError> {
     let (test, all_leaves) = (&options.filter.test, options.shape.all_leaves);
-    let found = if test.opens_losers(&change, all_leaves) { snapshot.tree(&change.id)? } else { None };
-    let leaves = found.as_ref().map_or(&[][..], |found| found.tree.leaves());
-    let passed = test.judge(&change, all_leaves, |place| match leaves.get(place) {
+    if test.opens_losers(change, all_leaves) {
+        return judge_losers(snapshot, change, test, live);
+    }
+    let no_loser = |_| Ok(None);
+    test.judge(change, DocView::of_winner(change).as_ref(), all_leaves, live.counted(), no_loser)
+}
+
+/// What passes of a document whose losing leaves are looked at. Where the tail has the row, it is remembered there, so
+/// that other feeds need not come to the disk for it.
+fn judge_losers(snapshot: &Snapshot<'_>, change: &Change, test: &Test, live: &Live) -> Result<Passed, StorageError> {
+    let in_tail = live.tail().row(change.seq);
+    if let Some(passed) = in_tail.as_ref().and_then(|row| row.verdict(test, true)) {
+        return Ok(passed);
+    }
+    let tree = snapshot.tree(&change.id)?;
+    let winner = DocView::of_winner(change);
+    let body_of = |place| body_of_leaf(snapshot, tree.as_ref(), place);
+    let passed = test.judge(change, winner.as_ref(), true, live.counted(), body_of)?;
+    if let Some(row) = in_tail {
+        row.keep_verdict(test, true, passed.clone());
+    }
+    Ok(passed)
+}
+/// The body of a leaf, by its place among them.
+pub(super) fn body_of_leaf(
+    snapshot: &Snapshot<'_>,
+    tree: Option<&DocTree>,
+    place: usize,
+) -> Result<Option<Body>, StorageError> {
+    match tree.and_then(|found| found.tree.leaves().get(place)) {
         Some(leaf) => snapshot.body(leaf.body),
         None => Ok(None),
-    })?;
-    Ok(trim_for(passed, options).map(|trim| {
-        // What only the filter looked at takes no memory in the page.
-        change.body = change.body.take().filter(|_| options.shape.doc);
-        Row::trimmed(change, format, trim)
-    }))
+    }
 }
 
-fn trim_for(passed: Passed, options: &FeedOptions) -> Option<Trim> {
+/// What a feed leaves out of a row that passed so; `None` where the row is not shown.
+pub(super) fn trim_for(passed: Passed, options: &FeedOptions) -> Option<Trim> {
     let fields = options.fields.clone().filter(|_| options.shape.doc);
     match passed {
         Passed::Nothing => None,

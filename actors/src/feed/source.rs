@@ -34,7 +34,10 @@ pub trait Source: Send + Sync + 'static {
         &self,
         options: &FeedOptions,
         wanted: Wanted,
-    ) -> impl Future<Output = Result<Page<Self::Row>, Error>> + Send;
+    ) -> impl Future<Output = Result<Page<Self::Row>, Error>> + Send + 'static;
+
+    /// How often rows were purged: a page that was read when it was less often is not given any more.
+    fn purges(&self) -> u64;
 
     /// Counts the rows behind a sequence; backward, those before it.
     ///

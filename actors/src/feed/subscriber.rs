@@ -176,6 +176,16 @@ impl Subscriber {
         }
     }
 
+    /// When a heartbeat is due if nothing is sent before.
+    pub fn heartbeat_due(&self) -> Option<Instant> {
+        self.heartbeat.and_then(|every| self.last_sent.checked_add(every))
+    }
+
+    /// Takes note that a page is not there yet though a heartbeat is due.
+    pub fn still_reading(&mut self) {
+        self.only_beaten = false;
+    }
+
     /// Takes note of a heartbeat that was said.
     pub fn beaten(&mut self, now: Instant) {
         self.last_sent = now;
@@ -204,7 +214,7 @@ impl Subscriber {
         }
         self.only_beaten = false;
         // A moment that no clock can say never comes.
-        let beat_at = self.heartbeat.and_then(|every| self.last_sent.checked_add(every));
+        let beat_at = self.heartbeat_due();
         let end_at = self.timeout.and_then(|timeout| self.last_news.checked_add(timeout));
         Step::Wait { until: beat_at.or(end_at) }
     }

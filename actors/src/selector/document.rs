@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use seqtide_storage::LeafRev;
 use seqtide_storage::json::{Body, write_json_string};
 use seqtide_storage::model::doc_id::DocId;
+use seqtide_storage::{Change, LeafRev};
 
 use super::json::{Datum, Json};
 use super::members::{Members, NotThere, walk};
@@ -35,6 +35,11 @@ impl<'a> DocView<'a> {
     /// Opens a document; costs nothing yet.
     pub fn new(id: &'a DocId, leaf: &'a LeafRev, body: &'a Body) -> DocView<'a> {
         DocView { id, leaf, body, members: OnceCell::new(), whole: OnceCell::new() }
+    }
+
+    /// The winner of a changed document; `None` when its body is not there.
+    pub(crate) fn of_winner(change: &'a Change) -> Option<DocView<'a>> {
+        change.body.as_ref().map(|body| DocView::new(&change.id, change.winner(), body))
     }
 
     /// The JSON text of the value at a path.

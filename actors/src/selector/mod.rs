@@ -15,6 +15,7 @@ mod condition;
 mod document;
 mod error;
 mod fields;
+mod index_keys;
 mod json;
 mod members;
 mod number;
@@ -24,11 +25,13 @@ mod path;
 mod pattern;
 mod terms;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 pub use self::document::DocView;
 pub use self::error::SelectorError;
 pub use self::fields::Fields;
+pub use self::index_keys::SelectorKeys;
 pub use self::path::FieldPath;
 pub use self::terms::{EqualityTerm, ScalarKey};
 
@@ -53,9 +56,30 @@ pub(crate) mod limits {
 }
 
 /// A compiled selector. Cloning shares it. Two selectors are equal when they ask the same in the same words, whatever
-/// the order of their conditions and however their negations and paths are written.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Selector(Arc<Condition>);
+/// the order of their conditions and however their negations and paths are written; comparing and hashing them is cheap.
+#[derive(Debug, Clone)]
+pub struct Selector(Arc<Compiled>);
+
+#[derive(Debug)]
+struct Compiled {
+    condition: Condition,
+    /// Of the condition: selectors are compared far more often than compiled.
+    hash: u64,
+}
+
+impl PartialEq for Selector {
+    fn eq(&self, other: &Selector) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.hash == other.0.hash && self.0.condition == other.0.condition
+    }
+}
+
+impl Eq for Selector {}
+
+impl Hash for Selector {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
+}
 
 impl Selector {
     /// Compiles a selector's JSON text. The order of members counts where a whole object is compared.
@@ -63,20 +87,23 @@ impl Selector {
     /// # Errors
     /// [`SelectorError`]; its text is the `reason` that CouchDB gives.
     pub fn from_json(text: &str) -> Result<Selector, SelectorError> {
-        compile::selector(text).map(|condition| Selector(Arc::new(condition)))
+        let condition = compile::selector(text)?;
+        let mut hasher = DefaultHasher::new();
+        condition.hash(&mut hasher);
+        Ok(Selector(Arc::new(Compiled { condition, hash: hasher.finish() })))
     }
 
     /// Whether the document is one that is asked for.
     pub fn matches(&self, document: &DocView<'_>) -> bool {
-        self.0.holds(document)
+        self.0.condition.holds(document)
     }
 
     /// What must be so in every document that matches, as far as it can be looked up in an index: for each term, one
     /// of its keys is among the document's [`DocView::scalar_keys`] at its path. No terms: any document may match.
     pub fn equality_terms(&self) -> Vec<EqualityTerm> {
-        terms::of(&self.0)
+        terms::of(&self.0.condition)
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,7 +1,7 @@
 //! Numbers as CouchDB has them: integers of any size, and doubles. They are compared by value, exactly.
 
 use std::cmp::Ordering;
-use std::hash::{Hash, Hasher};
+use std::hash::Hasher;
 
 /// The first double beyond `i64`.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
@@ -58,14 +58,18 @@ impl<'a> Number<'a> {
         }
     }
 
-    /// Feeds a hasher so that numbers of equal value give equal hashes.
+    /// Feeds a hasher the same bytes for numbers of equal value, on every machine.
     pub fn hash_value(self, hasher: &mut impl Hasher) {
+        let mut write = |tag: u8, bytes: &[u8]| {
+            hasher.write(&[tag]);
+            hasher.write(bytes);
+        };
         match self {
-            Number::Float(float) if float.fract() != 0.0 => (2u8, float.to_bits()).hash(hasher),
+            Number::Float(float) if float.fract() != 0.0 => write(5, &float.to_bits().to_be_bytes()),
             Number::Float(float) if float.abs() >= TWO_TO_63 => Number::parse(&digits(float)).hash_value(hasher),
             Number::Float(float) => Number::Integer(float as i64).hash_value(hasher),
-            Number::Integer(integer) => (0u8, integer).hash(hasher),
-            Number::Big(text) => (1u8, text).hash(hasher),
+            Number::Integer(integer) => write(3, &integer.to_be_bytes()),
+            Number::Big(text) => write(4, text.as_bytes()),
         }
     }
 }

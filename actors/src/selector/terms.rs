@@ -1,7 +1,9 @@
 //! What an index needs to know of selectors and documents, so that a document is shown only to selectors it may match.
 
 use std::cmp::Ordering;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
 
 use super::condition::Condition;
 use super::document::{DocView, Subject};
@@ -11,26 +13,36 @@ use super::order::{Order, collation_key};
 use super::path::FieldPath;
 
 /// A hash of a scalar. Values that a selector holds for equal (`1` and `1.0`, the two spellings of `é`) have the same
-/// key; others seldom have. Good within this process only.
+/// key; others seldom have. The same in every process on every machine, for as long as [`ScalarKey::VERSION`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScalarKey(u64);
 
 impl ScalarKey {
-    /// The key of a value that is no array and no object.
+    /// How keys are made: of these bytes, and with these sort keys of strings. It must rise when either changes.
+    pub const VERSION: u64 = 1;
+
+    /// The key of a value that is no array and no object. `docs/storage-format.md` says what is hashed.
     fn of(value: &Datum<'_>, order: Order) -> Option<ScalarKey> {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = SipHasher13::new();
         match value {
-            Datum::Null => 0u8.hash(&mut hasher),
-            Datum::Bool(value) => (1u8, value).hash(&mut hasher),
-            Datum::Number(number) => {
-                2u8.hash(&mut hasher);
-                number.hash_value(&mut hasher);
+            Datum::Null => hasher.write(&[0]),
+            Datum::Bool(value) => hasher.write(&[1 + u8::from(*value)]),
+            Datum::Number(number) => number.hash_value(&mut hasher),
+            Datum::String(text) => {
+                hasher.write(&[6]);
+                match order {
+                    Order::Collated => hasher.write(&collation_key(text)),
+                    Order::Bytes | Order::Exact => hasher.write(text.as_bytes()),
+                }
             }
-            Datum::String(text) if order == Order::Collated => (3u8, collation_key(text)).hash(&mut hasher),
-            Datum::String(text) => (3u8, text.as_bytes()).hash(&mut hasher),
             Datum::Array(_) | Datum::Object(_) => return None,
         }
         Some(ScalarKey(hasher.finish()))
+    }
+
+    /// The key as a number.
+    pub fn to_u64(self) -> u64 {
+        self.0
     }
 }
 

@@ -7,7 +7,7 @@ use super::Written;
 use crate::error::Error;
 
 /// Who asked for a write.
-pub(super) enum Asker {
+pub(crate) enum Asker {
     /// Waits for the answer.
     Waiting(oneshot::Sender<Result<Written, Error>>),
     /// Has gone on. The text is the id of what was to be written.
@@ -28,6 +28,8 @@ impl Asker {
             Write::Purge { id, .. } => id.to_string(),
             Write::Local(LocalEdit { id, .. }) => id.to_string(),
             Write::RevsLimit(_) => "_revs_limit".to_owned(),
+            Write::Decided(_) => "what changes nothing".to_owned(),
+            Write::FeedIndex(_) => "_feed_index".to_owned(),
         })
     }
 
@@ -41,11 +43,20 @@ impl Asker {
             }
             Asker::Gone(id) => id,
         };
-        let refused = |outcome: &Outcome| matches!(outcome, Outcome::Conflict | Outcome::Missing);
-        match result {
-            Ok(Written { outcomes, .. }) if !outcomes.iter().any(refused) => None,
-            Ok(_) => Some((id, "the document has another revision than the edit goes on from".to_owned())),
-            Err(error) => Some((id, error.to_string())),
+        let why = match result {
+            Ok(Written { outcomes, .. }) => outcomes.iter().find_map(why_not)?,
+            Err(error) => error.to_string(),
+        };
+        Some((id, why))
+    }
+}
+
+fn why_not(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Conflict | Outcome::Missing => {
+            Some("the document has another revision than the edit goes on from".to_owned())
         }
+        Outcome::Refused(refusal) => Some(refusal.reason.clone()),
+        _ => None,
     }
 }

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
+use std::time::Duration;
 
-use seqtide_storage::{Commit, Reclaimed, Request, StorageError, Store};
+use seqtide_storage::{Commit, PageLimits, Reclaimed, Request, StorageError, Store, Tended};
 
 /// How many bodies one slice of reclaiming looks at: a few milliseconds between two commits.
 const RECLAIM_ROWS: usize = 500;
+
+/// How much of the past one slice of an index goes through, likewise.
+const INDEX_SLICE: PageLimits = PageLimits { rows_max: 1_000, bytes_max: 1 << 20, time_max: Duration::from_millis(20) };
 
 /// Work for a database. A writer has at most one of these under way.
 pub(crate) enum Work {
@@ -17,6 +21,8 @@ pub(crate) enum Work {
     Commit { requests: Requests, done: Done<(Committed, Requests)> },
     /// Free some bodies that no leaf needs.
     Reclaim { done: Done<Result<Reclaimed, StorageError>> },
+    /// Go on with the index of the feed.
+    Index { done: Done<Result<Tended, StorageError>> },
 }
 
 /// The writes of many, request by request.
@@ -113,6 +119,11 @@ fn run(jobs: &Receiver<Job>, write: impl WriteCommit) {
             }
             Work::Reclaim { done } => {
                 let result = unwinding(|| store.reclaim(RECLAIM_ROWS));
+                drop(store);
+                done(result);
+            }
+            Work::Index { done } => {
+                let result = unwinding(|| store.tend_feed_index(INDEX_SLICE));
                 drop(store);
                 done(result);
             }

@@ -49,7 +49,8 @@ fn bytes(write: &Write) -> usize {
         Write::Edit(edit) => edit.body().as_bytes().len(),
         Write::Local(LocalEdit { body, .. }) => body.as_ref().map_or(0, |body| body.as_bytes().len()),
         Write::Purge { revs, .. } => size_of_val(&revs[..]),
-        Write::RevsLimit(_) => 0,
+        Write::RevsLimit(_) | Write::Decided(_) => 0,
+        Write::FeedIndex(fields) => fields.iter().map(String::len).sum(),
     }
 }
 

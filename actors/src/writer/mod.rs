@@ -1,6 +1,6 @@
 //! The writer of a database: an actor that gathers what arrives while a commit is under way, and ships it as one.
 
-mod asker;
+pub(crate) mod asker;
 pub(crate) mod committer;
 mod load;
 mod queue;
@@ -14,7 +14,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, Respon
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{
-    Attempt, Commit, Outcome, ReclaimPolicy, Reclaimed, Request, RequestOutcome, StorageError, Store, Write,
+    Attempt, Commit, Outcome, ReclaimPolicy, Reclaimed, Request, RequestOutcome, StorageError, Store, Tended, Write,
 };
 use tokio::sync::oneshot;
 
@@ -23,6 +23,7 @@ use self::committer::{Committed, Committer, Requests, Work};
 use self::queue::{Job, Queue};
 use crate::error::Error;
 use crate::feed::EndReason;
+use crate::indexing::Indexing;
 use crate::live::Live;
 use crate::metrics::{self, WriterMetrics};
 use crate::sweep::Sweeping;
@@ -46,6 +47,7 @@ impl Written {
         let RequestOutcome { outcomes, seq, made_ids, attempt } = outcome;
         match attempt {
             Attempt::KeyReused => Err(Error::KeyReused),
+            Attempt::Moved => Err(Error::Moved),
             Attempt::First => Ok(Written { outcomes, seq, made_ids, replayed: false }),
             Attempt::Replayed => {
                 metrics::replayed();
@@ -85,6 +87,7 @@ pub(crate) struct Finish;
 enum Finished {
     Commit { results: Committed, requests: Requests, shipped: Instant },
     Reclaim { result: Result<Reclaimed, StorageError> },
+    Index { result: Result<Tended, StorageError> },
 }
 
 /// What bounds a writer.
@@ -95,6 +98,14 @@ pub(crate) struct WriterLimits {
     /// Most bytes of bodies waiting, likewise.
     pub queue_bytes_max: usize,
     pub reclaim: ReclaimPolicy,
+}
+
+/// What goes on between commits, for all to see.
+pub(crate) struct Background {
+    /// The sweep for unneeded bodies that goes on when there is nothing else to do.
+    pub sweeping: Arc<Sweeping>,
+    /// The work on the index of the feed, which takes turns with commits.
+    pub indexing: Arc<Indexing>,
 }
 
 pub(crate) struct Writer {
@@ -110,10 +121,11 @@ pub(crate) struct Writer {
     busy: bool,
     /// Whether there was no room for the last commit that needed some.
     full: bool,
-    /// Whether the last work shipped was a slice of reclaiming.
-    reclaimed_last: bool,
-    /// The sweep for unneeded bodies that goes on when there is nothing else to do.
-    sweeping: Arc<Sweeping>,
+    /// Whether the last work shipped was a slice of something else than a commit.
+    sliced_last: bool,
+    background: Background,
+    /// Whether the work on the index waits for a commit to go right again.
+    index_waits: bool,
     finishing: Vec<oneshot::Sender<()>>,
 }
 
@@ -121,7 +133,7 @@ impl Writer {
     pub fn new(
         store: Arc<Store>,
         live: Arc<Live>,
-        sweeping: Arc<Sweeping>,
+        background: Background,
         committer: Committer,
         limits: WriterLimits,
     ) -> Writer {
@@ -135,8 +147,9 @@ impl Writer {
             shipped: Vec::new(),
             busy: false,
             full: false,
-            reclaimed_last: false,
-            sweeping,
+            sliced_last: false,
+            background,
+            index_waits: false,
             finishing: Vec::new(),
         }
     }
@@ -153,17 +166,22 @@ impl Writer {
         Ok(())
     }
 
-    /// Ships the next commit, or a slice of reclaiming when there is none, unless something is under way. Where there
-    /// is no room they take turns: under load the queue is never empty.
+    /// Ships the next commit, or a slice of background work when there is none, unless something is under way. What
+    /// somebody waits for takes turns with commits, for under load the queue is never empty: an index, and reclaiming
+    /// where there is no room.
     fn ship_if_idle(&mut self, ctx: &mut Context<Writer>) {
         while !self.busy {
-            let reclaims_first =
-                self.full && self.sweeping.now().is_some() && self.finishing.is_empty() && !self.reclaimed_last;
-            if !self.queue.is_empty() && !reclaims_first {
+            let (sweeps, finishes) = (self.background.sweeping.now().is_some(), !self.finishing.is_empty());
+            let makes_room = self.full && sweeps;
+            let indexes = !makes_room && !self.index_waits && self.background.indexing.now().is_some();
+            let slice_first = (makes_room || indexes) && !finishes && !self.sliced_last;
+            if !self.queue.is_empty() && !slice_first {
                 self.ship_commit(ctx);
-            } else if !self.finishing.is_empty() {
+            } else if finishes {
                 return self.stop(ctx);
-            } else if self.sweeping.now().is_some() {
+            } else if indexes {
+                self.ship_index(ctx);
+            } else if sweeps {
                 self.ship_reclaim(ctx);
             } else {
                 return;
@@ -174,7 +192,7 @@ impl Writer {
     fn ship_commit(&mut self, ctx: &mut Context<Writer>) {
         self.shipped = if self.full { self.queue.take_alike() } else { self.queue.take() };
         let requests: Vec<_> = self.shipped.iter_mut().map(|job| std::mem::take(&mut job.request)).collect();
-        self.reclaimed_last = false;
+        self.sliced_last = false;
         let (writer, shipped) = (ctx.address(), Instant::now());
         let done = Box::new(move |(results, requests)| {
             writer.do_send(Finished::Commit { results, requests, shipped });
@@ -192,9 +210,19 @@ impl Writer {
         let done = Box::new(move |result| writer.do_send(Finished::Reclaim { result }));
         self.busy = self.committer.ship(&self.store, Work::Reclaim { done }).is_ok();
         if !self.busy {
-            self.sweeping.stop();
+            self.background.sweeping.stop();
         }
-        self.reclaimed_last = true;
+        self.sliced_last = true;
+    }
+
+    fn ship_index(&mut self, ctx: &mut Context<Writer>) {
+        let writer = ctx.address();
+        let done = Box::new(move |result| writer.do_send(Finished::Index { result }));
+        self.busy = self.committer.ship(&self.store, Work::Index { done }).is_ok();
+        if !self.busy {
+            self.background.indexing.stop();
+        }
+        self.sliced_last = true;
     }
 
     /// Durable by now; makes it visible, then acknowledges.
@@ -202,34 +230,53 @@ impl Writer {
         let carried_out = commit.requests.iter().filter(|request| request.attempt == Attempt::First);
         let edits = carried_out.map(|request| request.outcomes.len()).sum();
         self.metrics.committed(edits, commit.changes.len(), shipped.elapsed());
+        let purges = |outcome: &Outcome| matches!(outcome, Outcome::Purged { seq: Some(_), .. });
+        if commit.requests.iter().flat_map(|request| &request.outcomes).any(purges) {
+            self.live.purging();
+        }
         self.live.publish(commit.changes, &commit.vanished, commit.counters.update_seq);
         self.full = self.full && jobs.iter().all(|job| job.request.makes_room());
+        if commit.reindex {
+            self.background.indexing.redefined();
+        }
+        self.index_waits = self.index_waits && self.full && !commit.reindex;
         for (job, outcome) in jobs.into_iter().zip(commit.requests) {
             self.tell(job.asker, Written::from_outcome(outcome));
         }
         if commit.sweep {
-            self.sweeping.start_whole();
+            self.background.sweeping.start_whole();
         } else if self.full || self.limits.reclaim.due(&commit.counters) {
-            self.sweeping.start();
+            self.background.sweeping.start();
         }
     }
 
     /// Nothing of it was written. Where there was no room, what makes some is tried once more without what needed
     /// some, and garbage is reclaimed, however little there is.
     fn failed(&mut self, error: StorageError, jobs: Vec<Job>) {
-        let full = matches!(error, StorageError::DiskFull { .. } | StorageError::MapFull { .. });
+        let full = is_full(&error);
         // Clients that try again would fill the log too.
         if !(full && self.full) {
             tracing::error!(%error, folder = %self.store.folder().display(), "a commit failed");
         }
         self.full = self.full || full;
         if full {
-            self.sweeping.start();
+            self.background.sweeping.start();
         }
         let mixed = full && !jobs.iter().all(|job| job.request.makes_room());
         let (again, refused) = jobs.into_iter().partition(|job| mixed && job.request.makes_room());
         self.queue.put_back(again);
         self.answer(refused, &Error::from(error));
+    }
+
+    /// The work on the index did not go on. It does when a commit goes right again; without room for it, when one does
+    /// that needs some.
+    fn index_failed(&mut self, error: &StorageError) {
+        tracing::error!(%error, folder = %self.store.folder().display(), "the feed's index did not get on");
+        self.index_waits = true;
+        if is_full(error) {
+            self.full = true;
+            self.background.sweeping.start();
+        }
     }
 
     fn answer(&self, jobs: Vec<Job>, error: &Error) {
@@ -241,7 +288,7 @@ impl Writer {
     /// A failure that nobody hears of is logged and counted.
     fn tell(&self, asker: Asker, result: Result<Written, Error>) {
         if let Some((id, reason)) = asker.tell(result) {
-            self.metrics.unattended_failed();
+            metrics::unattended_failed();
             tracing::warn!(id, reason, folder = %self.store.folder().display(), "a write nobody waits for was not made");
         }
     }
@@ -254,14 +301,25 @@ impl Writer {
     }
 }
 
+/// Whether there was no room.
+fn is_full(error: &StorageError) -> bool {
+    matches!(error, StorageError::DiskFull { .. } | StorageError::MapFull { .. })
+}
+
 impl Actor for Writer {
     type Context = Context<Writer>;
+
+    /// Goes on with what was left to do when the database was closed.
+    fn started(&mut self, ctx: &mut Context<Writer>) {
+        self.ship_if_idle(ctx);
+    }
 }
 
 /// Nothing changes any more when the writer is gone: no feed waits in vain, whatever ended it.
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.sweeping.stop();
+        self.background.sweeping.stop();
+        self.background.indexing.stop();
         self.live.end(EndReason::Shutdown);
     }
 }
@@ -295,7 +353,7 @@ impl Handler<ReclaimNow> for Writer {
     type Result = ();
 
     fn handle(&mut self, _: ReclaimNow, ctx: &mut Context<Writer>) {
-        self.sweeping.start_whole();
+        self.background.sweeping.start_whole();
         self.ship_if_idle(ctx);
     }
 }
@@ -333,12 +391,14 @@ impl Handler<Finished> for Writer {
             }
             Finished::Reclaim { result: Ok(reclaimed) } => {
                 self.metrics.reclaimed(reclaimed.bytes);
-                self.sweeping.examined(reclaimed);
+                self.background.sweeping.examined(reclaimed);
             }
             Finished::Reclaim { result: Err(error) } => {
                 tracing::error!(%error, folder = %self.store.folder().display(), "reclaiming failed");
-                self.sweeping.stop();
+                self.background.sweeping.stop();
             }
+            Finished::Index { result: Ok(Tended { done, .. }) } => self.background.indexing.got_on(done),
+            Finished::Index { result: Err(error) } => self.index_failed(&error),
         }
         self.ship_if_idle(ctx);
     }

@@ -38,7 +38,8 @@ impl Bench {
 
     fn writer(&self, pool: &CommitterPool) -> Writer {
         let (store, live, sweeping) = (Arc::clone(&self.store), Arc::clone(&self.live), Arc::clone(&self.sweeping));
-        Writer::new(store, live, sweeping, pool.assign(), LIMITS)
+        let background = Background { sweeping, indexing: Arc::default() };
+        Writer::new(store, live, background, pool.assign(), LIMITS)
     }
 }
 

@@ -3,6 +3,7 @@
 mod commits;
 mod databases;
 mod documents;
+mod feed_index;
 mod feeds;
 mod idempotence;
 mod model;

@@ -41,7 +41,7 @@ fn store(folder: &tempfile::TempDir) -> Store {
 fn write(store: &Store, request: &Request) -> (RequestOutcome, Cost) {
     let plan = |view: View<'_>| {
         let (planned, read) = reads::during(|| {
-            let mut batch = Batch::new(view, TransactionLimits::default())?;
+            let mut batch = Batch::new(view, TransactionLimits::default(), store.feed_keys())?;
             let outcome = batch.plan_request(0, request)?;
             Ok::<_, StorageError>((outcome, batch.finish()?.0))
         });
@@ -119,4 +119,27 @@ fn a_key_costs_three_look_ups_and_two_rows_and_a_replay_one_look_up_and_none() {
         assert_eq!((cost.reads(Table::Transactions), cost.rows.len()), (1, 0), "a replay writes nothing at all");
         assert_eq!(cost.reads(Table::Docs), 0, "nor does it look at documents");
     }
+}
+
+#[test]
+fn an_edit_that_expects_its_document_elsewhere_keeps_its_request_from_being_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let edit_at = |id: &str, json: &str, at| {
+        let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
+        Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), None, false, body).expecting(at))
+    };
+    let (never, first) = (Sequence::ZERO, Sequence::ZERO.next());
+    let both = Request::from(vec![edit_at("a", "{}", never), edit_at("b", "{}", never)]);
+    let twice = Request::from(vec![edit_at("a", "{}", never), edit_at("a", "{}", never)]);
+    let commit = store.write(&[twice, both.clone()]).unwrap();
+    let attempts: Vec<_> = commit.requests.iter().map(|request| (request.attempt, request.outcomes.len())).collect();
+    assert_eq!(attempts, [(Attempt::First, 2), (Attempt::Moved, 0)], "what a request does itself moves nothing");
+    assert_eq!(commit.changes.len(), 1);
+    let moved = store.write(&[keyed(both, "k")]).unwrap();
+    assert_eq!((moved.requests[0].attempt, moved.changes.len()), (Attempt::Moved, 0));
+    let again = keyed(vec![edit_at("a", "{}", first), edit_at("b", "{}", never)].into(), "k");
+    let written = store.write(&[again]).unwrap();
+    assert_eq!(written.requests[0].attempt, Attempt::First, "a request that moved leaves its key free");
+    assert_eq!(written.requests[0].outcomes.len(), 2);
 }

@@ -1,7 +1,9 @@
 use std::path::Path;
 
 use super::*;
+use crate::codec::feed_index::IndexKey;
 use crate::codec::{meta as meta_codec, transaction};
+use crate::feed_index::tests::FirstByte;
 use crate::json::{Body, ScanLimits, revision_hash, scan_document};
 use crate::model::idempotency::{Fingerprint, IdempotencyKey};
 use crate::model::rev::RevId;
@@ -9,7 +11,7 @@ use crate::plan::Edit;
 use crate::store::tests::damage;
 use crate::store::{Birth, Store, StoreOptions};
 use crate::view::{META_COUNTERS, META_TRANSACTIONS};
-use crate::{Identity, LocalEdit, Request, RequestKey, Write};
+use crate::{Identity, LocalEdit, PageLimits, Request, RequestKey, Write};
 
 fn body(json: &str) -> Body {
     scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body
@@ -17,11 +19,13 @@ fn body(json: &str) -> Body {
 
 /// A store with updated, deleted and forked documents, long histories and garbage.
 fn filled(folder: &Path) -> Store {
-    let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
+    let options = StoreOptions { map_bytes: 64 << 20, feed_keys: &FirstByte, ..StoreOptions::default() };
     let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: SeqFormat::Integer };
     let store = Store::open(folder, &options, &Birth { identity, start: Sequence::ZERO }).unwrap();
     let requests: Vec<Request> = (0..40).flat_map(edits_of).map(|edit| vec![Write::Edit(edit)].into()).collect();
     store.write(&requests).unwrap();
+    store.write(&[vec![Write::FeedIndex(vec!["n".to_owned()])].into()]).unwrap();
+    assert!(store.tend_feed_index(PageLimits::default()).unwrap().done);
     let id = crate::model::doc_id::LocalId::parse("_local/x").unwrap().unwrap();
     let edit = LocalEdit { id, base: None, checked: true, body: Some(Body::empty()) };
     store.write(&[keyed("k1", Write::Local(edit)), keyed("k2", Write::RevsLimit(1000))]).unwrap();
@@ -59,9 +63,9 @@ fn a_sound_database_is_clean_from_inside_and_outside() {
     let report = store.check().unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
     assert_eq!((report.docs, report.deleted_docs, report.rows, report.locals), (32, 8, 40, 1));
-    assert_eq!(report.transactions, 2);
+    assert_eq!((report.transactions, report.index_rows), (2, 40));
     store.close();
-    assert_eq!(Store::check_folder(folder.path()).unwrap(), report);
+    assert_eq!(Store::check_folder(folder.path(), &FirstByte).unwrap(), report);
 }
 
 #[test]
@@ -134,5 +138,29 @@ fn records_and_their_age_order_that_disagree_are_noticed() {
         let report = store.check().unwrap();
         let named = report.problems.iter().any(|problem| problem.contains(expected));
         assert!(named, "{expected}: {:?}", report.problems);
+    }
+}
+
+#[test]
+fn an_index_that_differs_from_its_documents_is_noticed() {
+    let row = |store: &Store| first_row(store, Table::FeedIndex).0;
+    let with = |store: &Store, change: fn(&mut IndexKey)| {
+        let mut key = IndexKey::from_bytes(&row(store)).unwrap();
+        change(&mut key);
+        key.to_bytes().to_vec()
+    };
+    type Change = fn(&mut IndexKey);
+    let cases: [(Change, &str); 3] = [
+        (|key| key.seq = Sequence::new(0, 2), "no row of by_seq at its sequence"),
+        (|key| key.key += 1, "its document has no such key"),
+        (|key| key.field = 7, "a row of field 7, which there is not"),
+    ];
+    for (change, expected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let store = filled(folder.path());
+        damage(&store, Table::FeedIndex, &with(&store, change), Some(&[1]));
+        let report = store.check().unwrap();
+        assert_eq!(report.problems_total, 1, "{:?}", report.problems);
+        assert!(report.problems[0].contains(expected), "{:?}", report.problems);
     }
 }

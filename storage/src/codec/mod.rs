@@ -5,6 +5,7 @@
 
 pub mod body;
 pub mod change;
+pub mod feed_index;
 pub mod head;
 pub mod history;
 pub mod keys;

@@ -7,6 +7,7 @@ use crate::model::doc_id::DocId;
 use crate::model::idempotency::Fingerprint;
 use crate::model::rev::RevId;
 use crate::model::sequence::Sequence;
+use crate::refusal::{Refusal, RefusalKind};
 
 const TAG: u8 = 1;
 
@@ -17,6 +18,10 @@ const LOCAL: u8 = 3;
 const MISSING: u8 = 4;
 const DONE: u8 = 5;
 const PURGED: u8 = 6;
+const UNCHANGED: u8 = 7;
+const FORBIDDEN: u8 = 8;
+const UNAUTHORIZED: u8 = 9;
+const UNDECIDED: u8 = 10;
 
 /// What a keyed request did, as much of it as its answer needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +127,15 @@ fn put_outcome(out: &mut Vec<u8>, outcome: &Outcome, highest: Sequence) {
         }
         Outcome::Missing => out.push(MISSING),
         Outcome::Done => out.push(DONE),
+        Outcome::Refused(Refusal { kind, reason }) => {
+            out.push(match kind {
+                RefusalKind::Forbidden => FORBIDDEN,
+                RefusalKind::Unauthorized => UNAUTHORIZED,
+                RefusalKind::Undecided => UNDECIDED,
+            });
+            put_text(out, reason);
+        }
+        Outcome::Unchanged => out.push(UNCHANGED),
     }
 }
 
@@ -144,8 +158,17 @@ fn read_outcome(reader: &mut Reader<'_>, highest: Sequence) -> Result<Outcome, M
         }
         MISSING => Outcome::Missing,
         DONE => Outcome::Done,
+        FORBIDDEN => read_refused(reader, RefusalKind::Forbidden)?,
+        UNAUTHORIZED => read_refused(reader, RefusalKind::Unauthorized)?,
+        UNDECIDED => read_refused(reader, RefusalKind::Undecided)?,
+        UNCHANGED => Outcome::Unchanged,
         _ => return Err(Malformed("unknown outcome")),
     })
+}
+
+fn read_refused(reader: &mut Reader<'_>, kind: RefusalKind) -> Result<Outcome, Malformed> {
+    let length = reader.number()?;
+    Ok(Outcome::Refused(Refusal { kind, reason: as_text(reader.bytes(length)?)?.to_owned() }))
 }
 
 /// How far a sequence lies below the request's highest.
@@ -256,9 +279,14 @@ mod tests {
             any::<u64>().prop_map(|revision| Outcome::Local { revision }),
             (proptest::collection::vec(rev(), 0..4), any::<bool>())
                 .prop_map(|(revs, purged)| Outcome::Purged { revs, seq: purged.then_some(Sequence::ZERO) }),
+            (any::<prop::sample::Index>(), any::<String>()).prop_map(|(kind, reason)| {
+                let kinds = [RefusalKind::Forbidden, RefusalKind::Unauthorized, RefusalKind::Undecided];
+                Outcome::Refused(Refusal { kind: *kind.get(&kinds), reason })
+            }),
             Just(Outcome::Conflict),
             Just(Outcome::Missing),
             Just(Outcome::Done),
+            Just(Outcome::Unchanged),
         ];
         (outcome, 0..200_000u64)
     }

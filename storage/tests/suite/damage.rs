@@ -21,6 +21,7 @@ use self::flips::{Flip, Layout};
 use self::trial::Verdict;
 use crate::db::small;
 use crate::every_kind;
+use crate::feed_index::{index, tend};
 
 /// Set for a child: the folder of the sound database.
 const CHILD: &str = "SEQTIDE_TEST_SOUND_DATABASE";
@@ -37,6 +38,8 @@ fn a_flipped_byte_in_any_page_gives_a_named_error_for_what_it_hits_and_the_rest_
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), &small(), &every_kind::birth()).unwrap();
     every_kind::write(&store).unwrap();
+    store.write(&[vec![index(&["edit"])].into()]).unwrap();
+    tend(&store, 100);
     store.close();
     let layout = Layout::of(&folder.path().join("data.mdb"));
     let verdicts = try_all(folder.path(), &flips::chosen(&layout));

@@ -15,6 +15,8 @@ use seqtide_storage::{
 use std::time::Duration;
 use tempfile::TempDir;
 
+use crate::feed_index::TestKeys;
+
 pub struct Db {
     pub store: Store,
     options: StoreOptions,
@@ -28,7 +30,7 @@ pub fn cases(few: u32) -> ProptestConfig {
 }
 
 pub fn small() -> StoreOptions {
-    StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() }
+    StoreOptions { map_bytes: 64 << 20, feed_keys: &TestKeys, ..StoreOptions::default() }
 }
 
 fn open(folder: &TempDir, options: &StoreOptions) -> Store {

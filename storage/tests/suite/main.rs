@@ -4,6 +4,7 @@ mod damage;
 mod data_folder;
 mod db;
 mod every_kind;
+mod feed_index;
 mod grow;
 mod history;
 mod model;

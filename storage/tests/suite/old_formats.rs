@@ -12,10 +12,11 @@ use tempfile::TempDir;
 use crate::damage::answers::Answers;
 use crate::db::{create, rev, small, update};
 use crate::every_kind;
+use crate::feed_index::{TestKeys, index, tend};
 
-/// A data folder with the database `old`, as the code of format 1 left it.
-fn format_1() -> TempDir {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/format-1");
+/// A data folder with the database `old`, as the code of a format left it.
+fn format(number: u8) -> TempDir {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{number}"));
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("databases/old");
     fs::create_dir_all(&database).unwrap();
@@ -32,7 +33,7 @@ fn open(folder: &TempDir) -> Store {
 }
 
 fn assert_clean(folder: &TempDir) {
-    let report = Store::check_folder(&folder.path().join("databases/old")).unwrap();
+    let report = Store::check_folder(&folder.path().join("databases/old"), &TestKeys).unwrap();
     assert_eq!(report.problems, Vec::<String>::new());
 }
 
@@ -44,9 +45,9 @@ fn has_sealed(folder: &TempDir, table: &str, key: &[u8], value: &[u8]) -> bool {
     file.windows(stored.len()).any(|bytes| bytes == stored)
 }
 
-#[test]
-fn format_1_is_read_as_what_it_was_and_written_on() {
-    let folder = format_1();
+/// Opens a file of a format, looks whether it is what it was, and writes on.
+fn is_read_as_what_it_was_and_written_on(number: u8) {
+    let folder = format(number);
     assert_clean(&folder);
     let fresh_folder = tempfile::tempdir().unwrap();
     let fresh = Store::open(fresh_folder.path(), &small(), &every_kind::birth()).unwrap();
@@ -58,12 +59,14 @@ fn format_1_is_read_as_what_it_was_and_written_on() {
     store.close();
     assert_clean(&folder);
     assert!(has_sealed(&folder, "meta", b"format", &[1, FORMAT as u8]), "an older version would refuse it now");
-    assert!(has_sealed(&folder, "meta", b"born", &[1, 1]), "rows without checksums stay good");
+    assert!(has_sealed(&folder, "meta", b"born", &[1, number]), "it decides whether rows without checksums are good");
 
     let store = open(&folder);
     for store in [&store, &fresh] {
         let update = update("conflict-many", &rev("2-0"), "{}");
-        store.write(&[vec![create("new", r#"{"n":1}"#)].into(), vec![update].into()]).unwrap();
+        store.write(&[vec![index(&["edit"])].into(), vec![create("new", r#"{"n":1}"#)].into()]).unwrap();
+        tend(store, 50);
+        store.write(&[vec![update].into()]).unwrap();
         assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
     }
     let (after, truth) = (Answers::of(&store).unwrap(), Answers::of(&fresh).unwrap());
@@ -73,8 +76,18 @@ fn format_1_is_read_as_what_it_was_and_written_on() {
 }
 
 #[test]
+fn format_1_is_read_as_what_it_was_and_written_on() {
+    is_read_as_what_it_was_and_written_on(1);
+}
+
+#[test]
+fn format_2_is_read_as_what_it_was_and_written_on() {
+    is_read_as_what_it_was_and_written_on(2);
+}
+
+#[test]
 fn damage_in_a_file_of_format_1_is_found_where_checksums_are() {
-    let folder = format_1();
+    let folder = format(1);
     let store = open(&folder);
     store.write(&[vec![create("new", r#"{"text":"unmistakable"}"#)].into()]).unwrap();
     store.close();

@@ -5,9 +5,8 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use seqtide_tests::Server;
+use seqtide_tests::connection::Connection;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
 use tokio::runtime;
 
 use crate::comparison::{self, Comparison, Kind};
@@ -123,36 +122,4 @@ fn with_long_path(doc: &mut Doc) -> Value {
     let mut body = body_of(doc);
     body["_revisions"] = json!({ "start": LONG, "ids": ids });
     body
-}
-
-/// HTTP/1.1 with no more than this bench needs, so that the time is the server's.
-struct Connection(BufReader<TcpStream>);
-
-impl Connection {
-    async fn open(address: SocketAddr) -> Connection {
-        let socket = TcpStream::connect(address).await.expect("a connection");
-        socket.set_nodelay(true).expect("a socket");
-        Connection(BufReader::new(socket))
-    }
-
-    /// Sends a request that must succeed; the answer's JSON.
-    async fn request(&mut self, method: &str, path: &str, body: &str) -> Value {
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        self.0.write_all(request.as_bytes()).await.expect("the request");
-        let (mut head, mut length) = (String::new(), 0);
-        while !head.ends_with("\r\n\r\n") {
-            let start = head.len();
-            assert!(self.0.read_line(&mut head).await.expect("a head") > 0, "{method} {path}: closed after {head:?}");
-            if let Some(value) = head[start..].to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().expect("a length");
-            }
-        }
-        let mut answer = vec![0; length];
-        self.0.read_exact(&mut answer).await.expect("a body");
-        assert!(head.starts_with("HTTP/1.1 2"), "{method} {path}: {head}{}", String::from_utf8_lossy(&answer));
-        serde_json::from_slice(&answer).expect("JSON")
-    }
 }

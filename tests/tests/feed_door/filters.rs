@@ -1,5 +1,6 @@
 //! Selectors and `conflicts_only`, on each form and with the other options.
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{caught_up, end, fresh, lines, live, write};
@@ -168,4 +169,48 @@ async fn a_bad_selector_is_400_with_what_is_wrong() {
     }
     let answer = database.get("/_feed?conflicts_only=perhaps").expect(400).await;
     assert!(answer.json()["reason"].as_str().is_some_and(|reason| reason.contains("`conflicts_only`")));
+}
+
+/// How often selectors were put to documents.
+async fn evaluations(database: &Database) -> u64 {
+    database.api.metric("seqtide_filter_evaluations_total").await.expect("it is there")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_losing_leaves_say_is_remembered_for_the_next_feed() {
+    let (_server, database) = fresh().await;
+    conflicts(&database).await;
+    let query = format!("since=0&limit=1&style=all_docs&{}", selected(&json!({ "type": "order" })));
+    let first = lines(&database, &query).await;
+    assert!(first[0].contains("\"id\":\"both\",\"changes\":[{\"rev\":\"1-a\"}]"), "{first:?}");
+    let before = evaluations(&database).await;
+    assert!(before > 0);
+    assert_eq!(lines(&database, &query).await, first);
+    assert_eq!(evaluations(&database).await, before);
+}
+
+/// Asserts how often selectors are evaluated for one more document, which `feeds` all get as their `nth` row.
+async fn assert_evaluated(database: &Database, feeds: &mut [Opened], nth: usize, expected: u64) {
+    let before = evaluations(database).await;
+    database.put(&format!("o-{nth}"), &json!({ "type": "order", "total": 50 })).await;
+    for feed in feeds {
+        feed.until(|text| text.matches("\"id\"").count() == nth).await;
+    }
+    assert_eq!(evaluations(database).await - before, expected, "{nth}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn feeds_with_equal_selectors_share_one_evaluation_a_change() {
+    let (_server, database) = fresh().await;
+    let spellings = [
+        json!({ "type": "order", "total": { "$gt": 10 } }),
+        json!({ "total": { "$gt": 10 }, "type": { "$eq": "order" } }),
+    ];
+    let queries = spellings.map(|selector| selected(&selector));
+    let opening = (0..300).map(|n| live(&database, &queries[n % 2]));
+    let mut feeds = join_all(opening).await;
+    assert_evaluated(&database, &mut feeds, 1, 1).await;
+    assert_evaluated(&database, &mut feeds, 2, 1).await;
+    let _other = live(&database, &selected(&json!({ "total": { "$gt": 11 } }))).await;
+    assert_evaluated(&database, &mut feeds, 3, 2).await;
 }

@@ -3,6 +3,7 @@
 mod ends;
 mod filters;
 mod forms;
+mod index;
 mod options;
 mod rewind;
 mod websocket;

@@ -86,7 +86,7 @@ async fn a_post_body_carries_the_same_options() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_option_is_named_with_the_known_ones() {
     let (_server, database) = fresh().await;
-    for option in ["bogus", "feed", "timeout", "descending", "filter", "seq_interval"] {
+    for option in ["bogus", "feed", "timeout", "descending", "fields", "seq_interval"] {
         let by_query = database.get(&format!("/_feed?live=false&{option}=true")).send().await;
         let by_body = database.post("/_feed").json(&json!({ "live": false, option: true })).send().await;
         for answer in [by_query, by_body] {

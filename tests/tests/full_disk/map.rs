@@ -34,10 +34,16 @@ async fn live_documents(database: &Database) -> Vec<(String, String)> {
     rows.map(|row| (text(&row["id"]), text(&row["value"]["rev"]))).collect()
 }
 
+/// An index has rows to write, and to remove, in the same commits.
+async fn index(database: &Database) {
+    database.request("PUT", "/_feed_index").json(&json!({ "fields": ["_id", "pad"] })).expect(202).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn deleting_makes_room_in_a_full_database_under_load() {
     let mut server = launch();
     let database = Database::create(&server, "db").await;
+    index(&database).await;
     let mut load = Load::start(&server, &database, 0);
     let mut deleted = Log::default();
     for _ in 0..2 {
@@ -67,6 +73,7 @@ async fn deleting_makes_room_in_a_full_database_under_load() {
 async fn the_reserve_is_not_used_up() {
     let mut server = launch();
     let database = Database::create(&server, "db").await;
+    index(&database).await;
     let mut made = 0;
     for round in 0..6 {
         for size in [100_000, 3_000, 100, 1] {

@@ -86,6 +86,7 @@ async fn every_write_is_repeated_whatever_the_database_has_become() {
         ("_local, DELETE", Box::new(|| request("DELETE", "/_local/gone?rev=0-1"))),
         ("_purge", Box::new(|| request("POST", "/_purge").json(&purge))),
         ("_revs_limit", Box::new(|| request("PUT", "/_revs_limit").body("17"))),
+        ("_feed_index", Box::new(|| request("PUT", "/_feed_index").json(&json!({ "fields": ["n"] })))),
         ("_design, escaped", Box::new(|| request("PUT", "/_design%2Fd").json(&json!({})))),
     ];
     let send = async |name: &str, write: &dyn Fn() -> Request| write().header("idempotency-key", name).send().await;

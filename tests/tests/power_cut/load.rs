@@ -45,7 +45,8 @@ pub struct Acknowledged {
 
 /// Runs the load; the writes of one key are in their order.
 pub async fn run(server: &Server, log: Arc<File>, seed: u64) -> Vec<Acknowledged> {
-    Database::create(server, DATABASE).await;
+    let database = Database::create(server, DATABASE).await;
+    database.request("PUT", "/_feed_index").json(&json!({ "fields": ["n", "_id"] })).expect(202).await;
     let mut acknowledged = vec![marked_database(&log, DATABASE, 0, true)];
     let writers = (0..WRITERS).map(|number| {
         let database = Database::at(server, DATABASE);

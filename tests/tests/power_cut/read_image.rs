@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use seqtide::SelectorKeys;
 use seqtide_storage::json::Body;
 use seqtide_storage::model::doc_id::{DocId, LocalId};
 use seqtide_storage::model::sequence::Sequence;
@@ -41,7 +42,7 @@ fn main() -> Answer<()> {
 }
 
 fn read(question: &Question) -> Answer<BTreeMap<String, Value>> {
-    let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
+    let options = StoreOptions { map_bytes: 64 << 20, feed_keys: &SelectorKeys, ..StoreOptions::default() };
     let data = DataFolder::open(&question.folder, options)?;
     let mut holds = BTreeMap::new();
     for name in data.names() {
@@ -52,6 +53,7 @@ fn read(question: &Question) -> Answer<BTreeMap<String, Value>> {
             read_documents(&store, &question.database, &mut holds)?;
             read_locals(&store, question, &mut holds)?;
         }
+        while !store.tend_feed_index(PageLimits::default())?.done {}
         write_more(&store)?;
         assert_clean(&store, "after more writes")?;
         store.close();

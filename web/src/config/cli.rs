@@ -1,11 +1,13 @@
 //! The command line: `seqtide serve` and its flags, `seqtide check`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::flags::ServeFlags;
-use super::{defaults, keys, layers};
+use super::{Functions, defaults, keys, layers};
+use crate::js_worker::Limits;
 
 /// A change feed for documents, kept in one folder and served over HTTP.
 ///
@@ -26,6 +28,16 @@ enum Action {
     /// Every setting is a flag, a variable and a key of the file given by --config; --print-config shows the keys.
     /// A flag wins over a variable, a variable over the file, the file over the default.
     Serve(Box<ServeFlags>),
+    /// Run functions of design documents for a server, which starts this itself, or for a program that embeds the engine
+    #[command(hide = true)]
+    JsWorker {
+        /// Memory of one design document's functions, in bytes
+        #[arg(long, default_value_t = Functions::default().memory_bytes_max)]
+        memory_bytes_max: usize,
+        /// Longest run of one batch, in milliseconds
+        #[arg(long, default_value_t = Functions::default().batch_timeout.as_millis() as u64)]
+        batch_timeout_ms: u64,
+    },
     /// Look at every row of a data folder's databases, or of one database's folder, and say what is wrong
     ///
     /// Nothing is changed, and a server may have the folder open meanwhile. Exits with 0 when all is well, with 1 when
@@ -44,6 +56,8 @@ pub enum Task {
     Serve(Box<ServeFlags>),
     /// Check a folder.
     Check(PathBuf),
+    /// Run functions of design documents.
+    JsWorker(Limits),
 }
 
 /// Reads the process's arguments and `SEQTIDE_` variables; answers `--help`, `--version` and wrong usage itself
@@ -53,6 +67,9 @@ pub fn parse() -> Task {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match cli.action {
         Some(Action::Check { folder }) => Task::Check(folder),
+        Some(Action::JsWorker { memory_bytes_max, batch_timeout_ms }) => {
+            Task::JsWorker(Limits { memory_bytes_max, batch_timeout: Duration::from_millis(batch_timeout_ms) })
+        }
         Some(Action::Serve(flags)) => Task::Serve(flags),
         None => Task::Serve(Box::new(cli.serve)),
     }

@@ -7,7 +7,13 @@ use std::time::Duration;
 
 use toml::Table;
 
-use super::{Config, CorsOrigins, Durability, Feeds, Limits, LogFormat, Storage};
+use super::{Config, CorsOrigins, Durability, Feeds, Functions, Limits, LogFormat, Storage};
+
+impl Default for Functions {
+    fn default() -> Functions {
+        Functions { workers_max: 4, batch_timeout: Duration::from_millis(5_000), memory_bytes_max: 256 << 20 }
+    }
+}
 
 impl Default for Config {
     fn default() -> Config {
@@ -39,6 +45,7 @@ impl Default for Config {
                 changes_timeout: Duration::from_millis(60_000),
                 websocket_start: Duration::from_millis(10_000),
             },
+            functions: Functions::default(),
             storage: Storage {
                 map_bytes: 64 << 30,
                 map_bytes_max: 16 << 40,

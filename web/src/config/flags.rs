@@ -65,6 +65,9 @@ pub struct ServeFlags {
     feeds: FeedsFlags,
 
     #[command(flatten)]
+    functions: FunctionsFlags,
+
+    #[command(flatten)]
     storage: StorageFlags,
 }
 
@@ -136,6 +139,23 @@ struct FeedsFlags {
     /// How long a WebSocket opened without options waits for its first message before it starts, in milliseconds
     #[arg(id = "feeds.websocket_start_ms", value_name = "MS")]
     websocket_start_ms: Option<i64>,
+}
+
+/// Options of the section `[functions]`.
+#[derive(Debug, Default, Args, Serialize)]
+#[command(next_help_heading = "Functions")]
+struct FunctionsFlags {
+    /// Worker processes that run functions of design documents, at once
+    #[arg(id = "functions.workers_max", value_name = "PROCESSES")]
+    workers_max: Option<i64>,
+
+    /// Longest run of a function over one batch of documents, in milliseconds; its worker is killed then
+    #[arg(id = "functions.batch_timeout_ms", value_name = "MS")]
+    batch_timeout_ms: Option<i64>,
+
+    /// Memory the functions of one design document may take, in bytes
+    #[arg(id = "functions.memory_bytes_max", value_name = "BYTES")]
+    memory_bytes_max: Option<i64>,
 }
 
 /// Options of the section `[storage]`.

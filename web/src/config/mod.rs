@@ -9,6 +9,7 @@ mod defaults;
 mod error;
 mod feeds;
 mod flags;
+mod functions;
 mod keys;
 mod layers;
 mod limits;
@@ -29,6 +30,7 @@ use tracing_subscriber::EnvFilter;
 pub use self::error::ConfigError;
 pub use self::feeds::Feeds;
 pub use self::flags::ServeFlags;
+pub use self::functions::Functions;
 pub use self::limits::Limits;
 pub use self::origins::{CorsOrigins, OriginError};
 pub use self::storage::Storage;
@@ -57,6 +59,8 @@ pub struct Config {
     pub limits: Limits,
     /// Times of feeds.
     pub feeds: Feeds,
+    /// Bounds of functions in design documents.
+    pub functions: Functions,
     /// How databases are kept.
     pub storage: Storage,
 }
@@ -129,6 +133,7 @@ impl Config {
         self.log_filter()?;
         self.limits.validate()?;
         self.feeds.validate()?;
+        self.functions.validate()?;
         self.storage.validate(self.limits.databases_open_max)
     }
 }

@@ -135,8 +135,10 @@ fn write_outcome(out: &mut Vec<u8>, item: &Item, outcome: Option<&Outcome>, repl
             | Outcome::Known { .. }
             | Outcome::Local { .. }
             | Outcome::Purged { .. }
-            | Outcome::Done,
+            | Outcome::Done
+            | Outcome::Unchanged,
         ) => {}
+        Some(Outcome::Refused(refusal)) => return Some(refusal.into()),
         Some(Outcome::Missing) => return Some(ApiError::not_found("missing")),
         Some(Outcome::Conflict) | None => return Some(ApiError::conflict()),
     }

@@ -14,6 +14,7 @@ use seqtide::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::function::{AskedFunction, query_object};
 use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::feeds::changes_body::{self, Extras, Form};
@@ -23,6 +24,7 @@ use crate::{reply, request};
 /// A feed asked for at `_changes`.
 pub struct Asked {
     options: FeedOptions,
+    function: Option<AskedFunction>,
     form: Form,
     /// Rows whose number from the end of the limit is no multiple of this have no `seq`.
     seq_interval: Option<u64>,
@@ -44,7 +46,11 @@ pub async fn changes(call: Call, db: &str) -> Answer {
     if let Some(known) = etag.as_ref().filter(|etag| reply::is_known(&req, etag)) {
         return Ok(reply::not_modified(known.clone()));
     }
-    let feed = database.feed(asked.options).await?;
+    let mut options = asked.options;
+    if let Some(function) = asked.function {
+        options.filter.function = Some(function.find(&database).await?);
+    }
+    let feed = database.feed(options).await?;
     let extras = Extras { seq_interval: asked.seq_interval, pending: true };
     Ok(answer(&req, feed, asked.form, extras, etag))
 }
@@ -88,7 +94,7 @@ impl Asked {
     ///
     /// Source: CouchDB `chttpd_db:parse_changes_query`.
     pub fn parse(req: &HttpRequest, query: &Query, body: Option<&[u8]>, longest: Duration) -> Result<Asked, ApiError> {
-        let (filter, fields) = filter(query, body)?;
+        let AskedFilter { filter, fields, function } = asked_filter(query, body)?;
         let (kind, mode, form) = feed(query)?;
         let style = match query.get("style") {
             None | Some("main_only") => false,
@@ -111,7 +117,7 @@ impl Asked {
             ahead: Ahead::Echo,
             kind,
         };
-        Ok(Asked { options, form, seq_interval: seq_interval(query)? })
+        Ok(Asked { options, function, form, seq_interval: seq_interval(query)? })
     }
 }
 
@@ -145,30 +151,49 @@ pub fn parse_since(text: &str) -> Result<Since, ApiError> {
     Sequence::parse(bare).map(Since::Seq).ok_or_else(malformed)
 }
 
-/// The filter, and the fields that it leaves of documents.
-fn filter(query: &Query, body: Option<&[u8]>) -> Result<(Filter, Option<Fields>), ApiError> {
+/// What a feed shows, as it was asked for.
+#[derive(Default)]
+struct AskedFilter {
+    filter: Filter,
+    /// What is left of documents.
+    fields: Option<Fields>,
+    /// A function that the filter is to have besides.
+    function: Option<AskedFunction>,
+}
+
+impl From<Filter> for AskedFilter {
+    fn from(filter: Filter) -> AskedFilter {
+        AskedFilter { filter, ..AskedFilter::default() }
+    }
+}
+
+impl From<AskedFunction> for AskedFilter {
+    fn from(function: AskedFunction) -> AskedFilter {
+        AskedFilter { function: Some(function), ..AskedFilter::default() }
+    }
+}
+
+fn asked_filter(query: &Query, body: Option<&[u8]>) -> Result<AskedFilter, ApiError> {
     let name = query.get("filter").unwrap_or("");
-    let segments: Vec<&str> = name.split('/').filter(|segment| !segment.is_empty()).collect();
     let members = body_object(body)?;
     let member = |name: &str| members.get(name).map(|value| value.get());
-    match (name, &segments[..]) {
-        (_, []) => Ok((Filter::ALL, None)),
-        ("_design", _) => Ok((Filter::design(), None)),
-        ("_doc_ids", _) => {
+    match name {
+        _ if name.split('/').all(str::is_empty) => Ok(AskedFilter::default()),
+        "_design" => Ok(Filter::design().into()),
+        "_doc_ids" => {
             let list = if body.is_some() { member("doc_ids") } else { query.get("doc_ids") };
             let list = list.map(serde_json::from_str).transpose().map_err(|_| ApiError::not_json())?;
-            Ok((Filter::ids(doc_ids(list)?), None))
+            Ok(Filter::ids(doc_ids(list)?).into())
         }
-        ("_selector", _) if body.is_none() => Err(ApiError::bad_request("Selector must be specified in POST payload")),
-        ("_selector", _) => {
+        "_selector" if body.is_none() => Err(ApiError::bad_request("Selector must be specified in POST payload")),
+        "_selector" => {
             let selector = Selector::from_json(member("selector").unwrap_or("null"))?;
             let fields = member("fields").map(Fields::from_json).transpose()?;
-            Ok((Filter::selector(selector), fields))
+            Ok(AskedFilter { fields, ..Filter::selector(selector).into() })
         }
-        ("_view", _) => Err(ApiError::not_implemented("view filters")),
+        "_view" => Ok(AskedFunction::view(query.get("view"))?.into()),
         _ if name.starts_with('_') => Err(ApiError::bad_request("unknown builtin filter name")),
-        (_, [_, _]) => Err(ApiError::not_implemented("filter functions")),
-        _ => Err(ApiError::bad_request("`filter` must be of the form `designname/filtername`")),
+        _ => Ok(AskedFunction::filter(name, query_object(query))?.into()),
     }
 }
 

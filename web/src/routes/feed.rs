@@ -9,9 +9,11 @@ use seqtide::storage::model::doc_id::DocId;
 use seqtide::{
     Ahead, Database, Documents, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Selector, Since, Source, Test,
 };
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::changes::{doc_ids, members, parse_since};
+use super::function::AskedFunction;
 use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::feeds::native::{self, Form};
@@ -38,11 +40,12 @@ pub trait Door: 'static {
 
 impl Door for Database {
     type Source = Documents;
-    type Asked = FeedOptions;
+    type Asked = AskedDocuments;
     const KNOWN: &'static [&'static str] = &[
         "conflicts",
         "conflicts_only",
         "doc_ids",
+        "filter",
         "heartbeat",
         "include_docs",
         "last-event-id",
@@ -50,18 +53,31 @@ impl Door for Database {
         "live",
         "on_rewind",
         "prefix",
+        QUERY,
         SELECTOR,
         "since",
         "style",
+        "view",
     ];
 
-    fn parse(options: &Options, kind: FeedKind, heartbeat: Duration) -> Result<FeedOptions, ApiError> {
-        options.parse(kind, heartbeat)
+    fn parse(options: &Options, kind: FeedKind, heartbeat: Duration) -> Result<AskedDocuments, ApiError> {
+        Ok(AskedDocuments { options: options.parse(kind, heartbeat)?, function: options.function()? })
     }
 
-    async fn open(&self, asked: FeedOptions) -> Result<Feed, seqtide::Error> {
-        self.feed(asked).await
+    async fn open(&self, asked: AskedDocuments) -> Result<Feed, seqtide::Error> {
+        let AskedDocuments { mut options, function } = asked;
+        if let Some(function) = function {
+            options.filter.function = Some(function.find(self).await?);
+        }
+        self.feed(options).await
     }
+}
+
+/// What a feed of documents is asked for.
+pub struct AskedDocuments {
+    options: FeedOptions,
+    /// A function that its filter is to have besides.
+    function: Option<AskedFunction>,
 }
 
 pub async fn feed(call: Call, db: &str) -> Answer {
@@ -131,8 +147,9 @@ fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
     values.any(|value| value.to_ascii_lowercase().contains(word))
 }
 
-/// The option that stays the text it was given as, from a body too.
+/// Options that stay the text they were given as, from a body too.
 const SELECTOR: &str = "selector";
+const QUERY: &str = "query";
 
 /// Options as they were given, by name. From a query every value is text.
 pub struct Options(Map<String, Value>);
@@ -141,8 +158,8 @@ impl Options {
     pub fn of_query(query: &Query, known: &[&str]) -> Result<Options, ApiError> {
         let mut options = Options(Map::new());
         for key in query.keys() {
-            let text = query.get(key).unwrap_or_default();
-            options.set(key, Value::from(text), known)?;
+            let text = query.get(&key).unwrap_or_default();
+            options.set(&key, Value::from(text), known)?;
         }
         Ok(options)
     }
@@ -157,7 +174,7 @@ impl Options {
                 continue;
             }
             let value = match name.as_str() {
-                SELECTOR => Value::from(value.get()),
+                SELECTOR | QUERY => Value::from(value.get()),
                 _ => serde_json::from_str(value.get()).map_err(|_| ApiError::not_json())?,
             };
             self.set(&name, value, known)?;
@@ -222,7 +239,8 @@ impl Options {
                 Filter::ids(ids.into_iter().filter(starts_so))
             }
         };
-        filter.test = Test { selector: self.selector()?, conflicts_only: self.flag("conflicts_only", false)? };
+        filter.test =
+            Test { selector: self.selector()?, conflicts_only: self.flag("conflicts_only", false)?, ..Test::NONE };
         Ok(filter)
     }
 
@@ -237,6 +255,27 @@ impl Options {
         doc_ids(Some(list)).map(Some)
     }
 
+    /// The one function there may be.
+    fn function(&self) -> Result<Option<AskedFunction>, ApiError> {
+        let (filter, view) = (self.text("filter")?, self.text("view")?);
+        let query = self.text(QUERY)?;
+        if query.is_some() && filter.is_none() {
+            return Err(ApiError::bad_request("`query` is what a `filter` function is asked with, and none is given"));
+        }
+        match (filter, view) {
+            (None, None) => Ok(None),
+            (Some(_), Some(_)) => Err(ApiError::bad_request("give either `filter` or `view`, not both")),
+            (None, view) => AskedFunction::view(view).map(Some),
+            (Some(filter), None) => AskedFunction::filter(filter, self.query(query.unwrap_or("{}"))?).map(Some),
+        }
+    }
+
+    fn query(&self, text: &str) -> Result<Box<RawValue>, ApiError> {
+        let is_object = members(text.as_bytes(), "").is_ok();
+        let query = RawValue::from_string(text.to_owned()).ok().filter(|_| is_object);
+        query.ok_or_else(|| self.wrong(QUERY, "a JSON object"))
+    }
+
     fn selector(&self) -> Result<Option<Selector>, ApiError> {
         match self.0.get(SELECTOR) {
             Some(Value::String(text)) => Ok(Some(Selector::from_json(text)?)),
@@ -245,10 +284,14 @@ impl Options {
     }
 
     pub fn prefix(&self) -> Result<Option<&str>, ApiError> {
-        match self.0.get("prefix") {
+        self.text("prefix")
+    }
+
+    fn text(&self, name: &str) -> Result<Option<&str>, ApiError> {
+        match self.0.get(name) {
             None => Ok(None),
-            Some(Value::String(prefix)) => Ok(Some(prefix)),
-            Some(_) => Err(self.wrong("prefix", "text")),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(self.wrong(name, "text")),
         }
     }
 

@@ -7,6 +7,8 @@ mod database;
 mod dbs_info;
 mod document;
 pub(crate) mod feed;
+mod feed_index;
+mod function;
 mod idempotency;
 pub(crate) mod listing;
 mod local;
@@ -78,7 +80,7 @@ pub(crate) enum Place {
 }
 
 /// Endpoints of a database that write to it, by whatever method does not read.
-const WRITES: [&str; 3] = ["_bulk_docs", "_purge", "_revs_limit"];
+const WRITES: [&str; 4] = ["_bulk_docs", "_feed_index", "_purge", "_revs_limit"];
 
 impl Place {
     /// The database a request writes to, if it writes to one that is there.
@@ -232,6 +234,10 @@ async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answe
         ("_revs_limit", Method::GET | Method::HEAD) => database::revs_limit(&call, db).await,
         ("_revs_limit", Method::PUT) => database::set_revs_limit(call, db).await,
         ("_revs_limit", _) => Err(ApiError::method_not_allowed("GET,HEAD,PUT")),
+        ("_feed_index", Method::GET | Method::HEAD) => feed_index::get(&call, db).await,
+        ("_feed_index", Method::PUT) => feed_index::put(call, db).await,
+        ("_feed_index", Method::DELETE) => feed_index::delete(&call, db).await,
+        ("_feed_index", _) => Err(ApiError::method_not_allowed("DELETE,GET,HEAD,PUT")),
         ("_ensure_full_commit", Method::POST) => database::ensure_full_commit(&call, db).await,
         ("_compact", Method::POST) => database::compact(&call, db).await,
         ("_purge", Method::POST) => purge::purge(call, db).await,

@@ -68,6 +68,7 @@ pub async fn active_tasks(call: &Call) -> HttpResponse {
         json!({
             "type": match task.kind {
                 TaskKind::Reclaiming => "database_compaction",
+                TaskKind::Indexing => "indexer",
             },
             "database": task.database.as_str(),
             "started_on": task.started_secs,

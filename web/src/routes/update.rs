@@ -193,6 +193,7 @@ impl Target<'_> {
         let header = reply::seq_header(self.database.seq_format().await?, written.seq);
         match written.outcomes.into_iter().next() {
             Some(Outcome::Written { rev, .. } | Outcome::Known { rev }) => Ok((rev, header)),
+            Some(Outcome::Refused(refusal)) => Err(ApiError::from(&refusal)),
             _ => {
                 tracing::debug!(db = self.db, id = %self.id, "conflict");
                 Err(ApiError::conflict())

@@ -5,10 +5,9 @@ mod couchdb;
 mod equality_terms;
 mod fields;
 mod laws;
-
 mod naive;
 mod ordering;
-mod tree;
+pub(crate) mod tree;
 
 use seqtide_storage::LeafRev;
 use seqtide_storage::json::{Body, ScanLimits, scan_document};

@@ -8,10 +8,11 @@ use seqtide_storage::json::Body;
 use seqtide_storage::model::doc_id::{DocId, LocalId};
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{
-    Change, ChangesPage, Detail, Direction, PageLimits, ReadChanges, ReadDocs, Snapshot, StorageError, Store,
+    Change, ChangesPage, Detail, Direction, Lookup, PageLimits, ReadChanges, ReadDocs, Snapshot, StorageError, Store,
 };
 
 use crate::every_kind;
+use crate::feed_index::key_of;
 
 /// Rows as far as they were given, and what ended them early.
 type Listing = (Vec<String>, Option<StorageError>);
@@ -42,6 +43,7 @@ impl Answers {
         let listings = vec![
             ("the feed", feed(&snapshot, Direction::Forward)),
             ("the feed backward", feed(&snapshot, Direction::Backward)),
+            ("the feed by its index", feed_by_index(&snapshot)),
             ("some documents' feed", feed_of(&snapshot, &few)),
             ("all documents", all_docs(&snapshot, Direction::Forward)),
             ("all documents backward", all_docs(&snapshot, Direction::Backward)),
@@ -145,6 +147,16 @@ fn read_feed(direction: Direction, read: impl Fn(&ReadChanges) -> Result<Changes
 
 fn feed_of(snapshot: &Snapshot<'_>, ids: &HashSet<DocId>) -> Listing {
     read_feed(Direction::Forward, |stretch| snapshot.changes_of(ids, stretch))
+}
+
+/// What an index finds, where there is one.
+fn feed_by_index(snapshot: &Snapshot<'_>) -> Listing {
+    let lookup = Lookup { path: "edit".to_owned(), keys: vec![key_of("1")], all_leaves: true };
+    read_feed(Direction::Forward, |stretch| {
+        let page =
+            snapshot.changes_looked_up(std::slice::from_ref(&lookup), stretch, &|_| true, |change| Ok(Some(change)))?;
+        Ok(page.unwrap_or(ChangesPage { changes: Vec::new(), examined: None, complete: true }))
+    })
 }
 
 fn all_docs(snapshot: &Snapshot<'_>, direction: Direction) -> Listing {

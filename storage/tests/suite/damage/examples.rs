@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use super::answers::{Answers, is_named};
 use crate::db::small;
 use crate::every_kind;
+use crate::feed_index::TestKeys;
 
 /// Where transaction numbers stand in the meta pages, and a byte that is the same in every file.
 const TRANSACTIONS: [usize; 2] = [16 + 128, 4096 + 16 + 128];
@@ -68,14 +69,14 @@ fn the_meta_page_before_the_newest_is_put_right() {
             let older = if transaction(bytes, 0) < transaction(bytes, 1) { 0 } else { 1 };
             bytes[older * 4096 + at] ^= 0x40;
         });
-        let report = Store::check_folder(folder.path()).unwrap();
+        let report = Store::check_folder(folder.path(), &TestKeys).unwrap();
         assert!(report.problems_total == 1 && report.problems[0].contains("before the newest"), "{report:?}");
         let store = open(folder.path()).unwrap();
         assert!(store.damages().is_empty() && store.mended().is_some(), "{:?}", store.damages());
         assert_eq!(Answers::of(&store).unwrap().compare(&truth), Ok(Vec::new()));
         store.write(&[vec![crate::db::create("new", "{}")].into()]).unwrap();
         store.close();
-        assert_eq!(Store::check_folder(folder.path()).unwrap().problems, Vec::<String>::new());
+        assert_eq!(Store::check_folder(folder.path(), &TestKeys).unwrap().problems, Vec::<String>::new());
         assert!(open(folder.path()).unwrap().mended().is_none());
     }
 }
@@ -102,7 +103,7 @@ fn a_newest_meta_page_that_is_gone_is_an_error_and_not_the_state_before() {
     });
     let error = open(folder.path()).map(drop).unwrap_err();
     assert!(is_named(&error) && error.to_string().contains("nothing of the database can be read"), "{error}");
-    assert!(Store::check_folder(folder.path()).is_err_and(|error| is_named(&error)));
+    assert!(Store::check_folder(folder.path(), &TestKeys).is_err_and(|error| is_named(&error)));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::answers::{Answers, is_named};
 use super::flips::Flip;
 use crate::db::small;
 use crate::every_kind;
+use crate::feed_index::TestKeys;
 
 /// What became of a flip.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ fn put_back(data: &File, pristine: &[u8], flip: Flip) {
 }
 
 fn read(folder: &Path, truth: &Answers) -> Result<Verdict, String> {
-    let checked = Store::check_folder(folder);
+    let checked = Store::check_folder(folder, &TestKeys);
     let reported = match &checked {
         Ok(report) => !report.is_clean(),
         Err(error) if is_named(error) => true,

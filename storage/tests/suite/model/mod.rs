@@ -11,9 +11,10 @@ use proptest::sample::Index;
 use seqtide_storage::model::body_place::BodyPlace;
 use seqtide_storage::model::doc_id::LocalId;
 use seqtide_storage::model::sequence::Sequence;
-use seqtide_storage::{Attempt, Change, Commit, LocalEdit, Outcome, Request, RequestOutcome, Write};
+use seqtide_storage::{Attempt, Change, Commit, LocalEdit, Outcome, PageLimits, Request, RequestOutcome, Write};
 
-use crate::db::{Db, body, id, line, small};
+use crate::db::{Db, NO_LIMITS, body, id, line, small};
+use crate::feed_index::{agrees_with_a_scan, index, tend};
 use crate::transactions::keyed;
 use documents::{Document, Effect};
 use steps::{Op, Step, Truth, doc_name, step};
@@ -228,11 +229,14 @@ fn reclaim_all(db: &Db) -> u64 {
     freed
 }
 
+/// Values of the indexed members, and one that no document has.
+const VALUES: [&str; 4] = ["\"x\"", "\"xx\"", "\"xxx\"", "1"];
+
 proptest! {
     #![proptest_config(crate::db::cases(96))]
 
     #[test]
-    fn a_store_agrees_with_a_plain_model(steps in prop::collection::vec(step(), 1..40)) {
+    fn a_store_agrees_with_a_plain_model(steps in prop::collection::vec(step(), 1..40), cut: Index) {
         let (mut db, mut model, mut truth) = (Db::with(small()), Model::default(), Truth::default());
         for step in &steps {
             match step {
@@ -256,6 +260,10 @@ proptest! {
                 Step::Repeat { request, key_of } => model.repeat(&db, request, key_of.as_ref()),
                 Step::Reopen => db = db.reopen(),
                 Step::Reclaim(rows_max) => drop(db.store.reclaim(*rows_max).unwrap()),
+                Step::Index(fields) => drop(db.write(index(fields))),
+                Step::Tend(rows_max) => {
+                    db.store.tend_feed_index(PageLimits { rows_max: *rows_max, ..NO_LIMITS }).unwrap();
+                }
                 Step::RaiseIncarnation => {
                     model.update_seq.incarnation += 1;
                     db.store.raise_incarnation(model.update_seq.incarnation).unwrap();
@@ -263,6 +271,9 @@ proptest! {
             }
         }
         model.check(&db);
+        agrees_with_a_scan(&db, &VALUES, cut);
+        tend(&db.store, 3);
+        agrees_with_a_scan(&db, &VALUES, cut);
         let garbage = db.counters().garbage_bytes;
         prop_assert_eq!((reclaim_all(&db), db.counters().garbage_bytes), (garbage, 0));
         model.check(&db);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use proptest::sample::Index;
+use proptest::sample::{Index, subsequence};
 use seqtide_storage::json::Body;
 use seqtide_storage::model::rev::{RevHash, RevId};
 use seqtide_storage::model::rev_path::RevPath;
@@ -22,6 +22,10 @@ pub enum Step {
     Reopen,
     Reclaim(usize),
     RaiseIncarnation,
+    /// The index of the feed gets these fields.
+    Index(Vec<&'static str>),
+    /// The index is gone on with by so many rows.
+    Tend(usize),
 }
 
 /// Whether a request has an idempotency key.
@@ -75,6 +79,8 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Reopen),
         2 => (1usize..9).prop_map(Step::Reclaim),
         1 => Just(Step::RaiseIncarnation),
+        2 => subsequence(vec!["n", "m"], 0..=2).prop_map(Step::Index),
+        4 => (1usize..9).prop_map(Step::Tend),
     ]
 }
 
@@ -153,6 +159,8 @@ impl EditOp {
     fn body(&self) -> Body {
         body(&match self.json {
             0 => "{}".to_owned(),
+            1 => r#"{"m":["x","xx","xxx","xxxx"]}"#.to_owned(),
+            2 => r#"{"m":["x","xx"],"n":"x"}"#.to_owned(),
             n => format!(r#"{{"n":"{}"}}"#, "x".repeat(usize::from(n))),
         })
     }

@@ -1,0 +1,167 @@
+//! Design documents, as far as functions go.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use seqtide_storage::json::Body;
+use seqtide_storage::model::doc_id::DocId;
+use seqtide_storage::model::rev::RevId;
+use seqtide_storage::{Detail, Direction, PageLimits, ReadDocs, Snapshot, StorageError};
+use serde_json::value::RawValue;
+
+use super::{FunctionError, raw};
+use crate::documents::{Extras, NotFound, Which, read_document, write_document};
+
+/// The one language there is.
+const JAVASCRIPT: &str = "javascript";
+
+/// A revision of a design document. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Design(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    database: [u8; 16],
+    id: DocId,
+    key: Arc<str>,
+    json: Box<RawValue>,
+    language: Option<String>,
+}
+
+impl Design {
+    /// A revision of a design document of the database with this uuid.
+    pub fn new(database: [u8; 16], id: DocId, rev: &RevId, body: &Body) -> Design {
+        let mut json = Vec::new();
+        write_document(&mut json, id.as_str(), rev, false, body, |_| {});
+        let json = raw(json);
+        let language = members(&json).and_then(|mut members| members.remove("language"));
+        let language = language.map(|text| serde_json::from_str(text.get()).unwrap_or_else(|_| text.get().to_owned()));
+        let key = format!("{:032x} {id} {rev}", u128::from_be_bytes(database)).into();
+        Design(Arc::new(Inner { database, id, key, json, language }))
+    }
+
+    /// Tells its database apart.
+    pub fn database(&self) -> [u8; 16] {
+        self.0.database
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        self.0.id.as_str()
+    }
+
+    /// Tells it apart from every other design document and revision of the engine.
+    pub fn key(&self) -> &Arc<str> {
+        &self.0.key
+    }
+
+    /// The whole document.
+    pub fn json(&self) -> &RawValue {
+        &self.0.json
+    }
+
+    /// Whether there is something at a place, step by step.
+    ///
+    /// # Errors
+    /// [`FunctionError::NoFunction`] with the first step that leads nowhere.
+    pub fn must_have(&self, path: &[&str]) -> Result<(), FunctionError> {
+        let mut place = self.json().to_owned();
+        for step in path {
+            let found = members(&place).and_then(|mut members| members.remove(*step));
+            place = found.ok_or_else(|| FunctionError::NoFunction((*step).to_owned()))?;
+        }
+        Ok(())
+    }
+
+    /// Whether its functions can be run.
+    ///
+    /// # Errors
+    /// [`FunctionError::Language`].
+    pub fn must_be_javascript(&self) -> Result<(), FunctionError> {
+        match &self.0.language {
+            Some(language) if language != JAVASCRIPT => {
+                Err(FunctionError::Language { design: self.id().to_owned(), language: language.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads a design document, `_design/NAME`.
+///
+/// # Errors
+/// [`StorageError`]; inside, [`NotFound`].
+pub(crate) fn read_design(
+    snapshot: &Snapshot<'_>,
+    database: [u8; 16],
+    name: &str,
+) -> Result<Result<Design, NotFound>, StorageError> {
+    let Ok(id) = DocId::parse(&format!("_design/{name}")) else { return Ok(Err(NotFound::Missing)) };
+    let found = read_document(snapshot, &id, &Which::Winner, Extras::default())?;
+    Ok(found.map(|found| Design::new(database, id, &found.rev, &found.body)))
+}
+
+/// Reads those live design documents that have this member, in the order of their ids.
+///
+/// # Errors
+/// [`StorageError`].
+pub(crate) fn design_documents(
+    snapshot: &Snapshot<'_>,
+    database: [u8; 16],
+    member: &str,
+) -> Result<Vec<Design>, StorageError> {
+    let mut designs = Vec::new();
+    let mut from = Bound::Included("_design/".to_owned());
+    loop {
+        let read = ReadDocs {
+            from,
+            to: Bound::Excluded("_design0".to_owned()),
+            direction: Direction::Forward,
+            detail: Detail { leaves: false, bodies: true },
+            limits: PageLimits { bytes_max: 1 << 20, ..PageLimits::default() },
+        };
+        let page = snapshot.docs(&read)?;
+        for found in page.docs {
+            let Some(body) = &found.body else { continue };
+            let design = Design::new(database, found.id.clone(), &found.winner().rev, body);
+            designs.extend(Some(design).filter(|design| design.must_have(&[member]).is_ok()));
+        }
+        match page.next_after {
+            Some(after) => from = Bound::Excluded(after),
+            None => return Ok(designs),
+        }
+    }
+}
+
+/// The members of an object, each as its text, however deep they nest.
+fn members(object: &RawValue) -> Option<HashMap<String, Box<RawValue>>> {
+    serde_json::from_str(object.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn design(body: &str) -> Design {
+        let body = Body::from_stored(body.to_owned().into());
+        Design::new([0; 16], DocId::parse("_design/d").unwrap(), &RevId::parse("1-a").unwrap(), &body)
+    }
+
+    #[test]
+    fn what_a_design_document_has_is_found_however_it_is_written() {
+        let deep = format!(r#"{{"deep":{}1{},"validate\u005fdoc_update":"f"}}"#, "[".repeat(500), "]".repeat(500));
+        assert_eq!(design(&deep).must_have(&["validate_doc_update"]), Ok(()));
+        let filters = design(r#"{"filters":{"f":"x","a/b":"y"}}"#);
+        assert_eq!(filters.must_have(&["filters", "a/b"]), Ok(()));
+        assert_eq!(filters.must_have(&["filters", "g"]), Err(FunctionError::NoFunction("g".to_owned())));
+        assert_eq!(filters.must_have(&["filters", "f", "x"]), Err(FunctionError::NoFunction("x".to_owned())));
+    }
+
+    #[test]
+    fn a_language_that_is_no_text_is_not_javascript() {
+        for (language, runs) in [("", true), (r#""language":"javascript""#, true), (r#""language":7"#, false)] {
+            assert_eq!(design(&format!("{{{language}}}")).must_be_javascript().is_ok(), runs, "{language}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Whom does a commit wake? Subscribers stand in groups by what they wait for, so that a commit wakes those it may
+//! concern and costs nothing for the others.
+//!
+//! A woken subscriber is not told what changed: it pulls. One that was not woken knows that nothing up to
+//! [`Matcher::examined`] concerned it.
+
+mod asking;
+mod groups;
+mod place;
+mod prefixes;
+mod terms;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use seqtide_storage::model::sequence::Sequence;
+use tokio::sync::watch;
+
+use self::groups::{Group, Groups};
+use crate::filter::Filter;
+use crate::metrics::FilterMetrics;
+use crate::row::Row;
+
+/// The wake groups of one database.
+pub(crate) struct Matcher {
+    /// Everyone who waits for any change.
+    all: watch::Sender<Mark>,
+    groups: Mutex<Groups>,
+    /// Every change up to here has woken whom it concerns.
+    examined: watch::Sender<Sequence>,
+}
+
+/// When a group was woken last.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    /// How many commits have woken it.
+    wakes: u64,
+    /// Up to where everything had been examined before the last of them.
+    examined_before: Sequence,
+}
+
+impl Mark {
+    fn next(self, examined_before: Sequence) -> Mark {
+        Mark { wakes: self.wakes + 1, examined_before }
+    }
+}
+
+/// A place in a wake group, left when dropped.
+pub(crate) struct Wake {
+    woken: watch::Receiver<Mark>,
+    wakes_seen: u64,
+    group: Option<Arc<Group>>,
+}
+
+impl Wake {
+    fn new(woken: watch::Receiver<Mark>, group: Option<Arc<Group>>) -> Wake {
+        let wakes_seen = woken.borrow().wakes;
+        Wake { woken, wakes_seen, group }
+    }
+
+    /// What everyone in the group waits for, equal to what this subscriber asked for; `None` in that of all changes.
+    pub fn filter(&self) -> Option<&Filter> {
+        self.group.as_deref().map(|group| &group.filter)
+    }
+
+    /// Waits until a change may concern this subscriber; at once if one did since the last call.
+    pub async fn woken(&mut self) {
+        if self.woken.changed().await.is_err() {
+            // The database is closing; its feeds are told so another way.
+            std::future::pending().await
+        }
+    }
+
+    /// Up to where nothing concerned this subscriber since it was here last, `examined` being what the matcher said
+    /// before. `None` when it was woken more than once: then it cannot tell.
+    pub fn nothing_up_to(&mut self, examined: Sequence) -> Option<Sequence> {
+        let mark = *self.woken.borrow_and_update();
+        let wakes = mark.wakes - std::mem::replace(&mut self.wakes_seen, mark.wakes);
+        match wakes {
+            0 => Some(examined),
+            1 => Some(mark.examined_before),
+            _ => None,
+        }
+    }
+}
+
+impl Matcher {
+    /// The groups of a database whose update sequence is `at`.
+    pub fn new(at: Sequence) -> Matcher {
+        Matcher { all: watch::Sender::default(), groups: Mutex::default(), examined: watch::Sender::new(at) }
+    }
+
+    fn groups(&self) -> MutexGuard<'_, Groups> {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Up to where every change has woken whom it concerns.
+    pub fn examined(&self) -> Sequence {
+        *self.examined.borrow()
+    }
+
+    /// Joins the group that waits for what may pass the filter.
+    pub fn join(&self, filter: &Filter, all_leaves: bool) -> Wake {
+        if *filter == Filter::ALL {
+            return Wake::new(self.all.subscribe(), None);
+        }
+        let group = self.groups().join(filter, all_leaves);
+        Wake::new(group.woken.subscribe(), Some(group))
+    }
+
+    /// Wakes whom the changes of a commit concern. They must be readable by then.
+    pub fn publish(&self, rows: &[Arc<Row>], newest: Sequence, counted: &FilterMetrics) {
+        let before = self.examined();
+        let concerned = self.groups().concerned_by(rows, counted);
+        for group in concerned {
+            group.woken.send_modify(|mark| *mark = mark.next(before));
+        }
+        if !rows.is_empty() {
+            self.all.send_modify(|mark| *mark = mark.next(before));
+        }
+        self.examined.send_replace(newest);
+    }
+}
+
+#[cfg(test)]
+mod tests;

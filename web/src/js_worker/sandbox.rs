@@ -1,0 +1,252 @@
+//! One design document's functions in an engine of their own.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use rquickjs::{CatchResultExt, Context, Ctx, Function, Persistent, Runtime};
+use seqtide::functions::protocol::{Answer, Call, Verdict, shortened};
+use serde_json::value::RawValue;
+
+use super::Limits;
+
+/// The engine's stack, in bytes; a process's own has eight times as much.
+const STACK_BYTES_MAX: usize = 1 << 20;
+
+/// An engine that has a design document.
+pub struct Sandbox {
+    // Freed before the context it lives in.
+    call: Persistent<Function<'static>>,
+    context: Context,
+    limits: Limits,
+    clock: Rc<Clock>,
+}
+
+/// How long the call under way may go on.
+#[derive(Default)]
+struct Clock {
+    ends: Cell<Option<Instant>>,
+    struck: Cell<bool>,
+}
+
+impl Clock {
+    fn start(&self, limits: Limits) {
+        self.ends.set(Instant::now().checked_add(limits.batch_timeout));
+        self.struck.set(false);
+    }
+
+    /// Whether time is up.
+    fn strikes(&self) -> bool {
+        let over = self.ends.get().is_some_and(|end| Instant::now() >= end);
+        self.struck.set(self.struck.get() || over);
+        over
+    }
+}
+
+impl Sandbox {
+    /// Starts an engine with a design document's text.
+    pub fn new(design: &str, limits: Limits) -> rquickjs::Result<Sandbox> {
+        let runtime = Runtime::new()?;
+        runtime.set_memory_limit(limits.memory_bytes_max);
+        runtime.set_max_stack_size(STACK_BYTES_MAX);
+        let clock = Rc::<Clock>::default();
+        let asked = Rc::clone(&clock);
+        runtime.set_interrupt_handler(Some(Box::new(move || asked.strikes())));
+        let context = Context::full(&runtime)?;
+        clock.start(limits);
+        let call = context.with(|ctx| {
+            let prelude: Function<'_> = ctx.eval(include_str!("prelude.js"))?;
+            let call: Function<'_> = prelude.call((design,))?;
+            Ok::<_, rquickjs::Error>(Persistent::save(&ctx, call))
+        })?;
+        Ok(Sandbox { call, context, limits, clock })
+    }
+
+    /// How much memory it has, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        usize::try_from(self.context.runtime().memory_usage().malloc_size).unwrap_or(usize::MAX)
+    }
+
+    /// Runs a function.
+    pub fn call(&self, call: &Call) -> Answer {
+        self.clock.start(self.limits);
+        let said = self.context.with(|ctx| self.run(&ctx, call));
+        if self.clock.struck.get() {
+            return Answer::Stopped(format!("it took longer than {} ms", self.limits.batch_timeout.as_millis()));
+        }
+        match said {
+            Ok((kind, message)) => answer(&kind, &message, self.limits),
+            Err(error) => Answer::Stopped(shortened(&error)),
+        }
+    }
+
+    fn run(&self, ctx: &Ctx<'_>, call: &Call) -> Result<(String, String), String> {
+        let run = self.call.clone().restore(ctx).map_err(|error| error.to_string())?;
+        let texts = |docs: &[Box<RawValue>]| docs.iter().map(|doc| doc.get().to_owned()).collect::<Vec<String>>();
+        let said = match call {
+            Call::Filter { name, req, docs } => run.call(("filter", name.as_str(), req.get(), texts(docs))),
+            Call::Map { name, docs } => run.call(("map", name.as_str(), texts(docs))),
+            Call::Validate { writes, user, security } => {
+                // New and old in turn.
+                let both = writes.iter().flat_map(|write| [&write.new, &write.old]);
+                let both: Vec<String> = both.map(|doc| doc.get().to_owned()).collect();
+                run.call(("validate", both, user.get(), security.get()))
+            }
+        };
+        let said: Vec<String> = said.catch(ctx).map_err(|error| error.to_string())?;
+        match <[String; 2]>::try_from(said) {
+            Ok([kind, message]) => Ok((kind, message)),
+            Err(_) => Err("it changed what calls it".to_owned()),
+        }
+    }
+}
+
+fn answer(kind: &str, message: &str, limits: Limits) -> Answer {
+    match kind {
+        "passes" => Answer::Passes(message.bytes().map(|verdict| verdict == b'1').collect()),
+        "verdicts" => match serde_json::from_str::<Vec<Verdict>>(message) {
+            Ok(verdicts) => Answer::Verdicts(verdicts.into_iter().map(short).collect()),
+            Err(_) => Answer::Failed("it changed what calls it".to_owned()),
+        },
+        // Where there is no memory left for an error, the engine throws `null`.
+        _ if message == "null" || message.contains("out of memory") => {
+            Answer::Stopped(format!("it needed more than {} bytes of memory, or threw null", limits.memory_bytes_max))
+        }
+        _ => Answer::Failed(shortened(message)),
+    }
+}
+
+fn short(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Allowed => Verdict::Allowed,
+        Verdict::Forbidden(reason) => Verdict::Forbidden(shortened(&reason)),
+        Verdict::Unauthorized(reason) => Verdict::Unauthorized(shortened(&reason)),
+        Verdict::Failed(message) => Verdict::Failed(shortened(&message)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use seqtide::functions::protocol::Proposed;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits { memory_bytes_max: 32 << 20, batch_timeout: Duration::from_millis(500) };
+
+    fn raw(json: &str) -> Box<RawValue> {
+        serde_json::from_str(json).unwrap()
+    }
+
+    fn sandbox(design: serde_json::Value) -> Sandbox {
+        Sandbox::new(&design.to_string(), LIMITS).unwrap()
+    }
+
+    fn filter(code: &str, req: &str, docs: &[&str]) -> Answer {
+        let design = serde_json::json!({"_id": "_design/d", "filters": {"f": code}});
+        let docs = docs.iter().map(|doc| raw(doc)).collect();
+        sandbox(design).call(&Call::Filter { name: "f".into(), req: raw(req), docs })
+    }
+
+    #[test]
+    fn a_filter_sees_each_document_and_what_was_asked() {
+        let docs = [r#"{"_id":"a","owner":"x"}"#, r#"{"_id":"b","owner":"y"}"#, r#"{"_id":"c","_deleted":true}"#];
+        let code = "function (doc, req) { return doc._deleted || doc.owner === req.query.owner; };\n";
+        assert_eq!(filter(code, r#"{"query":{"owner":"y"}}"#, &docs), Answer::Passes(vec![false, true, true]));
+        assert_eq!(filter("(doc) => doc.owner", "{}", &docs), Answer::Passes(vec![true, true, false]));
+    }
+
+    #[test]
+    fn a_map_passes_what_it_emits_something_for() {
+        let design = serde_json::json!({"views": {"v": {"map": "function (doc) { if (doc.n > 1) emit(doc.n); }"}}});
+        let docs = vec![raw(r#"{"n":1}"#), raw(r#"{"n":2}"#)];
+        let answer = sandbox(design).call(&Call::Map { name: "v".into(), docs });
+        assert_eq!(answer, Answer::Passes(vec![false, true]));
+    }
+
+    #[test]
+    fn validation_allows_or_refuses_with_its_words() {
+        let code = r"function (newDoc, oldDoc, userCtx, secObj) {
+            if (!newDoc.type) throw({forbidden: 'a type is needed'});
+            if (oldDoc && userCtx.roles.indexOf('_admin') < 0) throw({unauthorized: 'admins only'});
+            if (newDoc.type === 'odd') throw new Error('odd');
+        }";
+        let sandbox = sandbox(serde_json::json!({"validate_doc_update": code}));
+        let pairs =
+            [(r#"{"type":"t"}"#, "null"), ("{}", "null"), (r#"{"type":"t"}"#, "{}"), (r#"{"type":"odd"}"#, "null")];
+        let writes = pairs.map(|(new, old)| Proposed { new: raw(new), old: raw(old) }).into();
+        let (user, security) = (raw(r#"{"roles":[]}"#), raw("{}"));
+        let expected = [
+            Verdict::Allowed,
+            Verdict::Forbidden("a type is needed".into()),
+            Verdict::Unauthorized("admins only".into()),
+            Verdict::Failed("Error: odd".into()),
+        ];
+        assert_eq!(sandbox.call(&Call::Validate { writes, user, security }), Answer::Verdicts(expected.into()));
+    }
+
+    #[test]
+    fn modules_of_the_design_document_can_be_required() {
+        let design = serde_json::json!({
+            "lib": {"a": "exports.limit = require('./b').ten + 1;", "b": "module.exports = {ten: 10};"},
+            "filters": {"f": "function (doc) { return doc.n > require('lib/a').limit; }"},
+        });
+        let docs = vec![raw(r#"{"n":11}"#), raw(r#"{"n":12}"#)];
+        let answer = sandbox(design).call(&Call::Filter { name: "f".into(), req: raw("{}"), docs });
+        assert_eq!(answer, Answer::Passes(vec![false, true]));
+    }
+
+    #[test]
+    fn what_does_not_work_says_why() {
+        for (code, said) in [
+            ("function (doc) { return nothing.there; }", "nothing"),
+            ("function (doc) {", "SyntaxError"),
+            ("5", "filters.f is not a function"),
+            ("function () { throw {toString() { throw 1; }, toJSON() { throw 2; }}; }", "cannot be printed"),
+        ] {
+            match filter(code, "{}", &["{}"]) {
+                Answer::Failed(message) => assert!(message.contains(said), "{code}: {message}"),
+                other => panic!("{code}: {other:?}"),
+            }
+        }
+        let none = sandbox(serde_json::json!({})).call(&Call::Map { name: "v".into(), docs: vec![] });
+        assert_eq!(none, Answer::Failed("Error: there is no code at views.v.map".into()));
+    }
+
+    #[test]
+    fn there_is_nothing_to_reach_the_world_with() {
+        let names = "require('x'), std, os, process, fetch, XMLHttpRequest, setTimeout, setInterval, console, print";
+        for name in names.split(", ").skip(1) {
+            let code = format!("function () {{ return typeof {name} !== 'undefined'; }}");
+            assert_eq!(filter(&code, "{}", &["{}"]), Answer::Passes(vec![false]), "{name}");
+        }
+        let import = "function () { return import('os'); }";
+        assert!(matches!(filter(import, "{}", &["{}"]), Answer::Passes(_) | Answer::Failed(_)));
+    }
+
+    #[test]
+    fn endless_loops_recursion_and_hunger_are_stopped() {
+        for (code, stopped) in [
+            ("function () { for (;;) {} }", true),
+            ("function () { for (;;) { try { for (;;) {} } catch (e) {} } }", true),
+            ("function () { /(a+)+$/.test('a'.repeat(40) + 'b'); }", true),
+            ("function () { let a = []; for (;;) a.push('x'.repeat(1000) + a.length); }", true),
+            ("function f() { return f(); }", false),
+            ("function () { throw new Error('x'.repeat(1e6)); }", false),
+        ] {
+            match (filter(code, "{}", &["{}"]), stopped) {
+                (Answer::Stopped(_), true) => {}
+                (Answer::Failed(message), false) => assert!(message.len() < 1100, "{code}"),
+                (other, _) => panic!("{code}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn code_that_changes_the_language_changes_it_for_itself_alone() {
+        let code = "function (doc) { JSON.parse = null; Array.prototype.push = null; return doc.n; }";
+        assert_eq!(filter(code, "{}", &[r#"{"n":0}"#, r#"{"n":1}"#]), Answer::Passes(vec![false, true]));
+        assert_eq!(filter("(doc) => doc.n", "{}", &[r#"{"n":1}"#]), Answer::Passes(vec![true]));
+    }
+}

@@ -1,0 +1,84 @@
+//! The index of a database's feed: `/{db}/_feed_index`.
+
+use actix_web::http::StatusCode;
+use seqtide::storage::Outcome;
+use seqtide::{Database, FeedIndex, IndexFields};
+use serde_json::{Value, json};
+
+use super::{Answer, Call};
+use crate::call_state::CallState;
+use crate::error::ApiError;
+use crate::{reply, request};
+
+/// Members of a body: at most so many are looked at before one is found that is not known.
+const MEMBERS_MAX: usize = 10;
+
+/// What the body must be like, for those who sent another.
+const SHAPE: &str = "{\"fields\": [\"owner\", \"address.city\"]}";
+
+/// Says what the index is of, and how far it is.
+pub async fn get(call: &Call, db: &str) -> Answer {
+    let FeedIndex { fields, state, rows_done, rows_total } = call.state.database(db)?.feed_index().await?;
+    let index = json!({ "fields": fields, "state": state.name(), "rows_done": rows_done, "rows_total": rows_total });
+    Ok(reply::json_body(StatusCode::OK, index.to_string().into_bytes()))
+}
+
+/// Makes it an index of the fields given. It is kept from now on, and made of the past in the background.
+pub async fn put(call: Call, db: &str) -> Answer {
+    let database = call.state.database(db)?;
+    let (_, _, state, body) = call.body().await?;
+    set(&state, &database, &parse(&body)?).await
+}
+
+/// Removes it.
+pub async fn delete(call: &Call, db: &str) -> Answer {
+    set(&call.state, &call.state.database(db)?, &IndexFields::none()).await
+}
+
+async fn set(state: &CallState, database: &Database, fields: &IndexFields) -> Answer {
+    let (outcome, written) = state.write_one(database, fields.write()).await?;
+    let begins = outcome == Outcome::Done && !fields.is_empty();
+    let mut answer = reply::json(if begins { StatusCode::ACCEPTED } else { StatusCode::OK });
+    answer.insert_header(reply::seq_header(database.seq_format().await?, written.seq));
+    Ok(answer.body("{\"ok\":true}\n"))
+}
+
+/// Reads `{"fields":["path",…]}`.
+fn parse(body: &[u8]) -> Result<IndexFields, ApiError> {
+    let too_many = || ApiError::bad_request(format!("the body has too many members; it should be like {SHAPE}"));
+    let members = request::members(body, MEMBERS_MAX, too_many)?;
+    if let Some((name, _)) = members.iter().find(|(name, _)| name != "fields") {
+        return Err(ApiError::bad_request(format!("{name:?} is no member of an index, which is like {SHAPE}")));
+    }
+    let (_, fields) =
+        members.first().ok_or_else(|| ApiError::bad_request(format!("the body should be like {SHAPE}")))?;
+    let not_list = || ApiError::bad_request(format!("`fields` must be a list of paths, as in {SHAPE}"));
+    let fields: Vec<Value> = serde_json::from_str(fields.get()).map_err(|_| not_list())?;
+    let paths: Option<Vec<&str>> = fields.iter().map(Value::as_str).collect();
+    IndexFields::parse(paths.ok_or_else(not_list)?).map_err(|error| ApiError::bad_request(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_name_fields_and_nothing_else() {
+        assert_eq!(parse(br#" {"fields": ["a", "b.c"]} "#).unwrap(), IndexFields::parse(["a", "b.c"]).unwrap());
+        assert!(parse(br#"{"fields": []}"#).unwrap().is_empty());
+        for (body, named) in [
+            (&b"{}"[..], "should be like"),
+            (b"[]", "must be a JSON object"),
+            (b"{", "JSON"),
+            (br#"{"fields": ["a"], "filed": 1}"#, "is no member of an index"),
+            (br#"{"fields": "a"}"#, "must be a list of paths"),
+            (br#"{"fields": ["a", 1]}"#, "must be a list of paths"),
+            (br#"{"fields": ["a..b"]}"#, "a..b"),
+            (br#"{"fields": [""]}"#, "bad_request"),
+        ] {
+            let refused = parse(body).unwrap_err();
+            let text = format!("{refused:?}");
+            assert!(text.contains(named) && text.contains("400"), "{text}");
+        }
+    }
+}
