@@ -203,6 +203,7 @@ impl Database {
         mut designs: Arc<[Design]>,
     ) -> Result<Written, Error> {
         let (name, functions, keyed) = (&self.name, &self.engine.functions, request.key.is_some());
+        let _under_way = database.validating.begin(&request)?;
         let mut validation = Validation::new(database, name, functions, keyed);
         for _ in 0..MOVES_MAX {
             let writes = validation.validate(&designs, request.writes.clone()).await?;
@@ -359,7 +360,7 @@ impl Database {
         let permit = self.engine.feeds.take()?;
         let mut feed = Feed::of_documents(self.opened().await?, self.engine.functions.clone(), options, permit).await?;
         if feed.options().filter.function.is_some() {
-            feed.look_ahead().await?;
+            feed.look_ahead(self.engine.functions.verdict_within()).await?;
         }
         Ok(feed)
     }

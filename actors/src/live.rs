@@ -1,7 +1,8 @@
 //! What a database shows to feeds: the tail, whom a commit wakes, and when feeds end.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use seqtide_storage::Change;
 use seqtide_storage::model::doc_id::DocId;
@@ -24,11 +25,22 @@ pub(crate) struct Live {
     format: SeqFormat,
     /// How many commits have changed design documents.
     design_changes: AtomicU64,
-    /// How many commits have purged something.
-    purges: AtomicU64,
+    purged: Mutex<Purged>,
     /// Tells the engine of a change.
     announce: Box<dyn Fn() + Send + Sync>,
 }
+
+/// The purges of late.
+#[derive(Default)]
+struct Purged {
+    /// How many there were.
+    count: u64,
+    /// Documents and sequences, the newest last.
+    newest: VecDeque<(DocId, Sequence)>,
+}
+
+/// Most purges remembered: pages that are read meanwhile are given without what they took away.
+const PURGED_MAX: usize = 10_000;
 
 impl Live {
     /// Of a database whose update sequence is `newest`; its tail takes at most `tail_bytes_max`, and its changes are
@@ -46,7 +58,7 @@ impl Live {
             ended: watch::Sender::new(None),
             format,
             design_changes: AtomicU64::new(0),
-            purges: AtomicU64::new(0),
+            purged: Mutex::default(),
             announce: Box::new(announce),
         }
     }
@@ -77,14 +89,33 @@ impl Live {
         self.tail().newest()
     }
 
-    /// Takes note of a commit that purges, before it is published.
-    pub fn purging(&self) {
-        self.purges.fetch_add(1, Ordering::Release);
+    fn purged(&self) -> MutexGuard<'_, Purged> {
+        self.purged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many commits have purged something: what was read when there were as many may be given.
+    /// Takes note of what a commit purges, and at which sequences, before it is published.
+    pub fn purging(&self, documents: impl IntoIterator<Item = (DocId, Sequence)>) {
+        let mut purged = self.purged();
+        for document in documents {
+            purged.count += 1;
+            if purged.newest.len() == PURGED_MAX {
+                purged.newest.pop_front();
+            }
+            purged.newest.push_back(document);
+        }
+    }
+
+    /// How often something was purged: what was read when it was as often may be given.
     pub fn purges(&self) -> u64 {
-        self.purges.load(Ordering::Acquire)
+        self.purged().count
+    }
+
+    /// What was purged since it was so often, and at which sequence; `None` when that is too much to be remembered.
+    pub fn purged_since(&self, purges: u64) -> Option<HashMap<DocId, Sequence>> {
+        let purged = self.purged();
+        let since = usize::try_from(purged.count - purges).ok()?;
+        let first = purged.newest.len().checked_sub(since)?;
+        Some(purged.newest.range(first..).cloned().collect())
     }
 
     /// How many commits have changed design documents: while this stays the same, so do they.

@@ -17,8 +17,8 @@ use crate::indexing::Indexing;
 use crate::live::Live;
 use crate::metrics;
 use crate::sweep::Sweeping;
-use crate::validation::Validators;
-use crate::writer::{Finish, Submit, Writer, Written};
+use crate::validation::{Validating, Validators};
+use crate::writer::{Finish, Submit, Writer, WriterLimits, Written};
 
 /// Most pages of one database that functions are asked about at once.
 const ASKING_MAX: usize = 4;
@@ -32,6 +32,7 @@ pub(crate) struct OpenDatabase {
     pub live: Arc<Live>,
     pub sweeping: Arc<Sweeping>,
     pub validators: Validators,
+    pub validating: Validating,
     /// Bounds the pages that its feeds have read and that functions are asked about.
     pub asking: Semaphore,
     pub indexing: Arc<Indexing>,
@@ -52,6 +53,7 @@ impl OpenDatabase {
         sweeping: Arc<Sweeping>,
         indexing: Arc<Indexing>,
         writer: Addr<Writer>,
+        limits: WriterLimits,
         readers_max: u32,
     ) -> OpenDatabase {
         OpenDatabase {
@@ -62,6 +64,7 @@ impl OpenDatabase {
             store: RwLock::new(Some(store)),
             live,
             sweeping,
+            validating: Validating::new(limits),
             asking: Semaphore::new(ASKING_MAX),
             indexing,
             writer,

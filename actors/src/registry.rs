@@ -209,7 +209,7 @@ impl Surroundings {
         let writer = Writer::new(Arc::clone(&store), Arc::clone(&live), background, committer, limits);
         let writer = Writer::start_in_arbiter(&self.writers, |_| writer);
         let readers_max = self.folder.options().readers_max;
-        let database = Arc::new(OpenDatabase::new(store, live, sweeping, indexing, writer, readers_max));
+        let database = Arc::new(OpenDatabase::new(store, live, sweeping, indexing, writer, limits, readers_max));
         self.open.insert(name.clone(), Arc::clone(&database));
         Ok(database)
     }

@@ -199,6 +199,10 @@ impl Source for Databases {
         0
     }
 
+    fn without_purged(&self, page: Page<DbUpdate>, _: u64) -> Option<Page<DbUpdate>> {
+        Some(page)
+    }
+
     async fn pending(&self, seq: Sequence, direction: Direction) -> Result<u64, Error> {
         let log = self.updates.folder.updates();
         Ok(match direction {

@@ -15,7 +15,8 @@ use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{
-    BaseBody, BaseLeaf, Edit, EditKind, Outcome, Refusal, RefusalKind, Rehearsal, Rehearsed, Snapshot, Store, Write,
+    BaseBody, BaseLeaf, Edit, EditKind, Expected, Outcome, Refusal, RefusalKind, Rehearsal, Rehearsed, Request,
+    Snapshot, Store, Write,
 };
 use serde_json::value::RawValue;
 
@@ -24,6 +25,8 @@ use crate::error::Error;
 use crate::functions::protocol::{Proposed, Verdict, shortened};
 use crate::functions::{DOCUMENT_BYTES, Design, FunctionError, Functions, batches, design_documents, raw};
 use crate::open_database::OpenDatabase;
+use crate::writer::WriterLimits;
+use crate::writer::load::Load;
 
 /// Where the function stands in a design document.
 const VALIDATE: &str = "validate_doc_update";
@@ -70,6 +73,46 @@ impl Validators {
     /// What is known, if design documents have not changed since.
     fn known_at(&self, changes: u64) -> Option<Arc<[Design]>> {
         self.known().as_ref().filter(|(then, _)| *then == changes).map(|(_, designs)| Arc::clone(designs))
+    }
+}
+
+/// What is being validated in a database, bounded as what waits for its writer is.
+pub(crate) struct Validating {
+    load: Mutex<Load>,
+    limits: WriterLimits,
+}
+
+/// A request that is being validated.
+pub(crate) struct UnderWay<'a> {
+    validating: &'a Validating,
+    load: Load,
+}
+
+impl Validating {
+    pub fn new(limits: WriterLimits) -> Validating {
+        Validating { load: Mutex::default(), limits }
+    }
+
+    fn load(&self) -> MutexGuard<'_, Load> {
+        self.load.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request for as long as the answer lives.
+    pub fn begin(&self, request: &Request) -> Result<UnderWay<'_>, Error> {
+        let WriterLimits { queue_edits_max: edits_max, queue_bytes_max: bytes_max, .. } = self.limits;
+        let (mut all, load) = (self.load(), Load::of(request));
+        if all.edits >= edits_max || all.bytes >= bytes_max {
+            return Err(Error::WriteQueueFull { edits_max, bytes_max });
+        }
+        all.add(load);
+        drop(all);
+        Ok(UnderWay { validating: self, load })
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.validating.load().take_off(self.load);
     }
 }
 
@@ -169,13 +212,19 @@ impl<'a> Validation<'a> {
                 }
             }
             let refusals = self.ask_all(designs, documents, &asked).await?;
-            for (Asked { document, edit, .. }, refusal) in asked.into_iter().zip(refusals) {
-                let edit = &documents[document].edits[edit];
+            for (Asked { document, edit, base }, refusal) in asked.into_iter().zip(refusals) {
+                let edits = &documents[document].edits;
+                let edit = &edits[edit];
+                // Edits that go on from each other stand or fall with the document; one alone with what it goes on from.
+                let expected = match &edits[..] {
+                    [_only] => Expected::Base(base.map(|base| base.rev)),
+                    _ => Expected::At(rehearsals[document].at()),
+                };
                 decided[document].writes.push(match refusal {
                     Some(refusal) => Write::Decided(Outcome::Refused(refusal)),
                     None => {
                         rehearsals[document].make(edit);
-                        Write::Edit(edit.clone().expecting(rehearsals[document].at()))
+                        Write::Edit(edit.clone().expecting(expected))
                     }
                 });
             }

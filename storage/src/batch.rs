@@ -22,7 +22,7 @@ use crate::model::doc_id::{DocId, LocalId};
 use crate::model::rev::RevId;
 use crate::model::rev_tree::RevTree;
 use crate::model::sequence::Sequence;
-use crate::plan::{Edit, Plan, plan};
+use crate::plan::{Edit, Expected, Plan, plan};
 use crate::refusal::Refusal;
 use crate::request::{Attempt, Request, RequestOutcome};
 use crate::tables::{Rows, Table};
@@ -57,7 +57,9 @@ impl Write {
         match self {
             Write::Edit(edit) => edit.deleted() && edit.body().is_empty(),
             Write::Local(edit) => edit.body.is_none(),
-            Write::Purge { .. } | Write::RevsLimit(_) | Write::Decided(_) => true,
+            // What a refusal says is kept where its request is remembered.
+            Write::Decided(outcome) => !matches!(outcome, Outcome::Refused(_)),
+            Write::Purge { .. } | Write::RevsLimit(_) => true,
             Write::FeedIndex(fields) => fields.is_empty(),
         }
     }
@@ -212,10 +214,14 @@ impl<'txn> Batch<'txn> {
     /// Whether a document is not where an edit of it expects it to be.
     fn any_moved(&mut self, writes: &[Write]) -> Result<bool, StorageError> {
         for write in writes {
-            if let Write::Edit(edit) = write
-                && let Some(expected) = edit.expected_at()
-                && Draft::in_batch(&mut self.drafts, self.view, edit.id())?.at() != expected
-            {
+            let Write::Edit(edit) = write else { continue };
+            let Some(expected) = edit.expected() else { continue };
+            let draft = Draft::in_batch(&mut self.drafts, self.view, edit.id())?;
+            let is_so = match expected {
+                Expected::Base(base) => edit.base_in(&draft.tree).map(|leaf| &leaf.rev) == base.as_ref(),
+                Expected::At(at) => draft.at() == *at,
+            };
+            if !is_so {
                 return Ok(true);
             }
         }
@@ -237,6 +243,8 @@ impl<'txn> Batch<'txn> {
                 Write::Local(edit) => self.plan_local(edit)?,
                 Write::Purge { id, revs } => self.plan_purge(request, id, revs)?,
                 Write::RevsLimit(limit) => self.set_revs_limit(*limit),
+                // Whatever is said of it, it changes nothing.
+                Write::Decided(outcome) if outcome.is_change() => Outcome::Conflict,
                 Write::Decided(outcome) => outcome.clone(),
                 Write::FeedIndex(fields) => self.index.redefine(fields),
             });

@@ -47,7 +47,7 @@ pub use env::Durability;
 pub use error::StorageError;
 pub use feed_index::{FeedIndexStatus, FeedKeys, FieldKeys, Lookup, ReadKeys, Tended};
 pub use pages::{Damage, Lost};
-pub use plan::{Edit, EditKind};
+pub use plan::{Edit, EditKind, Expected};
 pub use reclaim::{ReclaimPolicy, Reclaimed};
 pub use refusal::{Refusal, RefusalKind};
 pub use rehearsal::{BaseBody, BaseLeaf, Rehearsal, Rehearsed};

@@ -8,7 +8,7 @@ use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::DocId;
 use crate::model::rev::{RevHash, RevId};
 use crate::model::rev_path::RevPath;
-use crate::model::rev_tree::{HistoryNeeded, Merge, Presence, RevTree};
+use crate::model::rev_tree::{HistoryNeeded, Leaf, Merge, Presence, RevTree};
 use crate::model::sequence::Sequence;
 
 /// A proposed revision of a document.
@@ -20,7 +20,17 @@ pub struct Edit {
     body: Body,
     /// The hash of an interactive edit on the parent it names, made where the edit was made.
     hash: Option<RevHash>,
-    expected_at: Option<Sequence>,
+    expected: Option<Expected>,
+}
+
+/// How a document was when an edit of it was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// The edit goes on from this leaf, or from none.
+    Base(Option<RevId>),
+    /// The document's latest sequence is this one, zero being that of one that never was. Edits that the same request
+    /// makes of it before do not count.
+    At(Sequence),
 }
 
 /// Where a proposed revision belongs.
@@ -42,24 +52,36 @@ impl Edit {
     /// An ordinary edit (`new_edits=true`). The revision's hash is computed here.
     pub fn interactive(id: DocId, parent: Option<RevId>, deleted: bool, body: Body) -> Edit {
         let hash = Some(revision_hash(&body, parent.as_ref(), deleted));
-        Edit { id, kind: EditKind::Interactive { parent }, deleted, body, hash, expected_at: None }
+        Edit { id, kind: EditKind::Interactive { parent }, deleted, body, hash, expected: None }
     }
 
     /// A revision made elsewhere (`new_edits=false`).
     pub fn replicated(id: DocId, path: RevPath, deleted: bool, body: Body) -> Edit {
-        Edit { id, kind: EditKind::Replicated { path }, deleted, body, hash: None, expected_at: None }
+        Edit { id, kind: EditKind::Replicated { path }, deleted, body, hash: None, expected: None }
     }
 
-    /// The same edit, to be made only where the document's latest sequence is still this one, zero being that of one
-    /// that never was: for who has looked at the tree. Otherwise nothing of its request is written
-    /// ([`Attempt::Moved`](crate::Attempt::Moved)). Edits that the same request makes of it before do not count.
-    pub fn expecting(self, at: Sequence) -> Edit {
-        Edit { expected_at: Some(at), ..self }
+    /// The same edit, to be made only where the document is still as it was looked at. Otherwise nothing of its request
+    /// is written ([`Attempt::Moved`](crate::Attempt::Moved)).
+    pub fn expecting(self, expected: Expected) -> Edit {
+        Edit { expected: Some(expected), ..self }
     }
 
     /// Where the document must be.
-    pub(crate) fn expected_at(&self) -> Option<Sequence> {
-        self.expected_at
+    pub(crate) fn expected(&self) -> Option<&Expected> {
+        self.expected.as_ref()
+    }
+
+    /// The leaf of a tree that the edit names as what it goes on from; of a replicated one, the nearest of its ancestors
+    /// that is a leaf.
+    pub(crate) fn base_in<'t>(&self, tree: &'t RevTree) -> Option<&'t Leaf> {
+        match &self.kind {
+            EditKind::Interactive { parent } => tree.leaf(parent.as_ref()?),
+            EditKind::Replicated { path } => {
+                let generations = (0..path.start()).rev();
+                let mut ancestors = generations.zip(&path.hashes()[1..]);
+                ancestors.find_map(|(generation, hash)| tree.leaf(&RevId::new(generation, hash.clone())))
+            }
+        }
     }
 
     /// Whose revision it is.

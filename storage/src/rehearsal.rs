@@ -9,7 +9,7 @@ use crate::model::doc_id::DocId;
 use crate::model::rev::RevId;
 use crate::model::rev_tree::RevTree;
 use crate::model::sequence::Sequence;
-use crate::plan::{Edit, EditKind, Plan, plan};
+use crate::plan::{Edit, Plan, plan};
 use crate::snapshot::{DocTree, Snapshot};
 
 /// A document's tree, on which edits are tried one after the other. Owns what it needs; see [`Snapshot::rehearse`].
@@ -78,7 +78,7 @@ impl Snapshot<'_> {
 }
 
 impl Rehearsal {
-    /// The document's latest sequence; zero when it never was. See [`Edit::expecting`].
+    /// The document's latest sequence; zero when it never was. See [`Expected::At`](crate::Expected::At).
     pub fn at(&self) -> Sequence {
         self.at
     }
@@ -105,17 +105,8 @@ impl Rehearsal {
         plan(&self.tree, edit, BodyPlace::Unknown, self.revs_limit).unwrap_or(Plan::Conflict)
     }
 
-    /// The leaf an edit names as what it goes on from; of a replicated one, the nearest of its ancestors that is a leaf.
     fn base(&self, edit: &Edit) -> Option<BaseLeaf> {
-        let leaf = match edit.kind() {
-            EditKind::Interactive { parent } => self.tree.leaf(parent.as_ref()?)?,
-            EditKind::Replicated { path } => {
-                let generations = (0..path.start()).rev();
-                let ancestors = generations.zip(&path.hashes()[1..]);
-                let ancestors = ancestors.map(|(generation, hash)| RevId::new(generation, hash.clone()));
-                ancestors.into_iter().find_map(|rev| self.tree.leaf(&rev))?
-            }
-        };
+        let leaf = edit.base_in(&self.tree)?;
         let made = self.made.iter().find(|(rev, _)| *rev == leaf.rev);
         let body = made.map_or(BaseBody::Stored(leaf.body), |(_, body)| BaseBody::Made(body.clone()));
         Some(BaseLeaf { rev: leaf.rev.clone(), deleted: leaf.deleted, body })

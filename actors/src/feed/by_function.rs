@@ -21,6 +21,9 @@ use crate::open_database::OpenDatabase;
 use crate::row::{NotInMemory, Row};
 use crate::selector::DocView;
 
+/// At least so many are asked about together.
+const CANDIDATES_MIN: usize = 100;
+
 /// A change that passes all of a filter but its function.
 struct Candidate {
     row: Arc<Row>,
@@ -151,17 +154,21 @@ impl PageRow for Candidate {
 pub(super) async fn read(
     database: &Arc<OpenDatabase>,
     functions: &Functions,
-    function: &FilterFunction,
     options: &FeedOptions,
     wanted: Wanted,
 ) -> Result<Page<Row>, Error> {
+    let Some(function) = &options.filter.function else {
+        return read_page(database, options, wanted, (PAGE_ROWS, PAGE_BYTES)).await;
+    };
     // Before anything is read: feeds that wait hold nothing.
     let _of_database = database.asking.acquire().await.map_err(|_closed| database.live.gone())?;
     let _of_all = functions.page().await?;
     // As many as the function is asked about together; with their documents, no more than are handed on at once.
     let bytes_max = if options.shape.doc { PAGE_BYTES } else { BATCH_BYTES };
-    let all = Wanted { rows_max: PAGE_ROWS, ..wanted };
-    let candidates = read_page::<Candidate>(database, options, all, (PAGE_ROWS, bytes_max)).await?;
+    // Few rows are asked for: they are looked for among some more.
+    let rows_max = wanted.rows_max.clamp(CANDIDATES_MIN, PAGE_ROWS);
+    let all = Wanted { rows_max, ..wanted };
+    let candidates = read_page::<Candidate>(database, options, all, (rows_max, bytes_max)).await?;
     let asking = Asking { database, functions, function, options };
     let judged = asking.judge(&candidates.rows).await?;
     let all_judged = judged.len() == candidates.rows.len();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{ChangesPage, Direction, Lookup, PageLimits, ReadChanges, Snapshot, StorageError};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::options::FeedOptions;
 use super::shown::PageRow;
@@ -79,7 +80,9 @@ impl Source for Documents {
         let (database, functions, options) = (Arc::clone(&self.database), self.functions.clone(), options.clone());
         async move {
             match &options.filter.function {
-                Some(function) => by_function::read(&database, &functions, function, &options, wanted).await,
+                Some(_) => {
+                    by_itself(async move { by_function::read(&database, &functions, &options, wanted).await }).await
+                }
                 None => read_page(&database, &options, wanted, (PAGE_ROWS, PAGE_BYTES)).await,
             }
         }
@@ -87,6 +90,15 @@ impl Source for Documents {
 
     fn purges(&self) -> u64 {
         self.database.live.purges()
+    }
+
+    fn without_purged(&self, mut page: Page<Row>, purges: u64) -> Option<Page<Row>> {
+        if self.database.live.purges() != purges {
+            let purged = self.database.live.purged_since(purges)?;
+            // What is left of such a document has its row further on.
+            page.rows.retain(|row| purged.get(&row.change().id).is_none_or(|at| *at < row.change().seq));
+        }
+        Some(page)
     }
 
     async fn pending(&self, seq: Sequence, direction: Direction) -> Result<u64, Error> {
@@ -104,6 +116,18 @@ impl Source for Documents {
     fn nothing_up_to(&mut self) -> Option<Sequence> {
         let examined = self.database.live.examined();
         self.wake.nothing_up_to(examined)
+    }
+}
+
+/// Goes on with a page whether or not its feed is asked for it meanwhile: it holds what others wait for. It is given up
+/// with its feed.
+async fn by_itself(page: impl Future<Output = Result<Page<Row>, Error>> + Send + 'static) -> Result<Page<Row>, Error> {
+    let mut task = JoinSet::new();
+    task.spawn(page);
+    match task.join_next().await {
+        Some(Ok(page)) => page,
+        Some(Err(cut_short)) if cut_short.is_panic() => std::panic::resume_unwind(cut_short.into_panic()),
+        _ => Err(Error::Stopped),
     }
 }
 

@@ -62,9 +62,6 @@ pub enum FeedEvent<R = Row> {
     },
 }
 
-/// Nobody waits longer for the head of an answer than for this.
-const LOOK_AHEAD: Duration = Duration::from_secs(5);
-
 /// A page on its way.
 struct Reading<R> {
     wanted: Wanted,
@@ -85,7 +82,7 @@ pub struct Feed<S: Source = Documents> {
     finished: bool,
     /// What was looked ahead at.
     first: Option<FeedEvent<S::Row>>,
-    /// A page that is being read. It goes on while heartbeats are said.
+    /// A page that is being read. It goes on while heartbeats are said, and when waiting for it is given up.
     reading: Option<Reading<S::Row>>,
     metrics: FeedMetrics,
     _permit: FeedPermit,
@@ -156,13 +153,13 @@ impl<S: Source> Feed<S> {
         &self.metrics
     }
 
-    /// Waits for what comes first, for some time, and keeps it for [`Feed::next`]: what prevents the feed from beginning
+    /// Waits for what comes first, for so long, and keeps it for [`Feed::next`]: what prevents the feed from beginning
     /// is known then, if it comes about soon.
     ///
     /// # Errors
     /// As [`Feed::next`].
-    pub(crate) async fn look_ahead(&mut self) -> Result<(), Error> {
-        if let Ok(first) = timeout(LOOK_AHEAD, self.next()).await {
+    pub(crate) async fn look_ahead(&mut self, longest: Duration) -> Result<(), Error> {
+        if let Ok(first) = timeout(longest, self.next()).await {
             self.first = first?;
         }
         Ok(())
@@ -209,29 +206,27 @@ impl<S: Source> Feed<S> {
 
     /// Reads what is wanted; nothing when a heartbeat or the end is due before it is there.
     async fn read(&mut self, wanted: Wanted) -> Result<Vec<Arc<S::Row>>, Error> {
-        let mut reading = self.reading.take().unwrap_or_else(|| Reading {
+        let due = until(self.subscriber.heartbeat_due());
+        let reading = self.reading.get_or_insert_with(|| Reading {
             wanted,
             purges: self.source.purges(),
             page: Box::pin(self.source.read(&self.options, wanted)),
         });
-        let due = until(self.subscriber.heartbeat_due());
         let page = tokio::select! {
             biased;
             page = &mut reading.page => page,
             _ = self.ended.changed() => return Ok(Vec::new()),
             () = due => {
-                self.reading = Some(reading);
                 self.subscriber.still_reading();
                 return Ok(Vec::new());
             }
         };
+        let (wanted, purges) = (reading.wanted, reading.purges);
+        self.reading = None;
         let Some(page) = self.unless_closed(page)? else { return Ok(Vec::new()) };
-        if self.source.purges() != reading.purges {
-            // It may show what is purged by now.
-            return Ok(Vec::new());
-        }
+        let Some(page) = self.source.without_purged(page, purges) else { return Ok(Vec::new()) };
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.rows.len() as u64 };
-        self.subscriber.read(read, reading.wanted.up_to, Instant::now());
+        self.subscriber.read(read, wanted.up_to, Instant::now());
         Ok(page.rows)
     }
 

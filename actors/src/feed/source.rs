@@ -36,8 +36,12 @@ pub trait Source: Send + Sync + 'static {
         wanted: Wanted,
     ) -> impl Future<Output = Result<Page<Self::Row>, Error>> + Send + 'static;
 
-    /// How often rows were purged: a page that was read when it was less often is not given any more.
+    /// How often rows were purged.
     fn purges(&self) -> u64;
+
+    /// What may still be given of a page that was read when rows had been purged so often; `None` where that is not
+    /// known any more, and it is to be read again.
+    fn without_purged(&self, page: Page<Self::Row>, purges: u64) -> Option<Page<Self::Row>>;
 
     /// Counts the rows behind a sequence; backward, those before it.
     ///

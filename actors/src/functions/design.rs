@@ -7,6 +7,7 @@ use std::sync::Arc;
 use seqtide_storage::json::Body;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::rev::RevId;
+use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{Detail, Direction, PageLimits, ReadDocs, Snapshot, StorageError};
 use serde_json::value::RawValue;
 
@@ -30,14 +31,15 @@ struct Inner {
 }
 
 impl Design {
-    /// A revision of a design document of the database with this uuid.
-    pub fn new(database: [u8; 16], id: DocId, rev: &RevId, body: &Body) -> Design {
+    /// A revision of a design document of the database with this uuid. After a purge the same revision may come with
+    /// another body, at another sequence.
+    pub fn new(database: [u8; 16], id: DocId, (rev, seq): (&RevId, Sequence), body: &Body) -> Design {
         let mut json = Vec::new();
         write_document(&mut json, id.as_str(), rev, false, body, |_| {});
         let json = raw(json);
         let language = members(&json).and_then(|mut members| members.remove("language"));
         let language = language.map(|text| serde_json::from_str(text.get()).unwrap_or_else(|_| text.get().to_owned()));
-        let key = format!("{:032x} {id} {rev}", u128::from_be_bytes(database)).into();
+        let key = format!("{:032x} {id} {rev} {}", u128::from_be_bytes(database), seq.to_integer()).into();
         Design(Arc::new(Inner { database, id, key, json, language }))
     }
 
@@ -99,7 +101,7 @@ pub(crate) fn read_design(
 ) -> Result<Result<Design, NotFound>, StorageError> {
     let Ok(id) = DocId::parse(&format!("_design/{name}")) else { return Ok(Err(NotFound::Missing)) };
     let found = read_document(snapshot, &id, &Which::Winner, Extras::default())?;
-    Ok(found.map(|found| Design::new(database, id, &found.rev, &found.body)))
+    Ok(found.map(|found| Design::new(database, id, (&found.rev, found.seq), &found.body)))
 }
 
 /// Reads those live design documents that have this member, in the order of their ids.
@@ -124,7 +126,7 @@ pub(crate) fn design_documents(
         let page = snapshot.docs(&read)?;
         for found in page.docs {
             let Some(body) = &found.body else { continue };
-            let design = Design::new(database, found.id.clone(), &found.winner().rev, body);
+            let design = Design::new(database, found.id.clone(), (&found.winner().rev, found.seq), body);
             designs.extend(Some(design).filter(|design| design.must_have(&[member]).is_ok()));
         }
         match page.next_after {
@@ -145,7 +147,7 @@ mod tests {
 
     fn design(body: &str) -> Design {
         let body = Body::from_stored(body.to_owned().into());
-        Design::new([0; 16], DocId::parse("_design/d").unwrap(), &RevId::parse("1-a").unwrap(), &body)
+        Design::new([0; 16], DocId::parse("_design/d").unwrap(), (&RevId::parse("1-a").unwrap(), Sequence::ZERO), &body)
     }
 
     #[test]

@@ -68,13 +68,21 @@ pub(crate) struct Functions {
     pool: Option<Addr<Pool>>,
     /// Bounds what feeds have read and not been answered about.
     pages: Arc<Semaphore>,
+    batch_timeout: Duration,
 }
 
 impl Functions {
     /// Starts the pool, on a thread of its own; no worker is started before it is needed. Must be called on a thread
     /// of the actors' system.
     pub fn start(options: FunctionsOptions) -> Functions {
-        Functions { pool: Pool::start_with(options), pages: Arc::new(Semaphore::new(PAGES_MAX)) }
+        let batch_timeout = options.batch_timeout;
+        Functions { pool: Pool::start_with(options), pages: Arc::new(Semaphore::new(PAGES_MAX)), batch_timeout }
+    }
+
+    /// How long it takes at most until a function that hangs has been stopped, and stopped again at the document it hangs
+    /// at, where nothing else is to be done.
+    pub fn verdict_within(&self) -> Duration {
+        2 * self.batch_timeout + Duration::from_secs(2)
     }
 
     /// Waits until a feed may read a page to ask about.

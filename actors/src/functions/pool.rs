@@ -46,10 +46,13 @@ struct Shared {
     waiting: Cell<usize>,
     /// A database may keep only some of the workers busy, with filters and with validation each: one that is slow leaves
     /// room for others.
-    shares: RefCell<HashMap<([u8; 16], bool), Weak<Share>>>,
+    shares: RefCell<HashMap<Whose, Weak<Share>>>,
     /// Filters that were stopped, and when.
     benched: RefCell<Vec<(String, Instant)>>,
 }
+
+/// A database, and whether it is for validation.
+type Whose = ([u8; 16], bool);
 
 /// What one database may have of the workers.
 struct Share {
@@ -228,6 +231,7 @@ mod tests {
     use seqtide_storage::json::Body;
     use seqtide_storage::model::doc_id::DocId;
     use seqtide_storage::model::rev::RevId;
+    use seqtide_storage::model::sequence::Sequence;
     use serde_json::value::RawValue;
 
     use super::*;
@@ -239,7 +243,8 @@ mod tests {
         let body = r#"{"views":{"v":{"map":"(doc) => emit(doc)"}}}"#;
         let body = Body::from_stored(body.as_bytes().into());
         let id = DocId::parse(&format!("_design/{design}")).unwrap();
-        FilterFunction::map(Design::new([0; 16], id, &RevId::parse("1-a").unwrap(), &body), "v").unwrap()
+        FilterFunction::map(Design::new([0; 16], id, (&RevId::parse("1-a").unwrap(), Sequence::ZERO), &body), "v")
+            .unwrap()
     }
 
     fn doc() -> Vec<Box<RawValue>> {

@@ -2,7 +2,7 @@
 
 pub(crate) mod asker;
 pub(crate) mod committer;
-mod load;
+pub(crate) mod load;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -126,6 +126,8 @@ pub(crate) struct Writer {
     background: Background,
     /// Whether the work on the index waits for a commit to go right again.
     index_waits: bool,
+    /// Whether it has been said that the work on the index does not get on.
+    index_ails: bool,
     finishing: Vec<oneshot::Sender<()>>,
 }
 
@@ -150,6 +152,7 @@ impl Writer {
             sliced_last: false,
             background,
             index_waits: false,
+            index_ails: false,
             finishing: Vec::new(),
         }
     }
@@ -230,10 +233,7 @@ impl Writer {
         let carried_out = commit.requests.iter().filter(|request| request.attempt == Attempt::First);
         let edits = carried_out.map(|request| request.outcomes.len()).sum();
         self.metrics.committed(edits, commit.changes.len(), shipped.elapsed());
-        let purges = |outcome: &Outcome| matches!(outcome, Outcome::Purged { seq: Some(_), .. });
-        if commit.requests.iter().flat_map(|request| &request.outcomes).any(purges) {
-            self.live.purging();
-        }
+        self.live.purging(jobs.iter().zip(&commit.requests).flat_map(|(job, done)| purged(&job.request, done)));
         self.live.publish(commit.changes, &commit.vanished, commit.counters.update_seq);
         self.full = self.full && jobs.iter().all(|job| job.request.makes_room());
         if commit.reindex {
@@ -271,7 +271,10 @@ impl Writer {
     /// The work on the index did not go on. It does when a commit goes right again; without room for it, when one does
     /// that needs some.
     fn index_failed(&mut self, error: &StorageError) {
-        tracing::error!(%error, folder = %self.store.folder().display(), "the feed's index did not get on");
+        // It is tried again after each commit, and said once.
+        if !std::mem::replace(&mut self.index_ails, true) {
+            tracing::error!(%error, folder = %self.store.folder().display(), "the feed's index did not get on");
+        }
         self.index_waits = true;
         if is_full(error) {
             self.full = true;
@@ -304,6 +307,14 @@ impl Writer {
 /// Whether there was no room.
 fn is_full(error: &StorageError) -> bool {
     matches!(error, StorageError::DiskFull { .. } | StorageError::MapFull { .. })
+}
+
+/// What a request purged, and at which sequences.
+fn purged<'a>(request: &'a Request, done: &'a RequestOutcome) -> impl Iterator<Item = (DocId, Sequence)> + 'a {
+    request.writes.iter().zip(&done.outcomes).filter_map(|(write, outcome)| match (write, outcome) {
+        (Write::Purge { id, .. }, Outcome::Purged { seq: Some(seq), .. }) => Some((id.clone(), *seq)),
+        _ => None,
+    })
 }
 
 impl Actor for Writer {
@@ -397,7 +408,10 @@ impl Handler<Finished> for Writer {
                 tracing::error!(%error, folder = %self.store.folder().display(), "reclaiming failed");
                 self.background.sweeping.stop();
             }
-            Finished::Index { result: Ok(Tended { done, .. }) } => self.background.indexing.got_on(done),
+            Finished::Index { result: Ok(Tended { done, .. }) } => {
+                self.index_ails = false;
+                self.background.indexing.got_on(done);
+            }
             Finished::Index { result: Err(error) } => self.index_failed(&error),
         }
         self.ship_if_idle(ctx);

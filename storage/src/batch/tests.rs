@@ -5,6 +5,7 @@ use super::*;
 use crate::codec::meta::Identity;
 use crate::json::{ScanLimits, scan_document};
 use crate::model::idempotency::{Fingerprint, IdempotencyKey};
+use crate::model::rev_path::RevPath;
 use crate::model::sequence::SeqFormat;
 use crate::request::RequestKey;
 use crate::room::Room;
@@ -127,7 +128,7 @@ fn an_edit_that_expects_its_document_elsewhere_keeps_its_request_from_being_writ
     let store = store(&folder);
     let edit_at = |id: &str, json: &str, at| {
         let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
-        Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), None, false, body).expecting(at))
+        Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), None, false, body).expecting(Expected::At(at)))
     };
     let (never, first) = (Sequence::ZERO, Sequence::ZERO.next());
     let both = Request::from(vec![edit_at("a", "{}", never), edit_at("b", "{}", never)]);
@@ -142,4 +143,23 @@ fn an_edit_that_expects_its_document_elsewhere_keeps_its_request_from_being_writ
     let written = store.write(&[again]).unwrap();
     assert_eq!(written.requests[0].attempt, Attempt::First, "a request that moved leaves its key free");
     assert_eq!(written.requests[0].outcomes.len(), 2);
+}
+
+#[test]
+fn an_edit_that_expects_its_base_stays_good_while_other_branches_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let branch = |hash: &str, base: Option<&str>| {
+        let hashes = [hash, "a"].map(|hash| RevId::parse(&format!("1-{hash}")).unwrap().hash);
+        let path = RevPath::new(2, hashes.to_vec()).unwrap();
+        let expected = Expected::Base(base.map(|rev| RevId::parse(rev).unwrap()));
+        Request::from(vec![Write::Edit(
+            Edit::replicated(DocId::stored("d"), path, false, Body::empty()).expecting(expected),
+        )])
+    };
+    let requests = [branch("b", None), branch("c", None), branch("d", Some("1-a"))];
+    let commit = store.write(&requests).unwrap();
+    let attempts: Vec<Attempt> = commit.requests.iter().map(|request| request.attempt).collect();
+    assert_eq!(attempts, [Attempt::First, Attempt::First, Attempt::Moved]);
+    assert_eq!(commit.changes[0].leaves.len(), 2);
 }

@@ -22,6 +22,9 @@ pub struct Tended {
     pub done: bool,
 }
 
+/// A slice ends with the document that has it write so many rows: inserting them is most of the work.
+const ROWS_A_SLICE: usize = 5_000;
+
 impl Store {
     /// Goes on with the index of the feed, as far as the limits reach, in one commit. What was given up goes first: it
     /// makes room for what comes.
@@ -75,7 +78,7 @@ fn build(
     // Where LMDB refuses a range with its ends the wrong way round, there is nothing to go through.
     let range = if done < until { Some(view.range(Table::BySeq, stretch, Direction::Forward)?) } else { None };
     for row in range.into_iter().flatten() {
-        if budget.spent() {
+        if budget.spent() || found.len() >= ROWS_A_SLICE {
             index.building = Some(Building { done: last, until });
             put_rows(found, rows);
             return Ok(examined);

@@ -13,7 +13,7 @@ use crate::tables::Table;
 use crate::view::{Direction, Range, RawRow, View};
 
 /// Keys looked for at once are at most so many: each is a place of its own to read from.
-const KEYS_READ_MAX: usize = 1_000;
+const KEYS_READ_MAX: usize = 100;
 
 /// What is looked for: documents that have one of the keys under the field.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{changed, design, filter, validator};
-use seqtide_tests::http::Answer;
+use seqtide_tests::http::{Answer, escaped};
 use seqtide_tests::{Database, Server};
 
 /// What a body of a function of `doc` does, and the error it ends in.
@@ -187,6 +187,37 @@ async fn a_filter_that_is_stopped_has_given_what_came_before_and_names_the_docum
     let text = feed.until(|text| text.contains("error")).await;
     assert!(text.contains("\"id\":\"b\"") && !text.contains("\"id\":\"d\""), "{text}");
     assert!(text.contains("filters.f of _design/d was stopped") && text.contains("(document \\\"c\\\")"), "{text}");
+}
+
+/// What a feed has read and is asked about is not held by its reader.
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_that_do_not_read_keep_no_other_filter_waiting() {
+    let server = Server::start();
+    let database = Database::create(&server, "db").await;
+    let slow = "function (doc) { for (let n = 0; n < 3e5; n += 1); return true; }";
+    design(&database, "d", &json!({ "filters": { "slow": slow, "quick": "(doc) => true" } })).await;
+    let docs: Vec<Value> = (0..3000).map(|n| json!({ "_id": format!("d{n}"), "pad": "x".repeat(1000) })).collect();
+    database.bulk(&docs).await;
+    let mut stalled = Vec::new();
+    for number in 0..8 {
+        let asked = escaped(&json!({ "n": number }).to_string());
+        let query = format!("since=0&heartbeat=1&include_docs=true&filter=d/slow&query={asked}");
+        let request = format!("GET /db/_feed?{query} HTTP/1.1\r\nHost: {}\r\n\r\n", server.address());
+        stalled.push(seqtide_tests::raw::open(server.address(), &request, |text| text.contains("heartbeat")).await);
+    }
+    let quick = async { changed(&database, "filter=d/quick").await.len() };
+    let found = tokio::time::timeout(Duration::from_secs(30), quick).await.expect("it has its turn");
+    assert_eq!(found, 3001);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_default_too_a_filter_that_hangs_is_an_error_before_the_first_byte() {
+    let server = Server::start();
+    let database = Database::create(&server, "db").await;
+    design(&database, "d", &filter("function () { for (;;); }")).await;
+    database.bulk(&[json!({}), json!({}), json!({})]).await;
+    let answer = database.get("/_changes?filter=d/f").send().await;
+    assert_eq!((answer.status, &answer.json()["error"]), (500, &json!("function_stopped")));
 }
 
 /// The processes that the server has started.

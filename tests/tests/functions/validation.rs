@@ -273,3 +273,32 @@ async fn a_keyed_request_is_not_remembered_when_a_function_fails() {
     let written = send().expect(201).await;
     assert_eq!((written.json()[1]["ok"].clone(), written.header("idempotency-replayed")), (json!(true), None));
 }
+
+/// Branches that come at once do not stand in each other's way.
+#[tokio::test(flavor = "multi_thread")]
+async fn branches_of_one_document_are_all_written() {
+    let (_server, database) = guarded().await;
+    database.push(&[json!({ "_id": "a", "_rev": "1-a" })]).await;
+    let pushes = (0..60).map(|n| {
+        let doc = json!({ "_id": "a", "_revisions": { "start": 3, "ids": [format!("c{n}"), format!("b{n}"), "x"] } });
+        let request = database.post("/_bulk_docs").json(&json!({ "new_edits": false, "docs": [doc] }));
+        tokio::spawn(async move { request.expect(201).await.json() })
+    });
+    for push in pushes.collect::<Vec<_>>() {
+        assert_eq!(push.await.expect("an answer"), json!([]));
+    }
+    let leaves = database.get("/a?open_revs=all").header("accept", "application/json").expect(200).await.json();
+    assert_eq!(leaves.as_array().map(Vec::len), Some(61));
+}
+
+/// After a purge the same revision may come again with other code.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_design_document_that_was_purged_and_came_again_is_another_one() {
+    let (_server, database) = fresh().await;
+    let revision = |code: &str| json!({ "_id": "_design/v", "_rev": "1-a", "validate_doc_update": code });
+    database.push(&[revision("() => {}")]).await;
+    database.put("a", &json!({})).await;
+    database.post("/_purge").json(&json!({ "_design/v": ["1-a"] })).expect(201).await;
+    database.push(&[revision("() => { throw({ forbidden: 'no' }); }")]).await;
+    database.request("PUT", "/b").json(&json!({})).send().await.assert_error(403, "forbidden", "no");
+}

@@ -239,8 +239,7 @@ impl Options {
                 Filter::ids(ids.into_iter().filter(starts_so))
             }
         };
-        filter.test =
-            Test { selector: self.selector()?, conflicts_only: self.flag("conflicts_only", false)?, ..Test::NONE };
+        filter.test = Test { selector: self.selector()?, conflicts_only: self.flag("conflicts_only", false)? };
         Ok(filter)
     }
 
