@@ -75,6 +75,11 @@ impl FeedIndex {
         FeedIndex { keys_version, ..FeedIndex::default() }
     }
 
+    /// An index of nothing, where rows may be left of fields below this number.
+    pub(crate) fn given_up(keys_version: u64, next_number: u32) -> FeedIndex {
+        FeedIndex { keys_version, next_number, garbage: true, ..FeedIndex::default() }
+    }
+
     /// The index with these fields, in a database at this update sequence; `None` when it has them. What is ready of
     /// them stays, the others are begun.
     pub(crate) fn redefined(&self, paths: &[String], update_seq: Sequence) -> Option<FeedIndex> {

@@ -1,12 +1,13 @@
 //! A database on disk.
 
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::base::{Base, Reading};
 use crate::batch::{Batch, Commit, Finished};
 use crate::check::{CheckReport, check};
-use crate::codec::feed_index;
+use crate::codec::feed_index::{self, FeedIndex, IndexKey};
 use crate::codec::meta::{self, Counters, Identity};
 use crate::counts::{BlockChanges, BlockSums};
 use crate::env::{Durability, Env, EnvOptions};
@@ -20,7 +21,9 @@ use crate::room::Room;
 use crate::snapshot::Snapshot;
 use crate::tables::{Rows, Table};
 use crate::transactions::TransactionLimits;
-use crate::view::{META_BORN, META_COUNTERS, META_FEED_INDEX, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View};
+use crate::view::{
+    Direction, META_BORN, META_COUNTERS, META_FEED_INDEX, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View,
+};
 
 /// The newest file format this version reads and writes.
 pub const FORMAT: u64 = 3;
@@ -263,8 +266,15 @@ fn open_env(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Env,
             }
         };
         let keys_version = feed_keys.version();
-        if let Some(index) = view.feed_index()?.filter(|index| index.keys_version != keys_version) {
-            let remade = index.remade(keys_version, view.counters()?.update_seq);
+        let remade = match view.feed_index() {
+            // What it was of is not known any more. It is asked for anew; documents and feeds do not need it.
+            Err(error) if error.is_damage() => Some(FeedIndex::given_up(keys_version, next_number(view)?)),
+            Ok(Some(index)) if index.keys_version != keys_version => {
+                Some(index.remade(keys_version, view.counters()?.update_seq))
+            }
+            read => read.map(|_as_it_is| None)?,
+        };
+        if let Some(remade) = remade {
             rows.put(Table::Meta, META_FEED_INDEX, feed_index::encode(&remade));
         }
         Ok((rows, born))
@@ -273,6 +283,18 @@ fn open_env(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Env,
         env.require_seals();
     }
     Ok(env)
+}
+
+/// A number above those of all fields that have rows in the index of the feed.
+fn next_number(view: View<'_>) -> Result<u32, StorageError> {
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let last = view.range(Table::FeedIndex, all, Direction::Backward)?.next();
+    Ok(match last {
+        None => 0,
+        Some(Ok((key, _))) => IndexKey::from_bytes(key).map_or(u32::MAX / 2, |last| last.field.saturating_add(1)),
+        // A damaged row: its number is not known, and no database has had so many fields.
+        Some(Err(_)) => u32::MAX / 2,
+    })
 }
 
 fn put_birth(rows: &mut Rows, birth: &Birth, revs_limit: u32) {

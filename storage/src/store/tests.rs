@@ -201,3 +201,25 @@ fn a_commit_is_told_before_the_next_one_is_planned() {
     let log = log.into_inner().unwrap();
     assert!(log.len() == 80 && log.chunks(2).all(|pair| pair == ["planned", "told"]), "{log:?}");
 }
+
+#[test]
+fn a_damaged_definition_of_the_feed_s_index_costs_the_index_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    let index = |store: &Store| store.write(&[vec![Write::FeedIndex(vec!["a".to_owned()])].into()]).unwrap();
+    index(&store);
+    edit(&store).unwrap();
+    damage(&store, Table::Meta, META_FEED_INDEX, Some(b"\xff"));
+    damage(&store, Table::FeedIndex, &IndexKey { field: 7, key: 1, seq: Sequence::ZERO }.to_bytes(), Some(b"\x01"));
+    store.close();
+    let store = new_store(folder.path());
+    let status = |store: &Store| store.snapshot().unwrap().feed_index().unwrap();
+    assert_eq!((status(&store).fields.len(), status(&store).untended), (0, true));
+    index(&store);
+    let found = store.base().read().unwrap().view().feed_index().unwrap().unwrap();
+    assert_eq!(found.fields[0].number, 8, "no row of before is taken for one of its own");
+    while status(&store).untended {
+        store.tend_feed_index(PageLimits::default()).unwrap();
+    }
+    assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
+}
