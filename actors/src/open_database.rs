@@ -6,8 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use actix::Addr;
+use seqtide_storage::json::Body;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{Identity, Request, Snapshot, StorageError, Store};
+use seqtide_storage::{Identity, LeafBody, Request, Snapshot, StorageError, Store};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -96,6 +97,23 @@ impl OpenDatabase {
             Err(cut_short) if cut_short.is_panic() => std::panic::resume_unwind(cut_short.into_panic()),
             Err(_runtime_stops) => Err(Error::Stopped),
         }
+    }
+
+    /// The bodies of leaves, in order; those that are not at hand are read.
+    pub async fn bodies(self: &Arc<Self>, leaves: Vec<Option<LeafBody>>) -> Result<Vec<Option<Body>>, Error> {
+        let here = |leaf: &Option<LeafBody>| match leaf {
+            Some(LeafBody::Here(body)) => Some(Some(body.clone())),
+            Some(LeafBody::Stored(_)) => None,
+            None => Some(None),
+        };
+        if let Some(all_here) = leaves.iter().map(here).collect() {
+            return Ok(all_here);
+        }
+        let read = |snapshot: &Snapshot<'_>, leaf: Option<LeafBody>| match leaf {
+            Some(leaf) => snapshot.leaf_body(leaf),
+            None => Ok(None),
+        };
+        self.read(move |snapshot| leaves.into_iter().map(|leaf| read(snapshot, leaf)).collect()).await
     }
 
     /// Has the writer write a request.

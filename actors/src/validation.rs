@@ -15,8 +15,8 @@ use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{
-    BaseBody, BaseLeaf, Edit, EditKind, Expected, Outcome, Refusal, RefusalKind, Rehearsal, Rehearsed, Request,
-    Snapshot, Store, Write,
+    BaseLeaf, Edit, EditKind, Expected, Outcome, Refusal, RefusalKind, Rehearsal, Rehearsed, Request, Snapshot, Store,
+    Write,
 };
 use serde_json::value::RawValue;
 
@@ -99,11 +99,8 @@ impl Validating {
 
     /// Counts a request for as long as the answer lives.
     pub fn begin(&self, request: &Request) -> Result<UnderWay<'_>, Error> {
-        let WriterLimits { queue_edits_max: edits_max, queue_bytes_max: bytes_max, .. } = self.limits;
         let (mut all, load) = (self.load(), Load::of(request));
-        if all.edits >= edits_max || all.bytes >= bytes_max {
-            return Err(Error::WriteQueueFull { edits_max, bytes_max });
-        }
+        self.limits.admit_beside(*all)?;
         all.add(load);
         drop(all);
         Ok(UnderWay { validating: self, load })
@@ -118,11 +115,11 @@ impl Drop for UnderWay<'_> {
 
 /// What validates one request, as often as its documents move meanwhile.
 pub(crate) struct Validation<'a> {
-    pub database: &'a Arc<OpenDatabase>,
-    pub name: &'a DbName,
-    pub functions: &'a Functions,
+    database: &'a Arc<OpenDatabase>,
+    name: &'a DbName,
+    functions: &'a Functions,
     /// Whether the request is remembered: then it is not to be that a function was stopped.
-    pub keyed: bool,
+    keyed: bool,
     /// What was decided of documents that have not moved since.
     decided: HashMap<DocId, Decided>,
     stops: usize,
@@ -246,7 +243,9 @@ impl<'a> Validation<'a> {
         };
         let mut refusals = Vec::with_capacity(asked.len());
         for batch in batches(asked, bytes_of) {
-            let old = self.bodies(batch).await?;
+            // One that is gone belongs to a document that has moved: what is decided of it does not count.
+            let bases = batch.iter().map(|it| it.base.as_ref().map(|base| base.body.clone()));
+            let old = self.database.bodies(bases.collect()).await?;
             let shown = batch.iter().zip(old).map(|(it, old)| Proposed {
                 new: new_document(edit_of(it)),
                 old: old_document(edit_of(it).id(), it.base.as_ref(), old.as_ref()),
@@ -263,21 +262,6 @@ impl<'a> Validation<'a> {
             refusals.extend(of_batch);
         }
         Ok(refusals)
-    }
-
-    /// The bodies of what these go on from. One that is gone belongs to a document that has moved: what is decided of
-    /// it does not count.
-    async fn bodies(&self, batch: &[Asked]) -> Result<Vec<Option<Body>>, Error> {
-        let places: Vec<_> = batch.iter().map(|it| it.base.as_ref().map(|base| base.body.clone())).collect();
-        let read = move |snapshot: &Snapshot<'_>| {
-            let body = |place: Option<BaseBody>| match place {
-                Some(BaseBody::Stored(place)) => snapshot.body(place),
-                Some(BaseBody::Made(body)) => Ok(Some(body)),
-                None => Ok(None),
-            };
-            places.into_iter().map(body).collect()
-        };
-        self.database.read(read).await
     }
 
     /// Asks a design document of these revisions. Where it gives no answer, each is tried by itself.

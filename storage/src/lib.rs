@@ -19,6 +19,7 @@ mod env;
 mod error;
 mod feed_index;
 pub mod json;
+mod leaf_body;
 pub mod model;
 mod pages;
 mod plan;
@@ -46,11 +47,12 @@ pub use data_folder::{CreateError, DataFolder};
 pub use env::Durability;
 pub use error::StorageError;
 pub use feed_index::{FeedIndexStatus, FeedKeys, FieldKeys, Lookup, ReadKeys, Tended};
+pub use leaf_body::LeafBody;
 pub use pages::{Damage, Lost};
 pub use plan::{Edit, EditKind, Expected};
 pub use reclaim::{ReclaimPolicy, Reclaimed};
 pub use refusal::{Refusal, RefusalKind};
-pub use rehearsal::{BaseBody, BaseLeaf, Rehearsal, Rehearsed};
+pub use rehearsal::{BaseLeaf, Rehearsal, Rehearsed};
 pub use request::{Attempt, Request, RequestKey, RequestOutcome};
 pub use snapshot::{
     ChangesPage, Detail, DocTree, DocsPage, KeepId, LocalDoc, LocalsPage, PageLimits, ReadChanges, ReadDocs,

@@ -4,6 +4,7 @@
 use crate::batch::Outcome;
 use crate::error::StorageError;
 use crate::json::Body;
+use crate::leaf_body::LeafBody;
 use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::DocId;
 use crate::model::rev::RevId;
@@ -30,16 +31,7 @@ pub struct BaseLeaf {
     /// Whether it is a tombstone.
     pub deleted: bool,
     /// Its body.
-    pub body: BaseBody,
-}
-
-/// Where the body of a base is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BaseBody {
-    /// In the tables, if it was ever received.
-    Stored(BodyPlace),
-    /// Here: an edit brought it that was made before.
-    Made(Body),
+    pub body: LeafBody,
 }
 
 /// What an edit would do.
@@ -108,19 +100,8 @@ impl Rehearsal {
     fn base(&self, edit: &Edit) -> Option<BaseLeaf> {
         let leaf = edit.base_in(&self.tree)?;
         let made = self.made.iter().find(|(rev, _)| *rev == leaf.rev);
-        let body = made.map_or(BaseBody::Stored(leaf.body), |(_, body)| BaseBody::Made(body.clone()));
+        let body = made.map_or(LeafBody::Stored(leaf.body), |(_, body)| LeafBody::Here(body.clone()));
         Some(BaseLeaf { rev: leaf.rev.clone(), deleted: leaf.deleted, body })
-    }
-}
-
-impl BaseBody {
-    /// Its length, in bytes.
-    pub fn bytes(&self) -> usize {
-        match self {
-            BaseBody::Stored(BodyPlace::Stored { bytes, .. }) => *bytes as usize,
-            BaseBody::Stored(BodyPlace::Empty | BodyPlace::Unknown) => 0,
-            BaseBody::Made(body) => body.as_bytes().len(),
-        }
     }
 }
 
@@ -170,10 +151,7 @@ mod tests {
             Rehearsed::Nothing(_) => "conflict".to_owned(),
             Rehearsed::NewRev { base: None } => "new".to_owned(),
             Rehearsed::NewRev { base: Some(BaseLeaf { rev, deleted, body }) } => {
-                let body = match body {
-                    BaseBody::Stored(place) => store.snapshot().unwrap().body(place).unwrap().unwrap(),
-                    BaseBody::Made(body) => body,
-                };
+                let body = store.snapshot().unwrap().leaf_body(body).unwrap().unwrap();
                 format!("{rev} {deleted} {}", body.as_str())
             }
         }

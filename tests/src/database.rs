@@ -5,6 +5,16 @@ use serde_json::{Value, json};
 use crate::Server;
 use crate::http::{Answer, Api, Request, escaped};
 
+/// A server with one empty database, `db`. Keep the server: it ends when dropped.
+///
+/// # Panics
+/// When the server does not start, or refuses.
+pub async fn fresh() -> (Server, Database) {
+    let server = Server::start();
+    let database = Database::create(&server, "db").await;
+    (server, database)
+}
+
 /// A database, by name; cheap to clone.
 #[derive(Clone)]
 pub struct Database {

@@ -3,17 +3,12 @@
 use serde_json::json;
 
 use seqtide_tests::changes_text::{continuous, eventsource, longpoll_that_waited, normal};
+use seqtide_tests::database::fresh;
 use seqtide_tests::http::{Answer, Opened};
 use seqtide_tests::raw::{dechunked, exchange};
 use seqtide_tests::{Database, Server};
 
 const WAITING_FEEDS: [&str; 3] = ["longpoll", "continuous", "eventsource"];
-
-async fn fresh() -> (Server, Database) {
-    let server = Server::start();
-    let database = Database::create(&server, "db").await;
-    (server, database)
-}
 
 /// Writes `{}` at this id and returns its row as text.
 async fn write(database: &Database, id: &str) -> String {

@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use seqtide_storage::json::Body;
-use seqtide_storage::model::body_place::BodyPlace;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{Change, LeafRev, Snapshot, StorageError};
+use seqtide_storage::{Change, LeafBody, LeafRev, Snapshot, StorageError};
 
 use super::documents::{PAGE_BYTES, PAGE_ROWS, read_page};
 use super::options::FeedOptions;
@@ -31,25 +29,9 @@ struct Candidate {
     shared: Option<Arc<Row>>,
     /// What passes, if it was known when the row was read.
     known: Option<Passed>,
-    /// The revisions that the function is asked about otherwise.
+    /// The revisions that the function is asked about otherwise. Losing ones' bodies are read when their turn comes: there
+    /// may be many.
     asked: Vec<(LeafRev, LeafBody)>,
-}
-
-/// Where a leaf's body is. Those of losing leaves are read when their turn comes: there may be many.
-#[derive(Clone)]
-enum LeafBody {
-    Here(Body),
-    Stored(BodyPlace),
-}
-
-impl LeafBody {
-    fn bytes(&self) -> usize {
-        match self {
-            LeafBody::Here(body) => body.as_bytes().len(),
-            LeafBody::Stored(BodyPlace::Stored { bytes, .. }) => *bytes as usize,
-            LeafBody::Stored(BodyPlace::Empty | BodyPlace::Unknown) => 0,
-        }
-    }
 }
 
 impl AsRef<Change> for Candidate {
@@ -154,12 +136,10 @@ impl PageRow for Candidate {
 pub(super) async fn read(
     database: &Arc<OpenDatabase>,
     functions: &Functions,
+    function: &FilterFunction,
     options: &FeedOptions,
     wanted: Wanted,
 ) -> Result<Page<Row>, Error> {
-    let Some(function) = &options.filter.function else {
-        return read_page(database, options, wanted, (PAGE_ROWS, PAGE_BYTES)).await;
-    };
     // Before anything is read: feeds that wait hold nothing.
     let _of_database = database.asking.acquire().await.map_err(|_closed| database.live.gone())?;
     let _of_all = functions.page().await?;
@@ -263,7 +243,7 @@ impl Asking<'_> {
     }
 
     async fn ask_batch(&self, batch: &[Question<'_>]) -> Result<Vec<bool>, Error> {
-        let bodies = self.bodies(batch).await?;
+        let bodies = self.database.bodies(batch.iter().map(|question| Some(question.body.clone())).collect()).await?;
         let there = batch.iter().zip(&bodies).filter_map(|(it, body)| Some((it, body.as_ref()?)));
         let docs: Vec<_> = there.map(|(it, body)| document(it.change, it.leaf, body)).collect();
         docs.iter().for_each(|_| self.database.live.counted().evaluated());
@@ -274,27 +254,5 @@ impl Asking<'_> {
         .into_iter();
         // A revision whose body is not there passes nothing.
         Ok(bodies.iter().map(|body| body.is_some() && passes.next().unwrap_or(false)).collect())
-    }
-
-    async fn bodies(&self, batch: &[Question<'_>]) -> Result<Vec<Option<Body>>, Error> {
-        let places: Vec<LeafBody> = batch.iter().map(|question| question.body.clone()).collect();
-        if places.iter().all(|place| matches!(place, LeafBody::Here(_))) {
-            return Ok(places.into_iter().map(here).collect());
-        }
-        let read = move |snapshot: &Snapshot<'_>| {
-            let body = |place| match place {
-                LeafBody::Stored(place) => snapshot.body(place),
-                place => Ok(here(place)),
-            };
-            places.into_iter().map(body).collect()
-        };
-        self.database.read(read).await
-    }
-}
-
-fn here(body: LeafBody) -> Option<Body> {
-    match body {
-        LeafBody::Here(body) => Some(body),
-        LeafBody::Stored(_) => None,
     }
 }

@@ -79,9 +79,11 @@ impl Source for Documents {
     ) -> impl Future<Output = Result<Page<Row>, Error>> + Send + 'static {
         let (database, functions, options) = (Arc::clone(&self.database), self.functions.clone(), options.clone());
         async move {
-            match &options.filter.function {
-                Some(_) => {
-                    by_itself(async move { by_function::read(&database, &functions, &options, wanted).await }).await
+            match options.filter.function.clone() {
+                Some(function) => {
+                    let page =
+                        async move { by_function::read(&database, &functions, &function, &options, wanted).await };
+                    by_itself(page).await
                 }
                 None => read_page(&database, &options, wanted, (PAGE_ROWS, PAGE_BYTES)).await,
             }

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use seqtide_storage::json::Body;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{Change, DocTree, Snapshot, StorageError};
+use seqtide_storage::{Change, Snapshot, StorageError};
 
 use super::options::FeedOptions;
 use crate::filter::{Passed, Test};
@@ -79,23 +78,16 @@ fn judge_losers(snapshot: &Snapshot<'_>, change: &Change, test: &Test, live: &Li
     }
     let tree = snapshot.tree(&change.id)?;
     let winner = DocView::of_winner(change);
-    let body_of = |place| body_of_leaf(snapshot, tree.as_ref(), place);
+    let leaves = tree.as_ref().map_or(&[][..], |found| found.tree.leaves());
+    let body_of = |place: usize| match leaves.get(place) {
+        Some(leaf) => snapshot.body(leaf.body),
+        None => Ok(None),
+    };
     let passed = test.judge(change, winner.as_ref(), true, live.counted(), body_of)?;
     if let Some(row) = in_tail {
         row.keep_verdict(test, true, passed.clone());
     }
     Ok(passed)
-}
-/// The body of a leaf, by its place among them.
-pub(super) fn body_of_leaf(
-    snapshot: &Snapshot<'_>,
-    tree: Option<&DocTree>,
-    place: usize,
-) -> Result<Option<Body>, StorageError> {
-    match tree.and_then(|found| found.tree.leaves().get(place)) {
-        Some(leaf) => snapshot.body(leaf.body),
-        None => Ok(None),
-    }
 }
 
 /// What a feed leaves out of a row that passed so; `None` where the row is not shown.

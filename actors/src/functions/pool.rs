@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use actix::{Actor, Addr, Arbiter, AsyncContext, Context, Handler, Message, ResponseFuture};
+use actix::{Actor, Addr, Arbiter, AsyncContext, Context, Handler, Message};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::time::{Instant, timeout};
 
@@ -85,14 +85,12 @@ impl Actor for Pool {
 }
 
 impl Handler<Run> for Pool {
-    type Result = ResponseFuture<()>;
+    type Result = ();
 
-    fn handle(&mut self, run: Run, _: &mut Context<Pool>) -> Self::Result {
+    fn handle(&mut self, run: Run, _: &mut Context<Pool>) {
         let shared = Rc::clone(&self.shared);
         // It goes on without whoever asked, so that what is half done is finished.
-        Box::pin(async move {
-            actix::spawn(async move { shared.run(run).await });
-        })
+        actix::spawn(async move { shared.run(run).await });
     }
 }
 

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use self::asker::Asker;
 use self::committer::{Committed, Committer, Requests, Work};
+use self::load::Load;
 use self::queue::{Job, Queue};
 use crate::error::Error;
 use crate::feed::EndReason;
@@ -100,6 +101,17 @@ pub(crate) struct WriterLimits {
     pub reclaim: ReclaimPolicy,
 }
 
+impl WriterLimits {
+    /// Refuses a request when this much waits already.
+    pub fn admit_beside(&self, waiting: Load) -> Result<(), Error> {
+        let WriterLimits { queue_edits_max: edits_max, queue_bytes_max: bytes_max, .. } = *self;
+        if waiting.edits >= edits_max || waiting.bytes >= bytes_max {
+            return Err(Error::WriteQueueFull { edits_max, bytes_max });
+        }
+        Ok(())
+    }
+}
+
 /// What goes on between commits, for all to see.
 pub(crate) struct Background {
     /// The sweep for unneeded bodies that goes on when there is nothing else to do.
@@ -161,10 +173,7 @@ impl Writer {
         if !self.finishing.is_empty() {
             return Err(self.live.gone());
         }
-        let WriterLimits { queue_edits_max: edits_max, queue_bytes_max: bytes_max, .. } = self.limits;
-        if self.queue.load.edits >= edits_max || self.queue.load.bytes >= bytes_max {
-            return Err(Error::WriteQueueFull { edits_max, bytes_max });
-        }
+        self.limits.admit_beside(self.queue.load)?;
         self.queue.push(request, asker);
         Ok(())
     }

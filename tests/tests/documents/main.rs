@@ -21,16 +21,9 @@ mod server;
 mod transcripts;
 mod write;
 
-use seqtide_tests::{Database, Server};
+use seqtide_tests::database::fresh;
 
 const CONFLICT: (u16, &str, &str) = (409, "conflict", "Document update conflict.");
 const MISSING: (u16, &str, &str) = (404, "not_found", "missing");
 const DELETED: (u16, &str, &str) = (404, "not_found", "deleted");
 const BAD_REV: (u16, &str, &str) = (400, "bad_request", "Invalid rev format");
-
-/// A server with one empty database, `db`. Keep the server: it ends when dropped.
-async fn fresh() -> (Server, Database) {
-    let server = Server::start();
-    let database = Database::create(&server, "db").await;
-    (server, database)
-}

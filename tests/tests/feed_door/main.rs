@@ -10,15 +10,9 @@ mod websocket;
 
 use serde_json::{Value, json};
 
+use seqtide_tests::Database;
+use seqtide_tests::database::fresh;
 use seqtide_tests::http::{Answer, Opened};
-use seqtide_tests::{Database, Server};
-
-/// A server with one empty database, `db`. Keep the server: it ends when dropped.
-async fn fresh() -> (Server, Database) {
-    let server = Server::start();
-    let database = Database::create(&server, "db").await;
-    (server, database)
-}
 
 /// Writes `{}` at each of these ids and returns their rows as text.
 async fn write(database: &Database, ids: &[&str]) -> Vec<String> {

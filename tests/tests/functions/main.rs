@@ -7,14 +7,8 @@ mod validation;
 
 use serde_json::{Value, json};
 
-use seqtide_tests::{Database, Server};
-
-/// A server with one empty database, `db`. Keep the server: it ends when dropped.
-async fn fresh() -> (Server, Database) {
-    let server = Server::start();
-    let database = Database::create(&server, "db").await;
-    (server, database)
-}
+use seqtide_tests::Database;
+use seqtide_tests::database::fresh;
 
 /// Writes the design document `_design/NAME`, or a new revision of it.
 async fn design(database: &Database, name: &str, body: &Value) {
