@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::Mark;
 use super::asking::Asking;
-use super::place::Place;
+use super::place::{Place, forget_the_gone};
 use super::prefixes::PrefixIndex;
 use super::terms::TermIndex;
 use crate::filter::{Filter, Ids, Passed};
@@ -161,14 +161,4 @@ impl Groups {
         }
         asking.concerned()
     }
-}
-
-fn forget_the_gone<K>(places: &mut HashMap<K, Place>) -> usize {
-    let mut left = 0;
-    places.retain(|_, place| {
-        let here = place.forget_the_gone();
-        left += here;
-        here > 0
-    });
-    left
 }

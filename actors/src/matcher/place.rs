@@ -1,5 +1,6 @@
 //! Where groups stand together: under an id, a key, a prefix, or in a list of their own.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use super::groups::Group;
@@ -40,4 +41,15 @@ impl Place {
         self.0.retain(|group| group.strong_count() > 0);
         self.0.len()
     }
+}
+
+/// Drops the groups nobody is in, and the places where none is left; gives how many are.
+pub(super) fn forget_the_gone<K>(places: &mut HashMap<K, Place>) -> usize {
+    let mut left = 0;
+    places.retain(|_, place| {
+        let here = place.forget_the_gone();
+        left += here;
+        here > 0
+    });
+    left
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::groups::Group;
-use super::place::Place;
+use super::place::{Place, forget_the_gone};
 
 /// Places by prefix. An id is looked up once for each length that a prefix has.
 #[derive(Default)]
@@ -39,12 +39,7 @@ impl PrefixIndex {
 
     /// Drops the groups nobody is in; gives how many are left.
     pub fn forget_the_gone(&mut self) -> usize {
-        let mut left = 0;
-        self.places.retain(|_, place| {
-            let here = place.forget_the_gone();
-            left += here;
-            here > 0
-        });
+        let left = forget_the_gone(&mut self.places);
         self.lengths.clear();
         for prefix in self.places.keys() {
             *self.lengths.entry(prefix.len()).or_default() += 1;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::groups::Group;
-use super::place::Place;
+use super::place::{Place, forget_the_gone};
 use crate::selector::{DocView, EqualityTerm, FieldPath, ScalarKey};
 
 /// Most fields that groups stand under: a document is looked up once for each.
@@ -57,11 +57,7 @@ impl TermIndex {
     pub fn forget_the_gone(&mut self) -> usize {
         let mut left = 0;
         self.0.retain(|_, places| {
-            places.retain(|_, place| {
-                let here = place.forget_the_gone();
-                left += here;
-                here > 0
-            });
+            left += forget_the_gone(places);
             !places.is_empty()
         });
         left
