@@ -3,11 +3,19 @@
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+/// Room for an answer. A read that does not fill it tells the runtime, without another read, that nothing more is there.
+const ROOM: usize = 16 * 1024;
+/// Most headers an answer has.
+const HEADERS_MAX: usize = 32;
+
 /// An open connection.
-pub struct Connection(BufReader<TcpStream>);
+pub struct Connection {
+    socket: TcpStream,
+    answer: Vec<u8>,
+}
 
 impl Connection {
     /// Connects.
@@ -17,30 +25,74 @@ impl Connection {
     pub async fn open(address: SocketAddr) -> Connection {
         let socket = TcpStream::connect(address).await.expect("a connection");
         socket.set_nodelay(true).expect("a socket");
-        Connection(BufReader::new(socket))
+        Connection { socket, answer: Vec::with_capacity(ROOM) }
     }
 
     /// Sends a request that must succeed; the answer's JSON.
     ///
     /// # Panics
-    /// When the connection fails, or the answer is no success or has no length.
+    /// When the connection fails, or the answer is no success, has no length or is not JSON.
     pub async fn request(&mut self, method: &str, path: &str, body: &str) -> Value {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: seqtide\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        self.0.write_all(request.as_bytes()).await.expect("the request");
-        let (mut head, mut length) = (String::new(), 0);
-        while !head.ends_with("\r\n\r\n") {
-            let start = head.len();
-            assert!(self.0.read_line(&mut head).await.expect("a head") > 0, "{method} {path}: closed after {head:?}");
-            if let Some(value) = head[start..].to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().expect("a length");
+        serde_json::from_slice(self.exchange(request.as_bytes()).await).expect("JSON")
+    }
+
+    /// Sends the bytes of a request that must succeed; the answer's body.
+    ///
+    /// # Panics
+    /// When the connection fails, or the answer is no success or has no length.
+    pub async fn exchange(&mut self, request: &[u8]) -> &[u8] {
+        self.socket.write_all(request).await.expect("the request");
+        self.answer.clear();
+        let head = loop {
+            self.read().await;
+            if let Some(head) = Head::parse(&self.answer) {
+                break head;
             }
+        };
+        while self.answer.len() < head.bytes + head.body_bytes {
+            self.read().await;
         }
-        let mut answer = vec![0; length];
-        self.0.read_exact(&mut answer).await.expect("a body");
-        assert!(head.starts_with("HTTP/1.1 2"), "{method} {path}: {head}{}", String::from_utf8_lossy(&answer));
-        serde_json::from_slice(&answer).expect("JSON")
+        assert_eq!(self.answer.len(), head.bytes + head.body_bytes, "bytes after the answer");
+        let body = &self.answer[head.bytes..];
+        assert!(head.is_success, "{}: {}", first_line(request), String::from_utf8_lossy(&self.answer));
+        body
+    }
+
+    async fn read(&mut self) {
+        self.answer.reserve(1);
+        let length = self.socket.read_buf(&mut self.answer).await.expect("an answer");
+        assert!(length > 0, "closed after {:?}", String::from_utf8_lossy(&self.answer));
+    }
+}
+
+fn first_line(request: &[u8]) -> String {
+    String::from_utf8_lossy(request).lines().next().unwrap_or_default().to_owned()
+}
+
+/// The head of an answer.
+struct Head {
+    bytes: usize,
+    body_bytes: usize,
+    is_success: bool,
+}
+
+impl Head {
+    /// `None` while it has not all come.
+    fn parse(answer: &[u8]) -> Option<Head> {
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut response = httparse::Response::new(&mut headers);
+        let httparse::Status::Complete(bytes) = response.parse(answer).expect("an answer") else { return None };
+        let code = response.code.expect("it is complete");
+        let length = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
+        let body_bytes = match length {
+            Some(length) => std::str::from_utf8(length.value).ok().and_then(|value| value.parse().ok()),
+            // No Content.
+            None => (code == 204).then_some(0),
+        };
+        Some(Head { bytes, body_bytes: body_bytes.expect("a length"), is_success: (200..300).contains(&code) })
     }
 }

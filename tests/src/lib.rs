@@ -1,5 +1,6 @@
 //! Helpers of the end-to-end tests: the server as a process, and the clients that read it.
 
+pub mod bench;
 pub mod changes_text;
 pub mod connection;
 pub mod database;

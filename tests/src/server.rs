@@ -18,6 +18,7 @@ pub const DEADLINE: Duration = Duration::from_secs(30);
 /// What a server is started with. Finish it with [`Launch::start`] or [`Launch::run_to_exit`].
 #[derive(Clone)]
 pub struct Launch {
+    binary: PathBuf,
     data: DataDir,
     listen: SocketAddr,
     args: Vec<OsString>,
@@ -55,6 +56,13 @@ impl Launch {
         self
     }
 
+    /// Starts this binary instead of the one that was built.
+    #[must_use]
+    pub fn binary(mut self, path: impl Into<PathBuf>) -> Launch {
+        self.binary = path.into();
+        self
+    }
+
     /// Serves this folder instead of a fresh temporary one.
     #[must_use]
     pub fn data_dir(mut self, path: impl Into<PathBuf>) -> Launch {
@@ -89,7 +97,7 @@ impl Launch {
     }
 
     fn command(&self) -> Command {
-        let mut command = seqtide_command();
+        let mut command = command_without_settings(&self.binary);
         command.arg("serve").arg("--listen").arg(self.listen.to_string()).arg("--data").arg(self.data.path());
         command.args(&self.args).envs(self.env.iter().cloned());
         command
@@ -130,6 +138,7 @@ impl Server {
     pub fn launch() -> Launch {
         let folder = tempfile::Builder::new().prefix("seqtide-test-").tempdir().expect("a temporary folder");
         Launch {
+            binary: binary(),
             data: DataDir::Fresh(Arc::new(folder)),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             args: Vec::new(),
@@ -222,7 +231,11 @@ impl Server {
 /// # Panics
 /// When the binary is not built.
 pub fn seqtide_command() -> Command {
-    let mut command = Command::new(binary());
+    command_without_settings(&binary())
+}
+
+fn command_without_settings(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SEQTIDE_")) {
         command.env_remove(name);
     }

@@ -11,10 +11,9 @@ use seqtide::{
     Selector, Since,
 };
 use seqtide_tests::Server;
+use seqtide_tests::bench::figure::{Figure, Required, quantile};
 use serde_json::json;
 use tokio::runtime;
-
-use crate::figure::{Figure, Required, quantile};
 
 const DOCUMENTS: usize = 1_000_000;
 const MATCHES: usize = 100;

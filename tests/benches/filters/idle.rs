@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use rand::Rng;
 use seqtide_tests::Server;
+use seqtide_tests::bench::current_thread;
+use seqtide_tests::bench::figure::{Figure, Required, quantile};
 use seqtide_tests::connection::Connection;
 use seqtide_tests::open_files;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::figure::{Figure, Required, quantile};
-use crate::subscribers::{Subscribers, current_thread};
+use crate::subscribers::Subscribers;
 
 const MANY: usize = 10_000;
 /// Rounds that count, after one that does not.

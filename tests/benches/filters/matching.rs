@@ -11,8 +11,7 @@ use seqtide::storage::json::Body;
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::rev::RevId;
 use seqtide::{DocView, FieldPath, Fields, Selector};
-
-use crate::figure::{Figure, Required};
+use seqtide_tests::bench::figure::{Figure, Required};
 
 /// Least documents a second, in millions, that each selector is shown on one core.
 const MILLIONS_MIN: f64 = 1.0;

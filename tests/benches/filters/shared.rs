@@ -1,11 +1,12 @@
 //! A thousand subscribers with one selector: what a change costs them all is one evaluation.
 
+use seqtide_tests::bench::current_thread;
+use seqtide_tests::bench::figure::{Figure, Required};
 use seqtide_tests::connection::Connection;
 use seqtide_tests::{Api, Server};
 use serde_json::json;
 
-use crate::figure::{Figure, Required};
-use crate::subscribers::{Subscribers, current_thread};
+use crate::subscribers::Subscribers;
 
 const SUBSCRIBERS: usize = 1_000;
 const WRITES: usize = 200;

@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream;
 use seqtide_tests::Server;
+use seqtide_tests::bench::current_thread;
 use seqtide_tests::http::escaped;
 use seqtide_tests::raw;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
 
 /// How long an event may take.
 const SOON: Duration = Duration::from_secs(20);
@@ -70,11 +70,6 @@ impl Subscribers {
     pub fn assert_no_more(&self) {
         assert_eq!(self.rows.try_recv().ok(), None, "a row that nobody waits for");
     }
-}
-
-/// A runtime for clients: on one thread, so that they leave the server a core.
-pub fn current_thread() -> Runtime {
-    Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
 /// HTTP/1.0: the answer is not in chunks.

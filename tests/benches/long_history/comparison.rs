@@ -1,5 +1,6 @@
 //! The three kinds of write, in turn, round after round.
 
+use seqtide_tests::bench::figure::quantile;
 use serde_json::json;
 
 /// Rounds that count, after one that does not.
@@ -53,8 +54,7 @@ pub fn compare(way: String, mut write: impl FnMut(Kind) -> f64) -> Comparison {
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    quantile(&mut values, 0.5)
 }
 
 /// For people.

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use seqtide_tests::Server;
+use seqtide_tests::bench::current_thread;
 use seqtide_tests::connection::Connection;
 use serde_json::{Value, json};
-use tokio::runtime;
 
 use crate::comparison::{self, Comparison, Kind};
 use crate::{LONG, UPDATED_HERE};
@@ -24,8 +24,7 @@ struct Doc {
 
 pub fn compare() -> Comparison {
     let server = Server::start();
-    // One thread, so that the clients leave the server a core.
-    let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = current_thread();
     let mut ids = Ids(0);
     let mut long = ids.new_docs();
     runtime.block_on(make_long_histories(server.address(), &mut long));

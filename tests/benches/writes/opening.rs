@@ -1,0 +1,58 @@
+//! What opening a database takes after the server was killed at full load: from starting it to the first answered read.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use seqtide_tests::bench::figure::{Figure, Required};
+use seqtide_tests::connection::Connection;
+use tokio::runtime::Runtime;
+
+use crate::documents;
+use crate::inserts::Inserts;
+use crate::large::CONNECTIONS;
+use crate::load;
+use crate::seqtide::Seqtide;
+
+const KILLS: usize = 5;
+/// How long the load goes on before each.
+const LOAD: Duration = Duration::from_secs(5);
+/// Longest time an opening may take, in seconds.
+const SECS_MAX: f64 = 1.0;
+
+/// The slowest of all openings. Writes new documents, numbered from `first` on.
+pub fn measure(runtime: &Runtime, side: &mut Seqtide, first: u64) -> Figure {
+    let next = Cell::new(first);
+    let mut slowest: f64 = 0.0;
+    for kill in 1..=KILLS {
+        eprintln!("large: kill {kill} of {KILLS}");
+        let acknowledged = runtime.block_on(kill_at_full_load(side, &next));
+        let started = Instant::now();
+        side.server.restart_on_same_port_and_data();
+        runtime.block_on(async {
+            let mut connection = Connection::open(side.server.address()).await;
+            for (read, number) in acknowledged.into_iter().enumerate() {
+                connection.request("GET", &format!("/db/{}", documents::id(number)), "").await;
+                if read == 0 {
+                    slowest = slowest.max(started.elapsed().as_secs_f64());
+                }
+            }
+        });
+    }
+    let what = format!("{} opened after a kill, slowest", side.name);
+    Figure { what, value: slowest, unit: "s", required: Required::AtMost(SECS_MAX) }
+}
+
+/// Kills the server while every connection waits for an answer; the last document that each had acknowledged.
+async fn kill_at_full_load(side: &mut Seqtide, next: &Cell<u64>) -> Vec<u64> {
+    let mut senders: Vec<Inserts> = (0..CONNECTIONS).map(|_| Inserts::new(next, documents::write_put)).collect();
+    let load = load::run(side.server.address(), &mut senders, Duration::MAX);
+    let kill = async {
+        tokio::time::sleep(LOAD).await;
+        side.server.kill();
+    };
+    tokio::select! {
+        _ = load => unreachable!("it goes on until it is dropped"),
+        () = kill => {}
+    }
+    senders.iter().map(|sender| sender.acknowledged.expect("a write that was answered")).collect()
+}
