@@ -35,7 +35,7 @@ pub fn measure_all() -> Vec<Figure> {
             }
         }
         for (side, mut rates) in sides.iter().zip(rates) {
-            let what = format!("bulk, {connections} connections: {}", side.name);
+            let what = format!("bulk, {connections} at once: {}", side.name);
             let required = if side.is_judged { required } else { Required::Nothing };
             figures.push(Figure { what, value: quantile(&mut rates, 0.5), unit: "documents/s", required });
         }

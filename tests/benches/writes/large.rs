@@ -46,7 +46,7 @@ fn measure(runtime: &Runtime, mut side: Seqtide, documents: u64) -> Vec<Figure> 
     let mut figures = updates::measure(runtime, &side, &mut revs);
     figures.push(opening::measure(runtime, &mut side, documents));
     for figure in &mut figures {
-        figure.what = format!("large, {documents} documents: {}", figure.what);
+        figure.what = format!("large ({documents}): {}", figure.what);
         if !side.is_judged {
             figure.required = Required::Nothing;
         }

@@ -44,7 +44,7 @@ fn measure(runtime: &Runtime, now: &Side, others: &[Side], connections: usize) -
     }
     let ceiling = Side::responder().turn(runtime, connections);
     let figure = |what: &str, mut values: Vec<f64>, unit, required| {
-        let what = format!("puts, {connections} connections: {what}");
+        let what = format!("puts, {connections} at once: {what}");
         Figure { what, value: quantile(&mut values, 0.5), unit, required }
     };
     let mut figures = Vec::new();

@@ -1,5 +1,7 @@
 //! The servers under test: Seqtide as it was built, and as it was before where that binary is given.
 
+use std::path::Path;
+
 use seqtide_tests::Server;
 use seqtide_tests::connection::Connection;
 use tokio::runtime::Runtime;
@@ -33,6 +35,7 @@ impl Seqtide {
             eprintln!("{BEFORE} is not set: Seqtide is not compared with what it was before");
             return None;
         };
+        assert!(Path::new(&binary).is_file(), "{BEFORE} should be the path of a binary, not {}", binary.display());
         Some(Seqtide::new(runtime, "seqtide before", false, Server::launch().binary(binary).start()))
     }
 }
