@@ -30,7 +30,7 @@ impl DurableStreams {
     ///
     /// # Panics
     /// When that fails: without it nothing can be compared.
-    pub fn install() -> PathBuf {
+    fn install() -> PathBuf {
         // From `target/release/deps/BENCH`.
         let bench = env::current_exe().expect("the path of this bench");
         let target = bench.ancestors().nth(3).expect("the target folder");
@@ -40,7 +40,8 @@ impl DurableStreams {
             eprintln!("installing durable-streams {VERSION} in {}", root.display());
             let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
             cargo.args(["install", "durable-streams", "--locked", "--version", &format!("={VERSION}")]);
-            cargo.arg("--root").arg(&root).arg("--target-dir").arg(root.join("build"));
+            // Built in a temporary folder: nothing of it stays but the binary.
+            cargo.arg("--root").arg(&root).env_remove("CARGO_TARGET_DIR");
             assert!(cargo.status().expect("cargo").success(), "{cargo:?} failed");
         }
         binary
@@ -54,15 +55,8 @@ impl DurableStreams {
         let data = tempfile::Builder::new().prefix("durable-streams-").tempdir().expect("a temporary folder");
         let address = free_address();
         let mut command = Command::new(DurableStreams::install());
-        command.args([
-            "--durability",
-            "wal",
-            "--host",
-            &address.ip().to_string(),
-            "--port",
-            &address.port().to_string(),
-        ]);
-        command.arg("--data-dir").arg(data.path());
+        command.arg("--host").arg(address.ip().to_string()).arg("--port").arg(address.port().to_string());
+        command.args(["--durability", "wal", "--data-dir"]).arg(data.path());
         let process = Process::spawn(command);
         let line = process.stdout.wait_for("listening on", DEADLINE);
         line.unwrap_or_else(|| process.fail("(durable-streams) does not listen"));
