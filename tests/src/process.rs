@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,6 +23,7 @@ pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) stdout: Arc<Lines>,
     stderr: Arc<Mutex<VecDeque<u8>>>,
+    stderr_reader: JoinHandle<()>,
     ended: Option<ExitStatus>,
 }
 
@@ -33,8 +34,8 @@ impl Process {
         let stdout = Arc::new(Lines::default());
         let stderr = Arc::new(Mutex::new(VecDeque::new()));
         keep_lines(child.stdout.take().expect("piped"), Arc::clone(&stdout));
-        keep_tail(child.stderr.take().expect("piped"), Arc::clone(&stderr));
-        Process { child, stdout, stderr, ended: None }
+        let stderr_reader = keep_tail(child.stderr.take().expect("piped"), Arc::clone(&stderr));
+        Process { child, stdout, stderr, stderr_reader, ended: None }
     }
 
     pub(crate) fn wait_until_listening(&mut self) -> SocketAddr {
@@ -64,6 +65,10 @@ impl Process {
             thread::sleep(Duration::from_millis(2));
         }
         self.stdout.wait_for_end(DEADLINE);
+        // The process has ended; its last words may still be in the pipe.
+        while !self.stderr_reader.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(2));
+        }
         self.ended.expect("just set")
     }
 
@@ -141,7 +146,7 @@ fn keep_lines(output: impl Read + Send + 'static, lines: Arc<Lines>) {
     });
 }
 
-fn keep_tail(mut output: impl Read + Send + 'static, tail: Arc<Mutex<VecDeque<u8>>>) {
+fn keep_tail(mut output: impl Read + Send + 'static, tail: Arc<Mutex<VecDeque<u8>>>) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut piece = [0; 4096];
         while let Ok(length @ 1..) = output.read(&mut piece) {
@@ -150,5 +155,5 @@ fn keep_tail(mut output: impl Read + Send + 'static, tail: Arc<Mutex<VecDeque<u8
             let excess = tail.len().saturating_sub(STDERR_KEPT);
             tail.drain(..excess);
         }
-    });
+    })
 }
