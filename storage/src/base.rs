@@ -1,6 +1,8 @@
-//! Where a store's rows are read from: LMDB, or, where its file is damaged, what a survey found of them.
+//! Where a store's rows are read from: LMDB with the log in front of it, or, where its file is damaged, what a survey
+//! found of them.
 
-use crate::env::{self, Env};
+use crate::log::logged::{self, Logged};
+use crate::log::memtable::Overlay;
 use crate::error::StorageError;
 use crate::pages::{Damage, Survey};
 use crate::room::Room;
@@ -8,21 +10,21 @@ use crate::tables::Rows;
 use crate::view::View;
 
 pub(crate) enum Base {
-    Sound(Box<Env>),
-    /// LMDB trusts its pages, so it is never given a damaged file.
-    Damaged(Box<Survey>),
+    Sound(Box<Logged>),
+    /// LMDB trusts its pages, so it is never given a damaged file. What the log has lies over it.
+    Damaged(Box<Survey>, Box<Overlay>),
 }
 
 impl Base {
-    /// Opens one state for reading; see [`Env::read`].
+    /// Opens one state for reading; see [`Logged::read`].
     pub fn read(&self) -> Result<Reading<'_>, StorageError> {
         match self {
-            Base::Sound(env) => env.read().map(Reading::Lmdb),
-            Base::Damaged(survey) => Ok(Reading::Survey(survey)),
+            Base::Sound(logged) => logged.read().map(Reading::Logged),
+            Base::Damaged(survey, over) => Ok(Reading::Survey(survey, over)),
         }
     }
 
-    /// Plans and writes; see [`Env::write`]. A damaged file is not written to.
+    /// Plans and writes; see [`Logged::write`]. A damaged file is not written to.
     pub fn write<T>(
         &self,
         room: Room,
@@ -30,8 +32,8 @@ impl Base {
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
         match self {
-            Base::Sound(env) => env.write(room, plan, committed),
-            Base::Damaged(survey) => Err(survey.read_only()),
+            Base::Sound(logged) => logged.write(room, plan, committed),
+            Base::Damaged(survey, _) => Err(survey.read_only()),
         }
     }
 
@@ -39,45 +41,45 @@ impl Base {
     pub fn damages(&self) -> &[Damage] {
         match self {
             Base::Sound(_) => &[],
-            Base::Damaged(survey) => survey.damages(),
+            Base::Damaged(survey, _) => survey.damages(),
         }
     }
 
     /// The address space reserved.
     pub fn map_bytes(&self) -> usize {
         match self {
-            Base::Sound(env) => env.map_bytes(),
-            Base::Damaged(_) => 0,
+            Base::Sound(logged) => logged.map_bytes(),
+            Base::Damaged(..) => 0,
         }
     }
 
     /// The length of the file.
     pub fn file_bytes(&self) -> Result<u64, StorageError> {
         match self {
-            Base::Sound(env) => env.file_bytes(),
-            Base::Damaged(survey) => Ok(survey.file_bytes()),
+            Base::Sound(logged) => logged.file_bytes(),
+            Base::Damaged(survey, _) => Ok(survey.file_bytes()),
         }
     }
 
     /// Lets go of the file, waiting until no transaction uses it.
     pub fn close(self) {
-        if let Base::Sound(env) = self {
-            env.close();
+        if let Base::Sound(logged) = self {
+            logged.close();
         }
     }
 }
 
 /// One state, open for reading.
 pub(crate) enum Reading<'base> {
-    Lmdb(env::Reading<'base>),
-    Survey(&'base Survey),
+    Logged(logged::Reading<'base>),
+    Survey(&'base Survey, &'base Overlay),
 }
 
 impl Reading<'_> {
     pub fn view(&self) -> View<'_> {
         match self {
-            Reading::Lmdb(reading) => reading.view(),
-            Reading::Survey(survey) => View::of_survey(survey),
+            Reading::Logged(reading) => reading.view(),
+            Reading::Survey(survey, over) => View::of_survey(survey).under(over),
         }
     }
 }

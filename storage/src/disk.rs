@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 
 use crate::error::StorageError;
@@ -68,6 +68,15 @@ impl MetaPages {
 /// Whether an error says that there is no room.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// How many bytes of a folder's disk are free for this process.
+///
+/// # Errors
+/// [`io::Error`] when the system does not say.
+pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
+    let disk = statvfs(folder)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Has the blocks of LMDB's lock file allocated. LMDB makes it with holes and writes to it through its mapping, where a

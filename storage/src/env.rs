@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use heed::types::Bytes;
@@ -63,6 +64,8 @@ pub(crate) struct Env {
     /// Held shared by every open read transaction, exclusively while the map grows or the environment is opened anew.
     /// Empty when that failed.
     lmdb: RwLock<Option<Lmdb>>,
+    /// Bytes of the pages that tables need, as of the last commit.
+    used_bytes: AtomicUsize,
     /// One write at a time, its transaction opened, used and committed on one thread. What a failed commit may have
     /// changed of the meta pages is here until it is undone on disk.
     writing: Mutex<Option<MetaPages>>,
@@ -81,8 +84,11 @@ impl Env {
     /// Opens the environment in a folder, which must exist, and makes the tables that are missing.
     pub fn open(folder: &Path, options: EnvOptions) -> Result<Env, StorageError> {
         let lmdb = open_lmdb(folder, options)?;
+        let txn = lmdb.env.read_txn()?;
+        let used_bytes = AtomicUsize::new(lmdb.used_bytes(&txn)?);
+        drop(txn);
         let (lmdb, writing) = (RwLock::new(Some(lmdb)), Mutex::new(None));
-        Ok(Env { folder: folder.to_owned(), options, seals: Seals::Optional, lmdb, writing })
+        Ok(Env { folder: folder.to_owned(), options, seals: Seals::Optional, lmdb, used_bytes, writing })
     }
 
     /// From now on a row without a checksum is damaged.
@@ -138,7 +144,11 @@ impl Env {
         loop {
             let lmdb = self.lmdb()?;
             let before = lmdb.meta_pages()?;
-            let written = lmdb.try_write(|used| room.check(used, self.options.map_bytes_max), self.seals, &mut plan);
+            let check_room = |used| {
+                self.used_bytes.store(used, Ordering::Relaxed);
+                room.check(used, self.options.map_bytes_max)
+            };
+            let written = lmdb.try_write(check_room, self.seals, &mut plan);
             drop(lmdb);
             match written {
                 Err(StorageError::Lmdb(heed::Error::Mdb(MdbError::MapFull))) => self.grow()?,
@@ -220,6 +230,11 @@ impl Env {
         Ok(grown?)
     }
 
+    /// Refuses what needs more bytes than there is room for, as of the last commit.
+    pub fn check_room(&self, room: Room, bytes: usize) -> Result<(), StorageError> {
+        room.check(self.used_bytes.load(Ordering::Relaxed).saturating_add(bytes), self.options.map_bytes_max)
+    }
+
     /// The address space reserved.
     pub fn map_bytes(&self) -> usize {
         self.lmdb().map_or(0, |lmdb| lmdb.env.info().map_size)
@@ -232,7 +247,7 @@ impl Env {
     }
 
     /// Closes the environment, waiting until no transaction uses it.
-    pub fn close(self) {
+    pub fn close(&self) {
         self.close_lmdb();
     }
 }
@@ -284,7 +299,7 @@ impl Lmdb {
     }
 
     /// Bytes of the pages that tables need; all others can be used again.
-    fn used_bytes(&self, txn: &RwTxn<'_>) -> Result<usize, StorageError> {
+    fn used_bytes(&self, txn: &RoTxn<'_>) -> Result<usize, StorageError> {
         let mut bytes = 0;
         for table in Table::ALL {
             let stat = self.handles.of(table).stat(txn)?;

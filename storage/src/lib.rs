@@ -20,6 +20,7 @@ mod error;
 mod feed_index;
 pub mod json;
 mod leaf_body;
+mod log;
 pub mod model;
 mod pages;
 mod plan;

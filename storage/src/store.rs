@@ -13,6 +13,7 @@ use crate::counts::{BlockChanges, BlockSums};
 use crate::env::{Durability, Env, EnvOptions};
 use crate::error::StorageError;
 use crate::feed_index::{FeedKeys, NoKeys};
+use crate::log::logged::{Logged, beside_a_server};
 use crate::model::body_place::BodyKey;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::pages::{Damage, Looked, Survey, look};
@@ -26,7 +27,7 @@ use crate::view::{
 };
 
 /// The newest file format this version reads and writes.
-pub const FORMAT: u64 = 3;
+pub const FORMAT: u64 = 4;
 
 /// From this format on every row has a checksum.
 const FORMAT_WITH_SEALS: u64 = 2;
@@ -100,8 +101,14 @@ impl Store {
     /// can be read.
     pub fn open(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Store, StorageError> {
         let (base, mended) = match look(folder, options.verify_at_open_bytes_max)? {
-            Looked::Sound { mended } => (Base::Sound(Box::new(open_env(folder, options, birth)?)), mended),
-            Looked::Damaged(survey) => (Base::Damaged(survey), None),
+            Looked::Sound { mended } => {
+                let env = open_env(folder, options, birth)?;
+                (Base::Sound(Box::new(Logged::open(folder, env, options.durability)?)), mended)
+            }
+            Looked::Damaged(survey) => {
+                let over = beside_a_server(folder)?(View::of_survey(&survey))?;
+                (Base::Damaged(survey, Box::new(over)), None)
+            }
         };
         let reading = base.read()?;
         let identity = reading.view().expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
@@ -219,9 +226,11 @@ impl Store {
     /// # Errors
     /// As [`Store::check`]; [`StorageError::NewerFormat`].
     pub fn check_folder(folder: &Path, keys: &dyn FeedKeys) -> Result<CheckReport, StorageError> {
+        let log = beside_a_server(folder)?;
         Survey::of_folder(folder, |survey| {
+            let over = log(View::of_survey(survey))?;
             let damages: Vec<Damage> = survey.damages().iter().chain(survey.to_mend()).cloned().collect();
-            check(&Reading::Survey(survey), &damages, keys)
+            check(&Reading::Survey(survey, &over), &damages, keys)
         })?
     }
 

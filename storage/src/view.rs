@@ -1,6 +1,6 @@
 //! The one way to read rows: `get` and `range`, over one state of the tables.
 //!
-//! No cursor is opened anywhere else, so that what lies in front of LMDB one day is merged here.
+//! No cursor is opened anywhere else: what the log has in front of LMDB is merged here.
 
 use std::ops::Bound;
 
@@ -10,6 +10,8 @@ use heed::types::Bytes;
 use crate::codec::feed_index::FeedIndex;
 use crate::codec::{Malformed, feed_index, head, history, keys, meta};
 use crate::error::StorageError;
+use crate::log::memtable::Overlay;
+use crate::log::merge::Merged;
 use crate::model::doc_id::DocId;
 use crate::model::rev_tree::{Ancestor, Leaf, RevTree};
 use crate::pages::{Survey, SurveyRows};
@@ -30,7 +32,14 @@ pub(crate) type KeyRange<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
 /// One state of all tables.
 #[derive(Clone, Copy)]
-pub(crate) enum View<'txn> {
+pub(crate) struct View<'txn> {
+    base: BaseView<'txn>,
+    /// What the log has and the base has not.
+    over: Option<&'txn Overlay>,
+}
+
+#[derive(Clone, Copy)]
+enum BaseView<'txn> {
     /// LMDB's.
     Lmdb { txn: &'txn RoTxn<'txn>, handles: Handles, seals: Seals },
     /// What is left of a damaged file's.
@@ -42,22 +51,30 @@ pub(crate) type RawRow<'txn> = (&'txn [u8], &'txn [u8]);
 
 impl<'txn> View<'txn> {
     pub fn of_lmdb(txn: &'txn RoTxn<'_>, handles: Handles, seals: Seals) -> View<'txn> {
-        View::Lmdb { txn, handles, seals }
+        View { base: BaseView::Lmdb { txn, handles, seals }, over: None }
     }
 
     pub fn of_survey(survey: &'txn Survey) -> View<'txn> {
-        View::Survey(survey)
+        View { base: BaseView::Survey(survey), over: None }
+    }
+
+    /// The same with these rows laid over it.
+    pub fn under(self, over: &'txn Overlay) -> View<'txn> {
+        View { over: Some(over).filter(|over| !over.is_empty()), ..self }
     }
 
     pub fn get(&self, table: Table, key: &[u8]) -> Result<Option<&'txn [u8]>, StorageError> {
         #[cfg(test)]
         reads::count(table);
-        match *self {
-            View::Lmdb { txn, handles, seals } => {
+        if let Some(over) = self.over.and_then(|over| over.get(table, key)) {
+            return Ok(over.as_deref());
+        }
+        match self.base {
+            BaseView::Lmdb { txn, handles, seals } => {
                 let stored = handles.of(table).get(txn, key)?;
                 stored.map(|stored| unseal(table, key, stored, seals)).transpose()
             }
-            View::Survey(survey) => survey.get(table, key),
+            BaseView::Survey(survey) => survey.get(table, key),
         }
     }
 
@@ -65,15 +82,19 @@ impl<'txn> View<'txn> {
     pub fn range(&self, table: Table, range: KeyRange<'_>, direction: Direction) -> Result<Range<'txn>, StorageError> {
         #[cfg(test)]
         reads::count(table);
-        Ok(match *self {
-            View::Lmdb { txn, handles, seals } => {
+        let rows = match self.base {
+            BaseView::Lmdb { txn, handles, seals } => {
                 let rows = match direction {
                     Direction::Forward => LmdbRows::Forward(handles.of(table).range(txn, &range)?),
                     Direction::Backward => LmdbRows::Backward(handles.of(table).rev_range(txn, &range)?),
                 };
-                Range::Lmdb { table, seals, rows }
+                BaseRange::Lmdb { table, seals, rows }
             }
-            View::Survey(survey) => Range::Survey(survey.range(table, range, direction)),
+            BaseView::Survey(survey) => BaseRange::Survey(survey.range(table, range, direction)),
+        };
+        Ok(match self.over {
+            Some(over) => Range::Merged(Merged::new(rows, over, table, range, direction)),
+            None => Range::Base(rows),
         })
     }
 
@@ -153,6 +174,9 @@ pub(crate) const META_REVS_LIMIT: &[u8] = b"revs_limit";
 /// Row of `meta`: how many records of keyed requests there are.
 pub(crate) const META_TRANSACTIONS: &[u8] = b"transactions";
 
+/// Row of `meta`: the number of the last record of the log whose rows are in the tables. It is not there before there
+/// was a log.
+pub(crate) const META_LOG: &[u8] = b"log";
 /// Row of `meta`: the format the database was born in.
 pub(crate) const META_BORN: &[u8] = b"born";
 /// Row of `meta`: the number of LMDB's transaction that wrote it, which is the newest.
@@ -164,6 +188,23 @@ fn unseal<'a>(table: Table, key: &[u8], stored: &'a [u8], seals: Seals) -> Resul
 
 /// Rows of a range, one after the other.
 pub(crate) enum Range<'txn> {
+    Base(BaseRange<'txn>),
+    Merged(Merged<'txn, BaseRange<'txn>>),
+}
+
+impl<'txn> Iterator for Range<'txn> {
+    type Item = Result<RawRow<'txn>, StorageError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Range::Base(rows) => rows.next(),
+            Range::Merged(rows) => rows.next(),
+        }
+    }
+}
+
+/// Rows of the base alone.
+pub(crate) enum BaseRange<'txn> {
     Lmdb { table: Table, seals: Seals, rows: LmdbRows<'txn> },
     Survey(SurveyRows<'txn>),
 }
@@ -173,14 +214,14 @@ pub(crate) enum LmdbRows<'txn> {
     Backward(heed::RoRevRange<'txn, Bytes, Bytes>),
 }
 
-impl<'txn> Iterator for Range<'txn> {
+impl<'txn> Iterator for BaseRange<'txn> {
     type Item = Result<RawRow<'txn>, StorageError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (table, seals, row) = match self {
-            Range::Lmdb { table, seals, rows: LmdbRows::Forward(rows) } => (*table, *seals, rows.next()?),
-            Range::Lmdb { table, seals, rows: LmdbRows::Backward(rows) } => (*table, *seals, rows.next()?),
-            Range::Survey(rows) => return rows.next(),
+            BaseRange::Lmdb { table, seals, rows: LmdbRows::Forward(rows) } => (*table, *seals, rows.next()?),
+            BaseRange::Lmdb { table, seals, rows: LmdbRows::Backward(rows) } => (*table, *seals, rows.next()?),
+            BaseRange::Survey(rows) => return rows.next(),
         };
         Some(row.map_err(StorageError::from).and_then(|(key, stored)| Ok((key, unseal(table, key, stored, seals)?))))
     }

@@ -1,0 +1,86 @@
+//! Rows of commits that are in the log and not yet in LMDB, in memory, laid over it.
+
+use bytes::Bytes;
+use imbl::OrdMap;
+
+use super::record::row_bytes;
+use crate::tables::{Row, RowChange, Rows, Table};
+use crate::view::{Direction, KeyRange};
+
+/// A row that is laid over LMDB's: a value, or that there is none.
+pub(crate) type Over = Option<Bytes>;
+
+/// Rows by table and key, each at its latest. A clone is another state of it, made at once: it shares what has not
+/// changed since.
+#[derive(Clone, Default)]
+pub(crate) struct Memtable {
+    tables: [OrdMap<Bytes, Over>; Table::ALL.len()],
+    /// What was put in, superseded rows included.
+    bytes: usize,
+}
+
+impl Memtable {
+    pub fn insert(&mut self, row: Row) {
+        self.bytes += row_bytes(&row);
+        let value = match row.change {
+            RowChange::Put(value) | RowChange::Append(value) => Some(Bytes::from(value)),
+            RowChange::Delete => None,
+        };
+        self.tables[row.table as usize].insert(row.key.into(), value);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tables.iter().all(OrdMap::is_empty)
+    }
+
+    /// How many bytes were put in.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// `None` when it says nothing of the row.
+    pub fn get(&self, table: Table, key: &[u8]) -> Option<&Over> {
+        self.tables[table as usize].get(key)
+    }
+
+    pub fn range(&self, table: Table, range: KeyRange<'_>, direction: Direction) -> OverRows<'_> {
+        let rows = self.tables[table as usize].range::<_, [u8]>(range);
+        match direction {
+            Direction::Forward => Box::new(rows),
+            Direction::Backward => Box::new(rows.rev()),
+        }
+    }
+
+    /// All rows, table by table, each in the order of its keys.
+    pub fn to_rows(&self) -> Rows {
+        let rows = Table::ALL.iter().flat_map(|table| {
+            self.tables[*table as usize].iter().map(|(key, value)| Row {
+                table: *table,
+                key: key.to_vec(),
+                change: value.as_ref().map_or(RowChange::Delete, |value| RowChange::Put(value.to_vec())),
+            })
+        });
+        Rows(rows.collect())
+    }
+}
+
+/// Rows of a memtable, one after the other.
+pub(crate) type OverRows<'a> = Box<dyn Iterator<Item = (&'a Bytes, &'a Over)> + 'a>;
+
+/// What lies over LMDB in one state: the newest rows, and those that are being put into it.
+#[derive(Clone, Default)]
+pub(crate) struct Overlay {
+    pub active: Memtable,
+    pub frozen: Option<std::sync::Arc<Memtable>>,
+}
+
+impl Overlay {
+    pub fn is_empty(&self) -> bool {
+        self.frozen.is_none() && self.active.is_empty()
+    }
+
+    /// `None` when LMDB's row counts.
+    pub fn get(&self, table: Table, key: &[u8]) -> Option<&Over> {
+        self.active.get(table, key).or_else(|| self.frozen.as_ref()?.get(table, key))
+    }
+}

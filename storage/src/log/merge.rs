@@ -1,0 +1,139 @@
+//! A range of rows with others laid over it.
+
+use std::cmp::Ordering;
+use std::iter::Peekable;
+
+use super::memtable::{Overlay, OverRows};
+use crate::error::StorageError;
+use crate::tables::Table;
+use crate::view::{Direction, KeyRange, RawRow};
+
+/// The rows of a range below, with the overlay's in their places; where both have a key, the upper one counts. A damaged
+/// row below is told of when it is come upon, and the next one follows.
+pub(crate) struct Merged<'txn, I: Iterator> {
+    direction: Direction,
+    below: Peekable<I>,
+    /// The newest first.
+    layers: [Option<Peekable<OverRows<'txn>>>; 2],
+}
+
+impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Merged<'txn, I> {
+    pub fn new(
+        below: I,
+        overlay: &'txn Overlay,
+        table: Table,
+        range: KeyRange<'_>,
+        direction: Direction,
+    ) -> Merged<'txn, I> {
+        let active = overlay.active.range(table, range, direction).peekable();
+        let frozen = overlay.frozen.as_ref().map(|frozen| frozen.range(table, range, direction).peekable());
+        Merged { direction, below: below.peekable(), layers: [Some(active), frozen] }
+    }
+
+    /// Which of two keys comes first.
+    fn order(&self, one: &[u8], other: &[u8]) -> Ordering {
+        match self.direction {
+            Direction::Forward => one.cmp(other),
+            Direction::Backward => other.cmp(one),
+        }
+    }
+
+    /// The next key of all.
+    fn next_key(&mut self) -> Option<&'txn [u8]> {
+        let mut keys = [None; 3];
+        for (key, layer) in keys.iter_mut().zip(&mut self.layers) {
+            *key = layer.as_mut().and_then(|rows| rows.peek().map(|(key, _)| &key[..]));
+        }
+        keys[2] = self.below.peek().and_then(|row| row.as_ref().ok().map(|(key, _)| *key));
+        keys.into_iter().flatten().min_by(|one, other| self.order(one, other))
+    }
+}
+
+impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Iterator for Merged<'txn, I> {
+    type Item = Result<RawRow<'txn>, StorageError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(damaged) = self.below.next_if(Result::is_err) {
+                return Some(damaged);
+            }
+            let key = self.next_key()?;
+            // All rows of the key are taken; the uppermost counts.
+            let mut found = None;
+            for rows in self.layers.iter_mut().flatten() {
+                if let Some((_, over)) = rows.next_if(|(at, _)| at[..] == *key) {
+                    found = found.or(Some(over.as_deref()));
+                }
+            }
+            let below = self.below.next_if(|row| row.as_ref().is_ok_and(|(at, _)| *at == key));
+            match (found, below) {
+                (Some(Some(value)), _) => return Some(Ok((key, value))),
+                (Some(None), _) => {}
+                (None, below) => return below,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::ops::Bound;
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::super::memtable::Memtable;
+    use super::*;
+    use crate::tables::{Row, RowChange};
+
+    type Layer = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+    fn any_layer() -> impl Strategy<Value = Layer> {
+        let value = prop::option::of(prop::collection::vec(any::<u8>(), 0..3));
+        prop::collection::btree_map(prop::collection::vec(0u8..4, 1..3), value, 0..12)
+    }
+
+    fn memtable(layer: &Layer) -> Memtable {
+        let mut memtable = Memtable::default();
+        for (key, value) in layer {
+            let change = value.clone().map_or(RowChange::Delete, RowChange::Put);
+            memtable.insert(Row { table: Table::Docs, key: key.clone(), change });
+        }
+        memtable
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_merged_is_what_a_plain_map_says(
+            below in any_layer(),
+            frozen in prop::option::of(any_layer()),
+            active in any_layer(),
+            from in prop::collection::vec(0u8..4, 0..3),
+            backward: bool,
+        ) {
+            let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+            for layer in [Some(&below), frozen.as_ref(), Some(&active)].into_iter().flatten() {
+                for (key, value) in layer {
+                    match value {
+                        Some(value) => model.insert(key.clone(), value.clone()),
+                        None => model.remove(key),
+                    };
+                }
+            }
+            let mut expected: Vec<_> = model.range(from.clone()..).map(|(key, value)| (&key[..], &value[..])).collect();
+            let rows = below.iter().filter_map(|(key, value)| Some((&key[..], value.as_deref()?)));
+            let mut rows: Vec<_> = rows.filter(|(key, _)| *key >= &from[..]).collect();
+            let direction = if backward { Direction::Backward } else { Direction::Forward };
+            if backward {
+                expected.reverse();
+                rows.reverse();
+            }
+            let overlay = Overlay { active: memtable(&active), frozen: frozen.as_ref().map(|it| Arc::new(memtable(it))) };
+            let range = (Bound::Included(&from[..]), Bound::Unbounded);
+            let merged = Merged::new(rows.into_iter().map(Ok), &overlay, Table::Docs, range, direction);
+            let merged: Vec<_> = merged.map(Result::unwrap).collect();
+            prop_assert_eq!(merged, expected);
+        }
+    }
+}
