@@ -1,9 +1,9 @@
 //! Where a store's rows are read from: LMDB with the log in front of it, or, where its file is damaged, what a survey
 //! found of them.
 
+use crate::error::StorageError;
 use crate::log::logged::{self, Logged};
 use crate::log::memtable::Overlay;
-use crate::error::StorageError;
 use crate::pages::{Damage, Survey};
 use crate::room::Room;
 use crate::tables::Rows;

@@ -232,7 +232,17 @@ impl Env {
 
     /// Refuses what needs more bytes than there is room for, as of the last commit.
     pub fn check_room(&self, room: Room, bytes: usize) -> Result<(), StorageError> {
-        room.check(self.used_bytes.load(Ordering::Relaxed).saturating_add(bytes), self.options.map_bytes_max)
+        room.check(self.used_bytes().saturating_add(bytes), self.options.map_bytes_max)
+    }
+
+    /// Bytes of the pages that tables need, as of the last commit.
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Syncs everything: what relaxed durability has committed outlives a power cut then.
+    pub fn sync(&self) -> Result<(), StorageError> {
+        Ok(self.lmdb()?.env.force_sync()?)
     }
 
     /// The address space reserved.

@@ -140,6 +140,14 @@ impl StorageError {
         }
     }
 
+    /// Of a commit that had to come first: the write that waited for it was not begun.
+    pub(crate) fn of_an_earlier_one(self) -> StorageError {
+        match self {
+            StorageError::InDoubt { source } => StorageError::disk(source),
+            other => other,
+        }
+    }
+
     /// Of a write that failed.
     pub(crate) fn disk(source: io::Error) -> StorageError {
         if is_full(&source) { StorageError::DiskFull { source } } else { StorageError::DiskFailed { source } }

@@ -49,7 +49,7 @@ pub use env::Durability;
 pub use error::StorageError;
 pub use feed_index::{FeedIndexStatus, FeedKeys, FieldKeys, Lookup, ReadKeys, Tended};
 pub use leaf_body::LeafBody;
-pub use pages::{Damage, Lost};
+pub use pages::{At, Damage, Lost};
 pub use plan::{Edit, EditKind, Expected};
 pub use reclaim::{ReclaimPolicy, Reclaimed};
 pub use refusal::{Refusal, RefusalKind};

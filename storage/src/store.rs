@@ -13,7 +13,8 @@ use crate::counts::{BlockChanges, BlockSums};
 use crate::env::{Durability, Env, EnvOptions};
 use crate::error::StorageError;
 use crate::feed_index::{FeedKeys, NoKeys};
-use crate::log::logged::{Logged, beside_a_server};
+use crate::log::logged::Logged;
+use crate::log::replay::{FoundLog, Replayed};
 use crate::model::body_place::BodyKey;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::pages::{Damage, Looked, Survey, look};
@@ -31,6 +32,9 @@ pub const FORMAT: u64 = 4;
 
 /// From this format on every row has a checksum.
 const FORMAT_WITH_SEALS: u64 = 2;
+
+/// A record that is written while a log is read looks damaged, but not again and again: it is read as often as this.
+const LOG_ATTEMPTS: usize = 5;
 
 /// How databases are opened.
 #[derive(Debug, Clone, Copy)]
@@ -100,16 +104,7 @@ impl Store {
     /// [`StorageError`], among others [`StorageError::NewerFormat`], and [`StorageError::DamagedFile`] when nothing of it
     /// can be read.
     pub fn open(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Store, StorageError> {
-        let (base, mended) = match look(folder, options.verify_at_open_bytes_max)? {
-            Looked::Sound { mended } => {
-                let env = open_env(folder, options, birth)?;
-                (Base::Sound(Box::new(Logged::open(folder, env, options.durability)?)), mended)
-            }
-            Looked::Damaged(survey) => {
-                let over = beside_a_server(folder)?(View::of_survey(&survey))?;
-                (Base::Damaged(survey, Box::new(over)), None)
-            }
-        };
+        let (base, mended) = open_base(folder, options, birth)?;
         let reading = base.read()?;
         let identity = reading.view().expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
         let sums = Mutex::new(BlockSums::load(reading.view())?);
@@ -226,12 +221,19 @@ impl Store {
     /// # Errors
     /// As [`Store::check`]; [`StorageError::NewerFormat`].
     pub fn check_folder(folder: &Path, keys: &dyn FeedKeys) -> Result<CheckReport, StorageError> {
-        let log = beside_a_server(folder)?;
-        Survey::of_folder(folder, |survey| {
-            let over = log(View::of_survey(survey))?;
-            let damages: Vec<Damage> = survey.damages().iter().chain(survey.to_mend()).cloned().collect();
-            check(&Reading::Survey(survey, &over), &damages, keys)
-        })?
+        let mut attempts = 1..LOG_ATTEMPTS;
+        loop {
+            let log = FoundLog::read(folder)?;
+            let (report, torn) = Survey::of_folder(folder, |survey| {
+                let Replayed { over, damage, .. } = log.replay(View::of_survey(survey))?;
+                let damages = survey.damages().iter().chain(survey.to_mend()).chain(&damage);
+                let damages: Vec<Damage> = damages.cloned().collect();
+                Ok::<_, StorageError>((check(&Reading::Survey(survey, &over), &damages, keys)?, damage.is_some()))
+            })??;
+            if !torn || attempts.next().is_none() {
+                return Ok(report);
+            }
+        }
     }
 
     pub(crate) fn base(&self) -> &Base {
@@ -252,10 +254,33 @@ impl Store {
     }
 }
 
-/// Opens a sound file, or makes a new one. One of an older format becomes one of this format, its rows as they are. An
-/// index whose keys are made in another way now is begun anew.
+/// Opens a database's file and the log in front of it, with a damage that was put right.
+fn open_base(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<(Base, Option<Damage>), StorageError> {
+    let log = FoundLog::read(folder)?;
+    let mended = match look(folder, options.verify_at_open_bytes_max)? {
+        Looked::Sound { mended } => mended,
+        Looked::Damaged(mut survey) => {
+            let Replayed { over, damage, .. } = log.replay(View::of_survey(&survey))?;
+            damage.into_iter().for_each(|damage| survey.add(damage));
+            return Ok((Base::Damaged(survey, Box::new(over)), None));
+        }
+    };
+    let env = open_env(folder, options, birth)?;
+    let mut replayed = log.replay(env.read()?.view())?;
+    if let Some(damage) = replayed.damage.take() {
+        env.close();
+        let survey = Survey::because_of(folder, damage)?;
+        return Ok((Base::Damaged(Box::new(survey), Box::new(replayed.over)), mended));
+    }
+    let logged = Logged::open(folder, env, options.durability, log, replayed)?;
+    let keys_version = options.feed_keys.version();
+    logged.write(Room::Reserve, |view| Ok((remade_index(view, keys_version)?, ())), |()| {})?;
+    Ok((Base::Sound(Box::new(logged)), mended))
+}
+
+/// Opens a sound file, or makes a new one. One of an older format becomes one of this format, its rows as they are.
 fn open_env(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Env, StorageError> {
-    let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit, feed_keys, .. } = *options;
+    let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit, .. } = *options;
     let mut env = Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max, durability })?;
     let settle = |view: View<'_>| {
         let mut rows = Rows::default();
@@ -270,28 +295,35 @@ fn open_env(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Env,
             }
             Some(older) => {
                 rows.put(Table::Meta, META_FORMAT, meta::encode_number(FORMAT));
-                rows.put(Table::Meta, META_BORN, meta::encode_number(older));
-                older
+                // Since format 2 it says itself in which it was born.
+                let born = view.read(Table::Meta, META_BORN, meta::decode_number)?.unwrap_or(older);
+                rows.put(Table::Meta, META_BORN, meta::encode_number(born));
+                born
             }
         };
-        let keys_version = feed_keys.version();
-        let remade = match view.feed_index() {
-            // What it was of is not known any more. It is asked for anew; documents and feeds do not need it.
-            Err(error) if error.is_damage() => Some(FeedIndex::given_up(keys_version, next_number(view)?)),
-            Ok(Some(index)) if index.keys_version != keys_version => {
-                Some(index.remade(keys_version, view.counters()?.update_seq))
-            }
-            read => read.map(|_as_it_is| None)?,
-        };
-        if let Some(remade) = remade {
-            rows.put(Table::Meta, META_FEED_INDEX, feed_index::encode(&remade));
-        }
         Ok((rows, born))
     };
     if env.write(Room::Reserve, settle, |_| {})? >= FORMAT_WITH_SEALS {
         env.require_seals();
     }
     Ok(env)
+}
+
+/// An index whose keys are made in another way now is begun anew. What a damaged one was of is not known any more: it is
+/// asked for anew, as documents and feeds do not need it.
+fn remade_index(view: View<'_>, keys_version: u64) -> Result<Rows, StorageError> {
+    let mut rows = Rows::default();
+    let remade = match view.feed_index() {
+        Err(error) if error.is_damage() => Some(FeedIndex::given_up(keys_version, next_number(view)?)),
+        Ok(Some(index)) if index.keys_version != keys_version => {
+            Some(index.remade(keys_version, view.counters()?.update_seq))
+        }
+        read => read.map(|_as_it_is| None)?,
+    };
+    if let Some(remade) = remade {
+        rows.put(Table::Meta, META_FEED_INDEX, feed_index::encode(&remade));
+    }
+    Ok(rows)
 }
 
 /// A number above those of all fields that have rows in the index of the feed.

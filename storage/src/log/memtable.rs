@@ -33,6 +33,11 @@ impl Memtable {
         self.tables.iter().all(OrdMap::is_empty)
     }
 
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.tables.iter().map(OrdMap::len).sum()
+    }
+
     /// How many bytes were put in.
     pub fn bytes(&self) -> usize {
         self.bytes

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::iter::Peekable;
 
-use super::memtable::{Overlay, OverRows};
+use super::memtable::{OverRows, Overlay};
 use crate::error::StorageError;
 use crate::tables::Table;
 use crate::view::{Direction, KeyRange, RawRow};

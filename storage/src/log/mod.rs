@@ -1,8 +1,18 @@
 //! The log in front of LMDB: a commit is a record that is synced once, and rows in memory laid over LMDB's; a thread puts
 //! them into LMDB later, many commits at a time.
+//!
+//! `record` and `segment` are the files, `segments` the two that take turns, `replay` what is made of them after a crash.
+//! `memtable` and `merge` lay rows over others. `logged` is what the rest of the store has to do with: it writes and
+//! reads; `applier` is the thread.
 
+mod applier;
 pub(crate) mod logged;
 pub(crate) mod memtable;
 pub(crate) mod merge;
 mod record;
+pub(crate) mod replay;
 mod segment;
+mod segments;
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,10 @@ use crate::tables::{Row, RowChange, Rows, Table};
 
 /// Length and checksum.
 pub const HEAD_BYTES: usize = 8;
+/// A record takes no more than its rows do, as [`row_bytes`] counts them, and this.
+pub const OWN_BYTES: usize = HEAD_BYTES + 16;
+/// Where a record has its number.
+pub const NUMBER_AT: usize = HEAD_BYTES + 8;
 
 const DELETE: u8 = 0;
 const PUT: u8 = 1;
@@ -14,7 +18,7 @@ const PUT: u8 = 1;
 pub struct Record {
     /// Of the segment's use in which it was written.
     pub generation: u64,
-    /// Its place in the log; each is one above the one before.
+    /// The number of its commit.
     pub number: u64,
     /// What it writes, in order. What was appended is put.
     pub rows: Vec<Row>,
@@ -24,7 +28,7 @@ pub struct Record {
 /// big-endian, then the rows.
 pub fn encode(generation: u64, number: u64, rows: &Rows) -> Vec<u8> {
     let bytes: usize = rows.0.iter().map(row_bytes).sum();
-    let mut out = Vec::with_capacity(HEAD_BYTES + 16 + bytes);
+    let mut out = Vec::with_capacity(OWN_BYTES + bytes);
     out.extend_from_slice(&[0; HEAD_BYTES]);
     out.extend_from_slice(&generation.to_be_bytes());
     out.extend_from_slice(&number.to_be_bytes());
@@ -49,7 +53,7 @@ pub fn encode(generation: u64, number: u64, rows: &Rows) -> Vec<u8> {
     out
 }
 
-/// About how many bytes a row takes in a record, and in memory.
+/// The most bytes a row takes in a record, and about as many as it takes in memory.
 pub fn row_bytes(row: &Row) -> usize {
     let value = match &row.change {
         RowChange::Put(value) | RowChange::Append(value) => value.len(),

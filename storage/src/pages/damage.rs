@@ -9,12 +9,21 @@ use crate::tables::Table;
 /// A place of a file that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The page.
-    pub page: u64,
+    /// The place.
+    pub at: At,
     /// What is wrong with it.
     pub what: String,
     /// What cannot be read because of it.
     pub lost: Lost,
+}
+
+/// Where a damage is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum At {
+    /// A page of LMDB's file.
+    Page(u64),
+    /// A byte of a file of the log.
+    Log(String, u64),
 }
 
 /// What a damage takes with it.
@@ -33,23 +42,40 @@ pub enum Lost {
     },
     /// These tables.
     Tables(Vec<Table>),
+    /// The newest writes, beginning with this record of the log.
+    Newest(u64),
     /// All of it.
     Database,
 }
 
 impl Damage {
     pub(super) fn harmless(page: u64, what: impl Into<String>) -> Damage {
-        Damage { page, what: what.into(), lost: Lost::Nothing }
+        Damage { at: At::Page(page), what: what.into(), lost: Lost::Nothing }
     }
 
     pub(super) fn of_database(page: u64, what: impl Into<String>) -> Damage {
-        Damage { page, what: what.into(), lost: Lost::Database }
+        Damage { at: At::Page(page), what: what.into(), lost: Lost::Database }
+    }
+
+    /// That a file of the log has a record at this byte, but none of those from another on.
+    pub(crate) fn of_log(file: String, byte: u64, has: u64, misses: u64) -> Damage {
+        let what = format!("record {has} is there, but record {misses}, written before it, is missing or damaged");
+        Damage { at: At::Log(file, byte), what, lost: Lost::Newest(misses) }
     }
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "page {}: {}; {}", self.page, self.what, self.lost)
+        write!(f, "{}: {}; {}", self.at, self.what, self.lost)
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            At::Page(page) => write!(f, "page {page}"),
+            At::Log(file, byte) => write!(f, "{file}, byte {byte}"),
+        }
     }
 }
 
@@ -57,6 +83,7 @@ impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Lost::Nothing => f.write_str("everything can still be read"),
+            Lost::Newest(record) => write!(f, "writes from record {record} of the log on are lost"),
             Lost::Database => f.write_str("nothing of the database can be read"),
             Lost::Tables(tables) => {
                 let names: Vec<&str> = tables.iter().map(|table| table.name()).collect();

@@ -23,7 +23,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use damage::{Damage, Lost};
+pub use damage::{At, Damage, Lost};
 pub(crate) use file::FileState;
 pub(crate) use read::SurveyRows;
 pub(crate) use survey::{Looked, Survey, look};

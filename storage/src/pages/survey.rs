@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use super::damage::{Damage, Lost};
+use super::damage::{At, Damage, Lost};
 use super::file::PageFile;
 use super::map::{Gap, SoundLeaf, TableMap};
 use super::meta::{self, Newest};
@@ -144,6 +144,22 @@ impl Survey {
         Ok(found(&survey))
     }
 
+    /// Walks through the file in a folder, which nobody else uses, because of a damage that lies outside of it.
+    ///
+    /// # Errors
+    /// As [`look`].
+    pub fn because_of(folder: &Path, damage: Damage) -> Result<Survey, StorageError> {
+        let start = Start::of(folder)?.ok_or_else(|| StorageError::io(folder)(std::io::ErrorKind::NotFound.into()))?;
+        let mut survey = start.survey();
+        survey.damages.push(damage);
+        Ok(survey)
+    }
+
+    /// Notes a damage that lies outside of the file.
+    pub fn add(&mut self, damage: Damage) {
+        self.damages.push(damage);
+    }
+
     /// What is wrong with the file, as far as it costs something now or would cost something to write on.
     pub fn damages(&self) -> &[Damage] {
         &self.damages
@@ -195,7 +211,7 @@ impl Survey {
         // It was sound when the file was opened.
         let nodes = nodes.map_err(|what| {
             let (after, before) = (Bound::Included(leaf.first.to_vec()), Bound::Unbounded);
-            file.damaged(&Damage { page: leaf.page, what, lost: Lost::Keys { table, after, before } })
+            file.damaged(&Damage { at: At::Page(leaf.page), what, lost: Lost::Keys { table, after, before } })
         })?;
         Ok(SoundRows { file, table, seals: *seals, nodes, sound: leaf.nodes.as_deref() })
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Bound;
 
 use super::accounts::{Accounts, Conflict};
-use super::damage::{Damage, Lost};
+use super::damage::{At, Damage, Lost};
 use super::file::PageFile;
 use super::free_list;
 use super::map::{Gap, SoundLeaf, TableMap};
@@ -146,7 +146,7 @@ fn table_list<'f>(
         Some((page, why)) => {
             let missing = Table::ALL.into_iter().filter(|table| !list.found.iter().any(|(found, ..)| found == table));
             let lost = Lost::Tables(missing.collect());
-            damages.insert(0, Damage { page: *page, what: format!("in the list of tables: {why}"), lost });
+            damages.insert(0, Damage { at: At::Page(*page), what: format!("in the list of tables: {why}"), lost });
         }
         None => {
             damages.extend(
@@ -232,7 +232,7 @@ impl<'f> TableWalk<'_, 'f> {
         let after = self.last.map_or(Bound::Unbounded, |key| Bound::Excluded(key.to_vec()));
         let lost = Lost::Keys { table: self.table, after: after.clone(), before: Bound::Unbounded };
         self.map.gaps.push(Gap { after, before: Bound::Unbounded, damage: self.damages.len() });
-        self.damages.push(Damage { page, what, lost });
+        self.damages.push(Damage { at: At::Page(page), what, lost });
     }
 }
 

@@ -171,10 +171,10 @@ fn a_newer_format_is_refused_and_the_folder_can_be_opened_again() {
     store.close();
     for _ in 0..2 {
         let opened = Store::open(folder.path(), &StoreOptions::default(), &birth).map(drop);
-        assert!(matches!(opened, Err(StorageError::NewerFormat { found: 4, known: 3, .. })), "{opened:?}");
+        assert!(matches!(opened, Err(StorageError::NewerFormat { found: 5, known: 4, .. })), "{opened:?}");
     }
     let checked = Store::check_folder(folder.path(), &NoKeys);
-    assert!(matches!(checked, Err(StorageError::NewerFormat { found: 4, known: 3, .. })), "{checked:?}");
+    assert!(matches!(checked, Err(StorageError::NewerFormat { found: 5, known: 4, .. })), "{checked:?}");
 }
 
 #[test]

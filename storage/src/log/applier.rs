@@ -1,0 +1,182 @@
+//! The thread that puts rows from the log into LMDB.
+
+use std::ops::Bound::Unbounded;
+use std::sync::{Arc, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::logged::{Logged, Shared, State};
+use crate::codec::meta;
+use crate::error::StorageError;
+use crate::room::Room;
+use crate::tables::{RowChange, Rows, Table};
+use crate::view::{Direction, META_LOG, View};
+
+/// Rows go to LMDB when they have waited for so long.
+const WAIT_MAX: Duration = Duration::from_millis(200);
+/// Rows go to LMDB when they are so many bytes.
+const FREEZE_BYTES: usize = 8 << 20;
+/// A thread that has nothing to do for so long ends.
+const IDLE_MAX: Duration = Duration::from_secs(1);
+/// After a failure LMDB is tried again as often as this, besides by whoever writes.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl State {
+    /// Whether the newest rows should not wait any longer because of what they take.
+    pub fn is_large(&self) -> bool {
+        self.over.active.bytes() >= FREEZE_BYTES
+    }
+}
+
+impl Logged {
+    /// Starts the thread if there is something for it to do and it does not run.
+    pub(super) fn start(&self) {
+        let mut state = self.shared.state();
+        if state.running || state.over.is_empty() || !self.shared.starts_by_itself() {
+            return;
+        }
+        state.running = true;
+        drop(state);
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ended) = thread.take() {
+            let _ = ended.join();
+        }
+        let shared = Arc::clone(&self.shared);
+        match thread::Builder::new().name("log".to_owned()).spawn(move || shared.run()) {
+            Ok(started) => *thread = Some(started),
+            // The rows are in the log: whoever writes when it is full puts them into LMDB.
+            Err(_) => self.shared.state().running = false,
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.shared.state().closing = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A thread that a panic has ended does not run either.
+struct Running<'a>(&'a Shared);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.state().running = false;
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+impl Shared {
+    /// Puts rows into LMDB when it is time, until nothing has come for a while.
+    fn run(&self) {
+        let _running = Running(self);
+        while self.next_work() {
+            if self.apply().is_err() {
+                drop(self.changed.wait_timeout_while(self.state(), RETRY, |state| !state.closing));
+            }
+        }
+    }
+
+    /// Waits until rows are to be put into LMDB, and freezes them; `false` when the thread is to end.
+    fn next_work(&self) -> bool {
+        let mut state = self.state();
+        let mut idle_since = Instant::now();
+        loop {
+            let idle = idle_since.elapsed();
+            if state.closing || (state.over.is_empty() && idle >= IDLE_MAX) {
+                // While the state is held: who adds rows from now on starts another.
+                state.running = false;
+                return false;
+            }
+            let waited = state.since.map(|since| since.elapsed());
+            let is_time = waited.is_some_and(|waited| waited >= WAIT_MAX || state.is_large());
+            if is_time || state.over.frozen.is_some() {
+                state.freeze();
+                return true;
+            }
+            let rest = match waited {
+                Some(waited) => {
+                    idle_since = Instant::now();
+                    WAIT_MAX - waited
+                }
+                None => IDLE_MAX.saturating_sub(idle),
+            };
+            state = self.changed.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits until LMDB has come up to a commit; `false` where that cannot be waited for.
+    pub fn wait_until_covered(&self, number: u64) -> bool {
+        let mut state = self.state();
+        while state.covered < number {
+            if state.failed || !state.running {
+                return false;
+            }
+            state.freeze();
+            self.changed.notify_all();
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        true
+    }
+
+    /// Puts all rows into LMDB, here and now.
+    pub fn drain(&self) -> Result<(), StorageError> {
+        loop {
+            self.state().freeze();
+            if self.state().over.is_empty() {
+                return Ok(());
+            }
+            self.apply()?;
+        }
+    }
+
+    /// Puts the frozen rows into LMDB, if there are any.
+    pub fn apply(&self) -> Result<(), StorageError> {
+        let _one = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
+        let (frozen, up_to) = {
+            let state = self.state();
+            (state.over.frozen.clone(), state.frozen_up_to)
+        };
+        let Some(frozen) = frozen else { return Ok(()) };
+        let plan = |view: View<'_>| {
+            let mut rows = frozen.to_rows();
+            append_what_is_new(view, &mut rows)?;
+            rows.put(Table::Meta, META_LOG, meta::encode_number(up_to));
+            Ok((rows, ()))
+        };
+        let applied = self.env.write(Room::Reserve, plan, |()| {}).map_err(StorageError::of_an_earlier_one);
+        let mut state = self.state();
+        state.failed = applied.is_err();
+        if applied.is_ok() {
+            (state.over.frozen, state.covered) = (None, up_to);
+        }
+        drop(state);
+        self.changed.notify_all();
+        applied
+    }
+}
+
+/// Rows behind a table's last one are appended: LMDB then fills its pages.
+fn append_what_is_new(view: View<'_>, rows: &mut Rows) -> Result<(), StorageError> {
+    let mut last: [Option<Vec<u8>>; Table::ALL.len()] = Default::default();
+    for table in Table::ALL {
+        last[table as usize] = match view.range(table, (Unbounded, Unbounded), Direction::Backward)?.next() {
+            Some(Ok((key, _))) => Some(key.to_vec()),
+            // Damage is told of when it is read: nothing is appended behind it.
+            Some(Err(_)) => None,
+            None => Some(Vec::new()),
+        };
+    }
+    for row in &mut rows.0 {
+        if let RowChange::Put(value) = &mut row.change
+            && last[row.table as usize].as_ref().is_some_and(|last| *last < row.key)
+        {
+            row.change = RowChange::Append(std::mem::take(value));
+        }
+    }
+    Ok(())
+}

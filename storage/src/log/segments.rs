@@ -1,0 +1,86 @@
+//! The two segments of a log: one takes records, the other holds those that LMDB does not have yet.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::segment::{BYTES_MAX, BYTES_MIN, Segment};
+
+/// The files of the log, in a database's folder.
+pub const NAMES: [&str; 2] = ["log-0", "log-1"];
+
+/// A segment that is full sooner was too small.
+const FILLS_IN: Duration = Duration::from_secs(1);
+
+/// The segments, as whoever writes needs them.
+pub struct Segments {
+    folder: PathBuf,
+    slots: [Option<Segment>; 2],
+    /// The one that takes records, and since when. After a crash none does before one is begun.
+    current: Option<(usize, Instant)>,
+    /// How large the next one is made.
+    bytes: u64,
+}
+
+impl Segments {
+    /// Those that were found in a folder.
+    pub fn new(folder: &Path, slots: [Option<Segment>; 2]) -> Segments {
+        let largest = slots.iter().flatten().map(Segment::bytes).max().unwrap_or(0);
+        let bytes = largest.next_power_of_two().clamp(BYTES_MIN, BYTES_MAX);
+        Segments { folder: folder.to_owned(), slots, current: None, bytes }
+    }
+
+    /// The one that takes records, if one of so many bytes fits into it.
+    pub fn current(&mut self, bytes: usize) -> Option<&mut Segment> {
+        let (current, _) = self.current?;
+        self.slots[current].as_mut().filter(|segment| segment.fits(bytes))
+    }
+
+    /// The record up to which LMDB must have come before the next segment can be begun, as that one is written over.
+    pub fn needed_before_next(&self) -> u64 {
+        self.slots[self.next()].as_ref().map_or(0, Segment::last)
+    }
+
+    /// The one that does not take records now; of two, the one with the older ones.
+    fn next(&self) -> usize {
+        match self.current {
+            Some((current, _)) => 1 - current,
+            None => usize::from(self.last_of(1) < self.last_of(0)),
+        }
+    }
+
+    fn last_of(&self, slot: usize) -> u64 {
+        self.slots[slot].as_ref().map_or(0, Segment::last)
+    }
+
+    /// Begins the next segment, for a record of so many bytes and more.
+    pub fn begin(&mut self, bytes: usize) -> io::Result<()> {
+        let next = self.next();
+        if self.current.is_some_and(|(_, since)| since.elapsed() < FILLS_IN) {
+            self.bytes = (2 * self.bytes).min(BYTES_MAX);
+        }
+        let size = self.bytes.max((2 * bytes as u64).next_power_of_two());
+        match &mut self.slots[next] {
+            Some(segment) if segment.bytes() >= size => segment.restart()?,
+            slot => *slot = Some(Segment::make(&self.folder.join(NAMES[next]), size)?),
+        }
+        self.current = Some((next, Instant::now()));
+        Ok(())
+    }
+
+    /// From now on records cannot be written.
+    #[cfg(test)]
+    pub fn break_current(&mut self) {
+        if let Some(segment) = self.current.and_then(|(current, _)| self.slots[current].as_mut()) {
+            segment.break_file();
+        }
+    }
+
+    /// Removes the files, of which LMDB must have everything. One that stays does no harm.
+    pub fn remove(&mut self) {
+        for segment in self.slots.iter_mut().filter_map(Option::take) {
+            let _ = segment.remove();
+        }
+        self.current = None;
+    }
+}

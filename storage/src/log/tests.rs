@@ -1,0 +1,353 @@
+//! The log as a whole, its thread replaced by the test: whatever is written, frozen, applied, crashed and read in
+//! whichever order, each reader sees the state of its moment.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::logged::{Logged, Reading};
+use super::replay::{FoundLog, Replayed};
+use super::segments::NAMES;
+use crate::env::{Durability, Env, EnvOptions};
+use crate::error::StorageError;
+use crate::pages::{At, Damage, Lost};
+use crate::room::Room;
+use crate::tables::{Rows, Table};
+use crate::view::Direction;
+
+const TABLES: [Table; 3] = [Table::Docs, Table::BySeq, Table::Bodies];
+
+type Key = Vec<u8>;
+type Model = BTreeMap<(Table, Key), Vec<u8>>;
+/// What one commit writes.
+type Changes = Vec<(Table, Key, Option<Vec<u8>>)>;
+
+fn open_env(folder: &Path) -> Env {
+    let options =
+        EnvOptions { map_bytes: 64 << 20, map_bytes_max: 1 << 30, readers_max: 64, durability: Durability::Full };
+    Env::open(folder, options).unwrap()
+}
+
+fn replay(folder: &Path, env: &Env) -> (FoundLog, Replayed) {
+    let found = FoundLog::read(folder).unwrap();
+    let replayed = found.replay(env.read().unwrap().view()).unwrap();
+    (found, replayed)
+}
+
+fn open(folder: &Path) -> Logged {
+    let env = open_env(folder);
+    let (found, replayed) = replay(folder, &env);
+    assert_eq!(replayed.damage, None);
+    Logged::new(folder, env, Durability::Full, found, replayed, false)
+}
+
+fn damage_in(folder: &Path) -> Option<Damage> {
+    replay(folder, &open_env(folder)).1.damage
+}
+
+fn write(logged: &Logged, changes: &Changes) -> Result<(), StorageError> {
+    let plan = |_: crate::view::View<'_>| {
+        let mut rows = Rows::default();
+        for (table, key, value) in changes {
+            match value {
+                Some(value) => rows.put(*table, key.clone(), value.clone()),
+                None => rows.delete(*table, key.clone()),
+            }
+        }
+        Ok((rows, ()))
+    };
+    logged.write(Room::Ordinary, plan, |()| {})
+}
+
+fn put(logged: &Logged, key: &str, value: &str) -> Result<(), StorageError> {
+    write(logged, &vec![(Table::Docs, key.into(), Some(value.into()))])
+}
+
+fn get(logged: &Logged, key: &str) -> Option<String> {
+    let reading = logged.read().unwrap();
+    let value = reading.view().get(Table::Docs, key.as_bytes()).unwrap();
+    value.map(|value| String::from_utf8(value.to_vec()).unwrap())
+}
+
+fn change_model(model: &mut Model, changes: &Changes) {
+    for (table, key, value) in changes {
+        match value {
+            Some(value) => model.insert((*table, key.clone()), value.clone()),
+            None => model.remove(&(*table, key.clone())),
+        };
+    }
+}
+
+fn assert_sees(reading: &Reading<'_>, model: &Model, from: &Key) {
+    let view = reading.view();
+    for table in TABLES {
+        for bound in [Bound::Unbounded, Bound::Excluded(&from[..]), Bound::Included(&from[..])] {
+            let from = bound.map(|from| (table, from.to_vec()));
+            let start = if from == Bound::Unbounded { Bound::Included((table, Vec::new())) } else { from };
+            let rows = model.range((start, Bound::Unbounded)).filter(|((of, _), _)| *of == table);
+            let mut expected: Vec<(&[u8], &[u8])> = rows.map(|((_, key), value)| (&key[..], &value[..])).collect();
+            for direction in [Direction::Forward, Direction::Backward] {
+                let found = view.range(table, (bound, Bound::Unbounded), direction).unwrap();
+                let found: Vec<_> = found.map(Result::unwrap).collect();
+                assert_eq!(found, expected, "{table:?} {bound:?} {direction:?}");
+                expected.reverse();
+            }
+        }
+        for key in 0..8 {
+            let found = view.get(table, &[key]).unwrap();
+            assert_eq!(found, model.get(&(table, vec![key])).map(Vec::as_slice), "{table:?} {key}");
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(Changes),
+    /// As where the log is of no use.
+    WriteThrough(Changes),
+    Freeze,
+    Apply,
+    Read,
+    Crash,
+    Close,
+}
+
+fn any_changes() -> impl Strategy<Value = Changes> {
+    let key = (0u8..8).prop_map(|key| vec![key]);
+    let value = prop_oneof![
+        1 => Just(None),
+        3 => prop::collection::vec(any::<u8>(), 0..8).prop_map(Some),
+        1 => (200usize..3000).prop_map(|length| Some(vec![7; length])),
+    ];
+    prop::collection::vec((prop::sample::select(&TABLES[..]), key, value), 0..6)
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => any_changes().prop_map(Step::Write),
+        1 => any_changes().prop_map(Step::WriteThrough),
+        2 => Just(Step::Freeze),
+        2 => Just(Step::Apply),
+        3 => Just(Step::Read),
+        1 => Just(Step::Crash),
+        1 => Just(Step::Close),
+    ]
+}
+
+/// Takes steps until the log is to be opened anew; tells whether it is to be closed before.
+fn run(logged: &Logged, steps: &mut impl Iterator<Item = Step>, model: &mut Model, from: &Key) -> Option<bool> {
+    let mut readings: Vec<(Reading<'_>, Model)> = Vec::new();
+    let ended = loop {
+        match steps.next() {
+            Some(Step::Write(changes)) => {
+                write(logged, &changes).unwrap();
+                change_model(model, &changes);
+            }
+            Some(Step::WriteThrough(changes)) => {
+                logged.shared.state().failed = true;
+                write(logged, &changes).unwrap();
+                logged.shared.state().failed = false;
+                change_model(model, &changes);
+            }
+            Some(Step::Freeze) => logged.shared.state().freeze(),
+            Some(Step::Apply) => logged.shared.apply().unwrap(),
+            Some(Step::Read) => readings.push((logged.read().unwrap(), model.clone())),
+            Some(Step::Crash) => break Some(false),
+            Some(Step::Close) => break Some(true),
+            None => break None,
+        }
+    };
+    for (reading, seen) in &readings {
+        assert_sees(reading, seen, from);
+    }
+    ended
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn every_reader_sees_the_state_of_its_moment(
+        steps in prop::collection::vec(any_step(), 1..60),
+        from in (0u8..8).prop_map(|key| vec![key]),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut model, mut steps) = (Model::new(), steps.into_iter());
+        loop {
+            let logged = open(folder.path());
+            assert_sees(&logged.read().unwrap(), &model, &from);
+            match run(&logged, &mut steps, &mut model, &from) {
+                Some(true) => {
+                    logged.close();
+                    prop_assert!(NAMES.iter().all(|name| !folder.path().join(name).exists()));
+                }
+                Some(false) => drop(logged),
+                None => break,
+            }
+        }
+    }
+}
+
+/// All rows of a commit have its number; the log is of no use for some of them.
+#[test]
+fn no_reader_sees_half_a_commit_whoever_writes_and_applies_meanwhile() {
+    const COMMITS: u32 = 3000;
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    let rows = |number: u32| TABLES.map(|table| (table, vec![number as u8 % 5], Some(number.to_be_bytes().to_vec())));
+    let commit = |number| {
+        let newest = TABLES.map(|table| (table, b"newest".to_vec(), Some(u32::to_be_bytes(number).to_vec())));
+        write(&logged, &rows(number).into_iter().chain(newest).collect()).unwrap();
+    };
+    commit(0);
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 1..COMMITS {
+                logged.shared.state().failed |= number % 7 == 0;
+                commit(number);
+            }
+            ended.store(true, Ordering::SeqCst);
+        });
+        scope.spawn(|| {
+            while !ended.load(Ordering::SeqCst) {
+                logged.shared.drain().unwrap();
+            }
+        });
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut last = 0;
+                while !ended.load(Ordering::SeqCst) {
+                    let reading = logged.read().unwrap();
+                    let number = |table| {
+                        let value = reading.view().get(table, b"newest").unwrap().unwrap();
+                        u32::from_be_bytes(value.try_into().unwrap())
+                    };
+                    let seen = TABLES.map(number);
+                    assert!(seen == [seen[0]; 3] && seen[0] >= last, "{seen:?} after {last}");
+                    last = seen[0];
+                    for row in rows(last) {
+                        assert_eq!(reading.view().get(row.0, &row.1).unwrap(), row.2.as_deref());
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(logged.shared.state().number, u64::from(COMMITS));
+}
+
+#[test]
+fn the_thread_puts_rows_into_lmdb_and_ends_and_starts_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = open_env(folder.path());
+    let (found, replayed) = replay(folder.path(), &env);
+    let logged = Logged::open(folder.path(), env, Durability::Full, found, replayed).unwrap();
+    for (number, key) in [(1, "a"), (2, "b")] {
+        put(&logged, key, "1").unwrap();
+        let until = |what: &str, is_so: &dyn Fn() -> bool| {
+            let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+            while !is_so() {
+                assert!(std::time::Instant::now() < deadline, "{what}");
+                thread::sleep(std::time::Duration::from_millis(5));
+            }
+        };
+        until("LMDB should get the row", &|| logged.shared.state().covered == number);
+        until("the thread should end", &|| !logged.shared.state().running);
+        assert_eq!(get(&logged, key).as_deref(), Some("1"));
+    }
+}
+
+#[test]
+fn a_panic_in_a_plan_leaves_everything_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    put(&logged, "a", "1").unwrap();
+    for failed in [false, true] {
+        logged.shared.state().failed = failed;
+        let plan = |_: crate::view::View<'_>| -> Result<(Rows, ()), StorageError> { panic!("on purpose") };
+        let panics = std::panic::AssertUnwindSafe(|| logged.write(Room::Ordinary, plan, |()| {}));
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert_eq!(get(&logged, "a").as_deref(), Some("1"));
+        put(&logged, "b", "2").unwrap();
+    }
+    drop(logged);
+    let logged = open(folder.path());
+    assert_eq!((get(&logged, "a").as_deref(), get(&logged, "b").as_deref()), (Some("1"), Some("2")));
+}
+
+#[test]
+fn a_record_that_could_not_be_written_is_never_replayed_and_what_was_before_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    put(&logged, "before", "1").unwrap();
+    logged.break_log();
+    assert!(matches!(put(&logged, "failed", "1"), Err(StorageError::DiskFailed { .. })));
+    assert_eq!((get(&logged, "failed"), get(&logged, "before").as_deref()), (None, Some("1")));
+    put(&logged, "after", "1").unwrap();
+    drop(logged);
+    let logged = open(folder.path());
+    assert_eq!(["before", "failed", "after"].map(|key| get(&logged, key).is_some()), [true, false, true]);
+}
+
+/// A folder with the records 1 to 4 in its log, and nothing of them in LMDB.
+fn with_four_records() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    for key in ["a", "b", "c", "d"] {
+        put(&logged, key, "1").unwrap();
+    }
+    drop(logged);
+    folder
+}
+
+const RECORD_BYTES: usize = 30;
+
+fn flip(folder: &TempDir, record: usize) {
+    let path = folder.path().join(NAMES[0]);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[record * RECORD_BYTES - 1] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_torn_record_at_the_end_is_left_out() {
+    let folder = with_four_records();
+    flip(&folder, 4);
+    let logged = open(folder.path());
+    assert_eq!(["a", "b", "c", "d"].map(|key| get(&logged, key).is_some()), [true, true, true, false]);
+    put(&logged, "e", "1").unwrap();
+    drop(logged);
+    let logged = open(folder.path());
+    assert_eq!(["c", "d", "e"].map(|key| get(&logged, key).is_some()), [true, false, true]);
+}
+
+#[test]
+fn a_damaged_record_before_a_whole_one_is_told_of() {
+    for damaged in 1..=3 {
+        let folder = with_four_records();
+        flip(&folder, damaged);
+        let damage = damage_in(folder.path()).unwrap();
+        assert_eq!(damage.at, At::Log("log-0".to_owned(), (damaged * RECORD_BYTES) as u64));
+        assert_eq!(damage.lost, Lost::Newest(damaged as u64));
+    }
+}
+
+#[test]
+fn a_lost_segment_is_told_of_by_the_one_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    let large = "x".repeat(3000);
+    // Fills the first segment, which LMDB then has, and the second; a bit of both is not applied.
+    while !folder.path().join(NAMES[1]).exists() {
+        put(&logged, "large", &large).unwrap();
+    }
+    drop(logged);
+    assert_eq!(damage_in(folder.path()), None);
+    fs::remove_file(folder.path().join(NAMES[0])).unwrap();
+    assert!(matches!(damage_in(folder.path()), Some(Damage { lost: Lost::Newest(1), .. })));
+}
