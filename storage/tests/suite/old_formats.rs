@@ -1,4 +1,5 @@
-//! Files of older formats: opened, read, written on. `tests/data/format-N/` has one of each.
+//! Files of older formats: opened, read, written on. `tests/data/format-N/` has one of each, and some that were carried
+//! on from one to the next.
 
 use std::fs;
 use std::io::Read;
@@ -15,8 +16,8 @@ use crate::every_kind;
 use crate::feed_index::{TestKeys, index, tend};
 
 /// A data folder with the database `old`, as the code of a format left it.
-fn format(number: u8) -> TempDir {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{number}"));
+fn left_by(format: &str) -> TempDir {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}"));
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("databases/old");
     fs::create_dir_all(&database).unwrap();
@@ -45,9 +46,9 @@ fn has_sealed(folder: &TempDir, table: &str, key: &[u8], value: &[u8]) -> bool {
     file.windows(stored.len()).any(|bytes| bytes == stored)
 }
 
-/// Opens a file of a format, looks whether it is what it was, and writes on.
-fn is_read_as_what_it_was_and_written_on(number: u8) {
-    let folder = format(number);
+/// Opens a file of a format that was born in a format, looks whether it is what it was, and writes on.
+fn is_read_as_what_it_was_and_written_on(format: &str, born: u8) {
+    let folder = left_by(format);
     assert_clean(&folder);
     let fresh_folder = tempfile::tempdir().unwrap();
     let fresh = Store::open(fresh_folder.path(), &small(), &every_kind::birth()).unwrap();
@@ -59,7 +60,7 @@ fn is_read_as_what_it_was_and_written_on(number: u8) {
     store.close();
     assert_clean(&folder);
     assert!(has_sealed(&folder, "meta", b"format", &[1, FORMAT as u8]), "an older version would refuse it now");
-    assert!(has_sealed(&folder, "meta", b"born", &[1, number]), "it decides whether rows without checksums are good");
+    assert!(has_sealed(&folder, "meta", b"born", &[1, born]), "it decides whether rows without checksums are good");
 
     let store = open(&folder);
     for store in [&store, &fresh] {
@@ -77,17 +78,27 @@ fn is_read_as_what_it_was_and_written_on(number: u8) {
 
 #[test]
 fn format_1_is_read_as_what_it_was_and_written_on() {
-    is_read_as_what_it_was_and_written_on(1);
+    is_read_as_what_it_was_and_written_on("1", 1);
 }
 
 #[test]
 fn format_2_is_read_as_what_it_was_and_written_on() {
-    is_read_as_what_it_was_and_written_on(2);
+    is_read_as_what_it_was_and_written_on("2", 2);
+}
+
+#[test]
+fn format_3_is_read_as_what_it_was_and_written_on() {
+    is_read_as_what_it_was_and_written_on("3", 3);
+}
+
+#[test]
+fn rows_without_checksums_stay_good_however_many_formats_ago_they_were_written() {
+    is_read_as_what_it_was_and_written_on("3-born-1", 1);
 }
 
 #[test]
 fn damage_in_a_file_of_format_1_is_found_where_checksums_are() {
-    let folder = format(1);
+    let folder = left_by("1");
     let store = open(&folder);
     store.write(&[vec![create("new", r#"{"text":"unmistakable"}"#)].into()]).unwrap();
     store.close();
