@@ -34,6 +34,7 @@ struct control {
     _Atomic int64_t put_back_fails;      /* EIO from writes at the beginning of a file without O_DSYNC; nothing is written */
     _Atomic int64_t synced_writes_fail;  /* EIO from a descriptor with O_DSYNC, though all is written; 2: syncs too, from then on */
     _Atomic int64_t syncs_fail;          /* EIO from fsync and fdatasync of a file */
+    _Atomic int64_t log_syncs_fail;      /* the same of the files log-0 and log-1 alone */
 };
 
 static struct control *control;
@@ -50,16 +51,22 @@ __attribute__((constructor)) static void start(void) {
     control = mapped;
 }
 
-static int is_on_disk(int fd, struct stat *file) {
-    char link[64], path[PATH_MAX];
+/* The path of a file on the disk goes to `path`. */
+static int path_on_disk(int fd, struct stat *file, char path[PATH_MAX]) {
+    char link[64];
     int saved = errno, is = 0;
     if (control && fstat(fd, file) == 0 && S_ISREG(file->st_mode)) {
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-        ssize_t length = readlink(link, path, sizeof path - 1);
+        ssize_t length = readlink(link, path, PATH_MAX - 1);
         is = length > 0 && (path[length] = 0, strncmp(path, folder, strlen(folder)) == 0);
     }
     errno = saved;
     return is;
+}
+
+static int is_on_disk(int fd, struct stat *file) {
+    char path[PATH_MAX];
+    return path_on_disk(fd, file, path);
 }
 
 /* Takes room for `wanted` bytes; how many there were. */
@@ -130,7 +137,9 @@ int ftruncate(int fd, off_t length) { return ftruncate64(fd, length); }
 
 static int sync_by(long call, int fd) {
     struct stat file;
-    if (is_on_disk(fd, &file) && control->syncs_fail) return (int)fail(EIO);
+    char path[PATH_MAX];
+    if (path_on_disk(fd, &file, path) && (control->syncs_fail || (control->log_syncs_fail && strstr(path, "/log-"))))
+        return (int)fail(EIO);
     return (int)syscall(call, fd);
 }
 

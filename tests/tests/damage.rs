@@ -10,8 +10,9 @@ use seqtide::storage::json::Body;
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::storage::{FeedKeys, FieldKeys, LeafRev};
+use seqtide::storage::{FORMAT, FeedKeys, FieldKeys, LeafRev};
 use seqtide_tests::doors::{FeedSocket, feed_url};
+use seqtide_tests::http::SOON;
 use seqtide_tests::server::seqtide_command;
 use seqtide_tests::{Api, Database, Server};
 use serde_json::{Value, json};
@@ -33,6 +34,16 @@ async fn fill(server: &Server, name: &str) -> Database {
 
 fn data_file(server: &Server, name: &str) -> PathBuf {
     server.data_dir().join("databases").join(name).join("data.mdb")
+}
+
+/// Waits until LMDB's file has what was written to the log.
+async fn until_in_file(server: &Server, name: &str, what: &[u8]) {
+    let deadline = Instant::now() + SOON;
+    let is_there = || fs::read(data_file(server, name)).expect("the file").windows(what.len()).any(|at| at == what);
+    while !is_there() {
+        assert!(Instant::now() < deadline, "{what:02x?} never comes");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// Replaces every occurrence in a database's file, as it lies there.
@@ -186,9 +197,9 @@ async fn a_newer_format_is_refused_by_both_numbers_and_the_others_are_served() {
         let sum = crc32c::crc32c(&[b"metaformat", &[1, format][..]].concat()).to_be_bytes();
         [b"format", &[2][..], &sum, &[1, format]].concat()
     };
-    replace(&server, "newer", &row(3), &row(4));
+    replace(&server, "newer", &row(FORMAT as u8), &row(FORMAT as u8 + 1));
     server.restart_on_same_port_and_data();
-    let words = ["has file format 4", "reads up to 3"];
+    let words = [&*format!("has file format {}", FORMAT + 1), &*format!("reads up to {FORMAT}")];
     assert_named(&newer, "GET", "/d000", "newer_file_format", &words).await;
     assert_named(&newer, "PUT", "/new", "newer_file_format", &words).await;
     assert_well(&healthy, "new").await;
@@ -202,7 +213,13 @@ async fn a_row_damaged_under_a_running_server_fails_whoever_needs_it_and_nobody_
     let server = Server::start();
     let database = fill(&server, "db").await;
     let rev = database.get("/d150").expect(200).await.json()["_rev"].clone();
+    until_in_file(&server, "db", format!("marker-{HIT}").as_bytes()).await;
     damage_body(&server, "db");
+    // It is read from LMDB as soon as its commit has returned.
+    let deadline = Instant::now() + SOON;
+    while database.get("/d150").send().await.status == 200 {
+        assert!(Instant::now() < deadline, "the document is read from the log still");
+    }
     let words = ["table bodies", "checksum does not match"];
     assert_named(&database, "GET", "/d150", "damaged_database", &words).await;
     assert_well(&database, "new").await;
@@ -249,7 +266,7 @@ async fn until_index_is(database: &Database, state: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_row_of_an_index_costs_no_feed_a_change() {
-    let server = Server::start();
+    let mut server = Server::start();
     let database = Database::create(&server, "db").await;
     // More than are walked past without a look at the index.
     let document = |n: usize| json!({ "_id": format!("d{n:04}"), "owner": if n.is_multiple_of(400) { "wanted" } else { "other" } });
@@ -257,6 +274,8 @@ async fn a_damaged_row_of_an_index_costs_no_feed_a_change() {
     let put = || database.request("PUT", "/_feed_index").json(&json!({ "fields": ["owner"] }));
     put().expect(202).await;
     until_index_is(&database, "ready").await;
+    server.stop();
+    server.restart_on_same_port_and_data();
     let changes = async || {
         let body = json!({ "selector": { "owner": "wanted" } });
         database.post("/_changes?filter=_selector").json(&body).expect(200).await.json()
@@ -277,6 +296,64 @@ async fn a_damaged_row_of_an_index_costs_no_feed_a_change() {
     until_index_is(&database, "ready").await;
     assert_eq!(changes().await, before);
     until_index_is(&database, "ready").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_the_log_is_checked_and_read_though_lmdb_s_file_is_damaged() {
+    let mut server = Server::start();
+    let database = fill(&server, "db").await;
+    server.stop();
+    damage_body(&server, "db");
+    server.restart_on_same_port_and_data();
+    assert_named(&database, "PUT", "/new", "read_only_database", &["can only be read"]).await;
+    server.stop();
+    replace(&server, "db", format!("mArker-{HIT}").as_bytes(), format!("marker-{HIT}").as_bytes());
+
+    // The same damage, with a log beside it.
+    server.restart_on_same_port_and_data();
+    database.put("in-the-log", &json!({ "n": 1 })).await;
+    server.kill();
+    assert_eq!(check(&server).0, Some(0));
+    damage_body(&server, "db");
+    let (code, report) = check(&server);
+    assert!(code == Some(1) && report.contains("table bodies"), "{report}");
+    server.restart_on_same_port_and_data();
+    assert_named(&database, "GET", "/d150", "damaged_database", &["checksum does not match"]).await;
+    assert_eq!(database.get("/in-the-log").expect(200).await.json()["n"], 1);
+    assert_eq!(database.info().await["doc_count"], DOCUMENTS + 1);
+}
+
+/// A record of the log without rows, as `docs/storage-format.md` draws it.
+fn record(number: u64) -> Vec<u8> {
+    let body = [[7; 8], number.to_be_bytes()].concat();
+    let length = u32::try_from(body.len()).expect("it is short").to_be_bytes();
+    [&length[..], &crc32c::crc32c(&body).to_be_bytes(), &body].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_misses_acknowledged_writes_is_told_of_and_the_database_can_be_read() {
+    let mut server = Server::start();
+    let database = fill(&server, "db").await;
+    server.stop();
+    let log = data_file(&server, "db").with_file_name("log-0");
+    assert!(!log.exists(), "an orderly end leaves none");
+    // Far beyond what the tables have, though records are numbered one after the other.
+    fs::write(&log, [&[0; 100], &record(1_000_000)[..], &[0; 900]].concat()).expect("the log");
+    let (code, report) = check(&server);
+    assert!(code == Some(1) && report.contains("db: log-0, byte 100: record 1000000 is there, but"), "{report}");
+    server.restart_on_same_port_and_data();
+    assert_named(&database, "PUT", "/new", "read_only_database", &["log-0, byte 100", "is missing or damaged"]).await;
+    for number in 0..DOCUMENTS {
+        database.get(&format!("/d{number:03}")).expect(200).await;
+    }
+    assert_eq!(metric(&server, "seqtide_databases_damaged").await, Some(1));
+
+    // The way out that the documentation names: what the log had is given up.
+    server.stop();
+    fs::remove_file(&log).expect("the log");
+    server.restart_on_same_port_and_data();
+    assert_well(&database, "new").await;
+    assert_eq!(check(&server).0, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -204,10 +204,10 @@ impl Logged {
         Ok(outcome)
     }
 
-    /// From now on records cannot be written.
+    /// Has a test change the segments.
     #[cfg(test)]
-    pub(super) fn break_log(&self) {
-        self.shared.writing().segments.break_current();
+    pub(super) fn with_segments(&self, change: impl FnOnce(&mut Segments)) {
+        change(&mut self.shared.writing().segments);
     }
 
     /// The address space reserved.
@@ -280,7 +280,7 @@ impl Shared {
         }
         let bytes = bytes + record::OWN_BYTES;
         writing.segments.current(bytes).is_some()
-            || self.wait_until_covered(writing.segments.needed_before_next()) && writing.segments.begin(bytes).is_ok()
+            || self.wait_until_covered(writing.segments.needed_before_next()) && writing.segments.begin(bytes)
     }
 
     /// Whether what waits, and this, will have room in LMDB: what is in the log must not meet a full disk or map.

@@ -41,22 +41,32 @@ pub struct Found {
 
 impl Segment {
     /// Makes a segment of so many bytes, in the place of one that may be there. When it returns, the file and its name
-    /// outlive a power cut.
+    /// outlive a power cut. Where it fails the disk has back what was taken from it.
     pub fn make(path: &Path, bytes: u64) -> io::Result<Segment> {
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
-        let mut at = 0;
-        while at < bytes {
-            let piece = ZEROS.len().min(usize::try_from(bytes - at).unwrap_or(usize::MAX));
-            file.write_all_at(&ZEROS[..piece], at)?;
-            at += piece as u64;
-        }
-        file.sync_all()?;
-        if let Some(folder) = path.parent() {
-            File::open(folder)?.sync_all()?;
-        }
+        let before = file.metadata()?.len();
         let mut segment = Segment { path: path.to_owned(), file, bytes, end: 0, generation: 0, last: 0 };
+        if let Err(why) = segment.fill() {
+            let _ = segment.file.set_len(before);
+            return Err(why);
+        }
         segment.restart()?;
         Ok(segment)
+    }
+
+    /// Has the disk give all of the file's blocks.
+    fn fill(&self) -> io::Result<()> {
+        let mut at = 0;
+        while at < self.bytes {
+            let piece = ZEROS.len().min(usize::try_from(self.bytes - at).unwrap_or(usize::MAX));
+            self.file.write_all_at(&ZEROS[..piece], at)?;
+            at += piece as u64;
+        }
+        self.file.sync_all()?;
+        match self.path.parent() {
+            Some(folder) => File::open(folder)?.sync_all(),
+            None => Ok(()),
+        }
     }
 
     /// Opens a segment and reads it; `None` when there is none.
@@ -136,7 +146,7 @@ impl Found {
             let bytes = self.content[at + record::NUMBER_AT..].first_chunk();
             bytes.is_some_and(|bytes| u64::from_be_bytes(*bytes) > number)
         };
-        let mut places = (0..self.content.len().saturating_sub(record::OWN_BYTES)).filter(is_above);
+        let mut places = (0..self.content.len().saturating_sub(record::NUMBER_AT)).filter(is_above);
         places.find_map(|at| record::decode(&self.content[at..]).map(|(record, _)| (at, record)))
     }
 }

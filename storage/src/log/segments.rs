@@ -12,6 +12,9 @@ pub const NAMES: [&str; 2] = ["log-0", "log-1"];
 /// A segment that is full sooner was too small.
 const FILLS_IN: Duration = Duration::from_secs(1);
 
+/// Where the disk has refused a segment it is not asked again for so long: asking means writing all of it.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
 /// The segments, as whoever writes needs them.
 pub struct Segments {
     folder: PathBuf,
@@ -20,6 +23,11 @@ pub struct Segments {
     current: Option<(usize, Instant)>,
     /// How large the next one is made.
     bytes: u64,
+    /// When the disk refused one.
+    refused: Option<Instant>,
+    /// Control for tests: segments are written over before LMDB has what they hold.
+    #[cfg(test)]
+    pub recycles_early: bool,
 }
 
 impl Segments {
@@ -27,7 +35,15 @@ impl Segments {
     pub fn new(folder: &Path, slots: [Option<Segment>; 2]) -> Segments {
         let largest = slots.iter().flatten().map(Segment::bytes).max().unwrap_or(0);
         let bytes = largest.next_power_of_two().clamp(BYTES_MIN, BYTES_MAX);
-        Segments { folder: folder.to_owned(), slots, current: None, bytes }
+        Segments {
+            folder: folder.to_owned(),
+            slots,
+            current: None,
+            bytes,
+            refused: None,
+            #[cfg(test)]
+            recycles_early: false,
+        }
     }
 
     /// The one that takes records, if one of so many bytes fits into it.
@@ -38,6 +54,10 @@ impl Segments {
 
     /// The record up to which LMDB must have come before the next segment can be begun, as that one is written over.
     pub fn needed_before_next(&self) -> u64 {
+        #[cfg(test)]
+        if self.recycles_early {
+            return 0;
+        }
         self.slots[self.next()].as_ref().map_or(0, Segment::last)
     }
 
@@ -53,18 +73,28 @@ impl Segments {
         self.slots[slot].as_ref().map_or(0, Segment::last)
     }
 
-    /// Begins the next segment, for a record of so many bytes and more.
-    pub fn begin(&mut self, bytes: usize) -> io::Result<()> {
-        let next = self.next();
+    /// Begins the next segment, for a record of so many bytes and more; `false` where the disk does not allow it.
+    pub fn begin(&mut self, bytes: usize) -> bool {
+        if self.refused.is_some_and(|refused| refused.elapsed() < ASK_AGAIN) {
+            return false;
+        }
         if self.current.is_some_and(|(_, since)| since.elapsed() < FILLS_IN) {
             self.bytes = (2 * self.bytes).min(BYTES_MAX);
         }
-        let size = self.bytes.max((2 * bytes as u64).next_power_of_two());
-        match &mut self.slots[next] {
-            Some(segment) if segment.bytes() >= size => segment.restart()?,
-            slot => *slot = Some(Segment::make(&self.folder.join(NAMES[next]), size)?),
+        let next = self.next();
+        let begun = self.begin_in(next, self.bytes.max((2 * bytes as u64).next_power_of_two()));
+        self.refused = begun.is_err().then(Instant::now);
+        if begun.is_ok() {
+            self.current = Some((next, Instant::now()));
         }
-        self.current = Some((next, Instant::now()));
+        begun.is_ok()
+    }
+
+    fn begin_in(&mut self, slot: usize, bytes: u64) -> io::Result<()> {
+        match &mut self.slots[slot] {
+            Some(segment) if segment.bytes() >= bytes => segment.restart()?,
+            too_small => *too_small = Some(Segment::make(&self.folder.join(NAMES[slot]), bytes)?),
+        }
         Ok(())
     }
 

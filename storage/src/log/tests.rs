@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::logged::{Logged, Reading};
 use super::replay::{FoundLog, Replayed};
-use super::segments::NAMES;
+use super::segments::{NAMES, Segments};
 use crate::env::{Durability, Env, EnvOptions};
 use crate::error::StorageError;
 use crate::pages::{At, Damage, Lost};
@@ -285,7 +285,7 @@ fn a_record_that_could_not_be_written_is_never_replayed_and_what_was_before_stay
     let folder = tempfile::tempdir().unwrap();
     let logged = open(folder.path());
     put(&logged, "before", "1").unwrap();
-    logged.break_log();
+    logged.with_segments(Segments::break_current);
     assert!(matches!(put(&logged, "failed", "1"), Err(StorageError::DiskFailed { .. })));
     assert_eq!((get(&logged, "failed"), get(&logged, "before").as_deref()), (None, Some("1")));
     put(&logged, "after", "1").unwrap();
@@ -350,4 +350,41 @@ fn a_lost_segment_is_told_of_by_the_one_behind_it() {
     assert_eq!(damage_in(folder.path()), None);
     fs::remove_file(folder.path().join(NAMES[0])).unwrap();
     assert!(matches!(damage_in(folder.path()), Some(Damage { lost: Lost::Newest(1), .. })));
+}
+
+/// Control: were a segment written over before LMDB has what it holds, a crash would show it.
+#[test]
+fn a_segment_that_is_written_over_too_early_is_caught() {
+    for early in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let logged = open(folder.path());
+        logged.with_segments(|segments| segments.recycles_early = early);
+        let large = "x".repeat(3000);
+        for number in 0..20 {
+            put(&logged, &format!("d{number}"), &large).unwrap();
+        }
+        drop(logged);
+        let is_whole = damage_in(folder.path()).is_none() && {
+            let logged = open(folder.path());
+            (0..20).all(|number| get(&logged, &format!("d{number}")).is_some())
+        };
+        assert_eq!(is_whole, !early);
+    }
+}
+
+/// What is in the log but not in LMDB is as much as the log may be, whoever puts it there.
+#[test]
+fn the_log_is_bounded_and_who_writes_waits_for_lmdb() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    let large = "x".repeat(1 << 20);
+    for number in 0..100 {
+        put(&logged, &format!("d{number}"), &large).unwrap();
+        let state = logged.shared.state();
+        let frozen = state.over.frozen.as_ref().map_or(0, |frozen| frozen.bytes());
+        assert!(state.over.active.bytes() + frozen <= 2 * super::segment::BYTES_MAX as usize);
+    }
+    let bytes = NAMES.map(|name| fs::metadata(folder.path().join(name)).map_or(0, |file| file.len()));
+    assert!(bytes.iter().all(|bytes| *bytes <= super::segment::BYTES_MAX), "{bytes:?}");
+    assert!(logged.shared.state().covered > 0, "LMDB was given some");
 }

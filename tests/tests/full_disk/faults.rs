@@ -20,6 +20,8 @@ pub enum Fault {
     SyncedWrites = 2,
     /// Syncs of files: `EIO`.
     Syncs = 3,
+    /// Syncs of the log's files: `EIO`. From before its first record on, it is not used at all.
+    LogSyncs = 4,
 }
 
 /// The disk of one data folder.

@@ -1,5 +1,6 @@
 //! A disk whose writes and syncs fail: the commit did not happen, or nobody can tell; nothing is acknowledged, and what
-//! was acknowledged stays readable.
+//! was acknowledged stays readable. Where the log cannot be used, commits go to LMDB by themselves: the tests that fail
+//! LMDB's writes begin so.
 
 use serde_json::json;
 
@@ -7,6 +8,8 @@ use seqtide_tests::{Database, Server};
 
 use crate::faults::{Disk, Fault, PLENTY};
 use crate::load::assert_clean;
+use seqtide_tests::http::SOON;
+use tokio::time::Instant;
 
 async fn with_a_document(server: &Server) -> Database {
     let database = Database::create(server, "db").await;
@@ -38,6 +41,7 @@ async fn assert_whole(mut server: Server, database: Database, failed: &[&str]) {
 async fn a_commit_that_cannot_be_synced_did_not_happen() {
     for durability in ["full", "relaxed"] {
         let disk = Disk::with_room(PLENTY);
+        disk.set_fault(Fault::LogSyncs, true);
         let server = disk.launch().arg(format!("--durability={durability}")).start();
         let database = with_a_document(&server).await;
         disk.set_fault(Fault::Syncs, true);
@@ -54,6 +58,7 @@ async fn a_commit_that_cannot_be_synced_did_not_happen() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_meta_page_that_failed_is_put_back_and_the_commit_did_not_happen() {
     let disk = Disk::with_room(PLENTY);
+    disk.set_fault(Fault::LogSyncs, true);
     let server = disk.launch().start();
     let database = with_a_document(&server).await;
     let mut feed = database.get("/_changes?feed=continuous&since=0&heartbeat=100").open().await;
@@ -72,6 +77,7 @@ async fn a_meta_page_that_failed_is_put_back_and_the_commit_did_not_happen() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_undoing_fails_too_the_outcome_is_unknown_and_nothing_is_written_until_it_is_undone() {
     let disk = Disk::with_room(PLENTY);
+    disk.set_fault(Fault::LogSyncs, true);
     let server = disk.launch().start();
     let database = with_a_document(&server).await;
     disk.fail_from_the_next_synced_write();
@@ -89,6 +95,7 @@ async fn where_undoing_fails_too_the_outcome_is_unknown_and_nothing_is_written_u
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_whose_meta_pages_cannot_be_put_back_is_closed_until_they_can() {
     let disk = Disk::with_room(PLENTY);
+    disk.set_fault(Fault::LogSyncs, true);
     let server = disk.launch().start();
     let database = with_a_document(&server).await;
     disk.set_fault(Fault::SyncedWrites, true);
@@ -103,4 +110,70 @@ async fn a_database_whose_meta_pages_cannot_be_put_back_is_closed_until_they_can
     database.get("/before").expect(200).await;
     database.get("/one").expect(404).await;
     assert_whole(server, database, &["one"]).await;
+}
+
+/// LMDB takes its place at once, and passes the record over.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_of_the_log_that_cannot_be_synced_did_not_happen_and_writing_goes_on() {
+    let disk = Disk::with_room(PLENTY);
+    let mut server = disk.launch().start();
+    let database = with_a_document(&server).await;
+    disk.set_fault(Fault::LogSyncs, true);
+    assert_eq!(refused(&database, "one").await, "disk_failed");
+    database.get("/one").expect(404).await;
+    assert_eq!(database.put("two", &json!({})).await.seq(), 2);
+    disk.set_fault(Fault::LogSyncs, false);
+    database.put("three", &json!({})).await;
+    server.kill();
+    assert_clean(&server);
+    server.restart_on_same_port_and_data();
+    database.get("/one").expect(404).await;
+    assert_eq!(database.info().await["doc_count"], json!(3));
+}
+
+/// Nothing can be synced any more: only a power cut could bring the record back, until LMDB has passed it over.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_of_the_log_that_cannot_be_undone_is_unknown_and_nothing_is_written_until_it_is() {
+    let disk = Disk::with_room(PLENTY);
+    let server = disk.launch().start();
+    let database = with_a_document(&server).await;
+    disk.set_fault(Fault::Syncs, true);
+    for (id, error) in [("one", "outcome_unknown"), ("two", "disk_failed"), ("three", "disk_failed")] {
+        assert_eq!(refused(&database, id).await, error);
+        database.get("/before").expect(200).await;
+        database.get(&format!("/{id}")).expect(404).await;
+    }
+    disk.set_fault(Fault::Syncs, false);
+    assert_whole(server, database, &["one", "two", "three"]).await;
+}
+
+/// What the log has taken is acknowledged, read and kept; what comes after LMDB has failed is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_lmdb_fails_under_keeps_what_was_acknowledged_and_refuses_the_rest() {
+    let disk = Disk::with_room(PLENTY);
+    let mut server = disk.launch().start();
+    let database = with_a_document(&server).await;
+    disk.set_fault(Fault::SyncedWrites, true);
+    let deadline = Instant::now() + SOON;
+    let mut acknowledged = Vec::new();
+    loop {
+        let id = format!("d{}", acknowledged.len());
+        let answer = database.request("PUT", &format!("/{id}")).json(&json!({})).send().await;
+        if answer.status != 201 {
+            assert_eq!(answer.json()["error"], json!("disk_failed"), "the write was not begun");
+            break;
+        }
+        acknowledged.push(id);
+        assert!(Instant::now() < deadline, "LMDB's failure is never told of");
+    }
+    assert!(!acknowledged.is_empty());
+    for id in &acknowledged {
+        database.get(&format!("/{id}")).expect(200).await;
+    }
+    server.kill();
+    disk.set_fault(Fault::SyncedWrites, false);
+    assert_clean(&server);
+    server.restart_on_same_port_and_data();
+    assert_eq!(database.info().await["doc_count"], json!(1 + acknowledged.len()));
+    database.put("after", &json!({})).await;
 }

@@ -2,9 +2,11 @@
 //! version is safe from a power cut.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
 use std::path::Path;
 
 use crate::log::{Event, Inode, Log, Moment, Record};
+use crate::recording::inode_of;
 
 /// What a disk keeps or loses as a whole.
 pub const PAGE: usize = 4096;
@@ -73,16 +75,56 @@ impl Disk {
     /// # Panics
     /// When the log contradicts itself.
     pub fn replay(log: &Log, folder: &Path, inode: Inode, trust: Trust) -> Disk {
+        Disk::empty(folder, inode).go_on(log, trust)
+    }
+
+    fn empty(folder: &Path, inode: Inode) -> Disk {
         let folder = folder.to_str().expect("a path in UTF-8").to_owned();
         let nodes = vec![Node::Folder(DiskFolder::default())];
-        let mut disk = Disk { nodes, by_inode: HashMap::from([(inode, 0)]), folder };
-        for record in &log.records {
-            disk.apply(record, trust);
+        Disk { nodes, by_inode: HashMap::from([(inode, 0)]), folder }
+    }
+
+    /// All that is below `folder`, safe from the beginning.
+    ///
+    /// # Panics
+    /// When it cannot be read.
+    pub fn of_folder(folder: &Path, inode: Inode) -> Disk {
+        let mut disk = Disk::empty(folder, inode);
+        disk.add_all(folder);
+        disk
+    }
+
+    fn add_all(&mut self, folder: &Path) {
+        const SAFE: Record = Record { begin: 0, end: 0, event: Event::Mark { text: String::new() } };
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.to_str().expect("a path in UTF-8").to_owned();
+            let made = inode_of(&path);
+            if path.is_dir() {
+                self.add(&SAFE, &name, made, Node::Folder(DiskFolder::default()));
+                self.add_all(&path);
+            } else {
+                let mut file = DiskFile::default();
+                file.write(&SAFE, 0, &fs::read(&path).expect("a file"), true);
+                self.add(&SAFE, &name, made, Node::File(file));
+            }
+            let (parent, _) = self.parent(&name);
+            self.names(parent).changes.iter_mut().for_each(|change| change.safe = Some(0));
         }
-        for node in &mut disk.nodes {
+    }
+
+    /// With what the log says of it.
+    ///
+    /// # Panics
+    /// When the log contradicts itself.
+    pub fn go_on(mut self, log: &Log, trust: Trust) -> Disk {
+        for record in &log.records {
+            self.apply(record, trust);
+        }
+        for node in &mut self.nodes {
             node.settle(trust);
         }
-        disk
+        self
     }
 
     fn apply(&mut self, record: &Record, trust: Trust) {

@@ -15,6 +15,7 @@ mod log;
 mod promise;
 mod reader;
 mod recording;
+mod second;
 mod trial;
 
 use std::sync::LazyLock;
@@ -42,6 +43,16 @@ fn acknowledged_writes_survive_a_power_cut() {
     let begun = Instant::now();
     Trial::new(&RECORDING, Trust::ALL).assert_survived(cuts());
     println!("{} cuts in {:.1} s", cuts(), begun.elapsed().as_secs_f64());
+}
+
+/// Opening a database after a cut replays the log and puts it into LMDB; that may be cut as well.
+#[test]
+fn acknowledged_writes_survive_a_second_cut_while_the_first_is_recovered_from() {
+    let mut trial = Trial::new(&RECORDING, Trust::ALL);
+    for _ in 0..cuts() / 20 {
+        let (cut, kept) = trial.any_cut();
+        trial.assert_survives_twice(cut, kept);
+    }
 }
 
 #[test]
@@ -111,6 +122,7 @@ fn a_disk_that_ignores_syncs_of_files_is_caught() {
     assert_caught(Trust { file_syncs: false, ..Trust::ALL });
 }
 
+/// LMDB's meta pages: what it has is not safe when a file of the log is written over that has it too.
 #[test]
 fn a_disk_that_ignores_synced_writes_is_caught() {
     assert_caught(Trust { synced_writes: false, ..Trust::ALL });

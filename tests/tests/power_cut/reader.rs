@@ -1,5 +1,6 @@
 //! The program `read-image` as a child: an image that kills or hangs it is a fault found, not the end of the test.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,8 +15,12 @@ use crate::promise::Holds;
 /// An image is read within this.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// What the ids of documents begin with that it writes to an image after it has read it.
+pub const WRITTEN_AFTERWARDS: &str = "/afterwards-";
+
 /// Reads images, one after the other.
 pub struct Reader {
+    variables: Vec<(OsString, OsString)>,
     process: Option<Process>,
 }
 
@@ -26,12 +31,18 @@ struct Process {
 
 impl Reader {
     pub fn new() -> Reader {
-        Reader { process: None }
+        Reader::with(&[])
+    }
+
+    /// One whose process has these variables.
+    pub fn with(variables: &[(&str, &Path)]) -> Reader {
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Reader { variables, process: None }
     }
 
     /// What the image in `folder` holds, or what is wrong with it.
     pub fn read(&mut self, folder: &Path) -> Result<Holds, String> {
-        let process = self.process.get_or_insert_with(Process::start);
+        let process = self.process.get_or_insert_with(|| Process::start(&self.variables));
         let answer = process.ask(folder).inspect_err(|_| self.process = None)?;
         let mut answer: Value = serde_json::from_str(&answer).map_err(|error| format!("{error} in {answer}"))?;
         match answer["fault"].as_str() {
@@ -42,8 +53,9 @@ impl Reader {
 }
 
 impl Process {
-    fn start() -> Process {
+    fn start(variables: &[(OsString, OsString)]) -> Process {
         let mut child = Command::new(env!("CARGO_BIN_EXE_read-image"))
+            .envs(variables.iter().cloned())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

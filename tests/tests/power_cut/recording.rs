@@ -15,7 +15,7 @@ use crate::disk::{Disk, Trust};
 use crate::files::same_files;
 use crate::image::{Image, Kept};
 use crate::load;
-use crate::log::{Inode, Log, Moment};
+use crate::log::{Event, Inode, Log, Moment};
 use crate::promise::Promises;
 
 /// The least a database may start with.
@@ -78,6 +78,7 @@ impl Recording {
         assert!(fs::metadata(file).expect("a database").len() > MAP_BYTES, "the load should make the map grow");
 
         let log = Log::parse(&fs::read(&log).expect("the log"));
+        assert!(durability == "relaxed" || log_is_recycled(&log), "the load should fill both files of the log");
         let promises = Promises::find(&acknowledged, &log);
         let recording = Recording { log, promises, data, seed, inode: inode_of(&folder), folder };
         let rebuilt = work.path().join("rebuilt");
@@ -94,7 +95,24 @@ impl Recording {
     }
 }
 
-fn inode_of(folder: &Path) -> Inode {
+/// Whether a file of the log was written over after it had been in use: several times from its beginning, each time after
+/// it was once filled with zeros.
+fn log_is_recycled(log: &Log) -> bool {
+    let made = log.records.iter().filter_map(|record| match &record.event {
+        Event::Create { path, made } if path.ends_with("/log-0") => Some(*made),
+        _ => None,
+    });
+    made.into_iter().any(|log_0| {
+        let begins = |record: &&crate::log::Record| match &record.event {
+            Event::Write { file, offset: 0, .. } => *file == log_0,
+            _ => false,
+        };
+        log.records.iter().filter(begins).count() > 2
+    })
+}
+
+/// By which the recorder knows a file or folder.
+pub fn inode_of(folder: &Path) -> Inode {
     let found = File::open(folder).and_then(|folder| folder.metadata()).expect("a folder");
     (found.dev(), found.ino())
 }

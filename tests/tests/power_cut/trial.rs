@@ -15,16 +15,17 @@ use crate::log::{Event, Moment, Record};
 use crate::promise::Promises;
 use crate::reader::Reader;
 use crate::recording::Recording;
+use crate::second::remove;
 
 /// Cuts of one recording, on a disk of which something is believed.
 pub struct Trial<'a> {
-    recording: &'a Recording,
+    pub(super) recording: &'a Recording,
     disk: Disk,
-    reader: Reader,
-    rng: StdRng,
+    pub(super) reader: Reader,
+    pub(super) rng: StdRng,
     /// As it was before the last image, to make that image once more.
     rng_before: StdRng,
-    images: TempDir,
+    pub(super) images: TempDir,
     answers: Vec<Moment>,
 }
 
@@ -70,14 +71,17 @@ impl<'a> Trial<'a> {
                 self.rng.random_range(sync.begin + 1..=sync.end)
             }
         };
-        let kept = match self.rng.random_range(0..10) {
+        (cut, self.any_kept())
+    }
+
+    pub(super) fn any_kept(&mut self) -> Kept {
+        match self.rng.random_range(0..10) {
             0 => Kept::All,
             1 => Kept::Nothing,
             2 => Kept::OnlyMetaPages,
             3 => Kept::AllButMetaPages,
             _ => Kept::Random,
-        };
-        (cut, kept)
+        }
     }
 
     /// Cuts at random.
@@ -111,11 +115,9 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn make_image(&mut self, cut: Moment, kept: Kept) -> PathBuf {
+    pub(super) fn make_image(&mut self, cut: Moment, kept: Kept) -> PathBuf {
         let folder = self.images.path().join("image");
-        if folder.exists() {
-            fs::remove_dir_all(&folder).expect("the image before");
-        }
+        remove(&folder);
         fs::create_dir(&folder).expect("a folder for the image");
         Image { disk: &self.disk, cut, kept, rng: &mut self.rng }.write_to(&folder);
         folder
