@@ -7,6 +7,8 @@ use crate::tables::{Row, RowChange, Rows, Table};
 pub const HEAD_BYTES: usize = 8;
 /// A record takes no more than its rows do, as [`row_bytes`] counts them, and this.
 pub const OWN_BYTES: usize = HEAD_BYTES + 16;
+/// Where a record has its generation.
+pub const GENERATION_AT: usize = HEAD_BYTES;
 /// Where a record has its number.
 pub const NUMBER_AT: usize = HEAD_BYTES + 8;
 

@@ -13,6 +13,9 @@ pub const BYTES_MIN: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 /// No segment is larger: what is replayed after a crash is at most two of them.
 pub const BYTES_MAX: u64 = 32 << 20;
 
+/// No log is further ahead of tables that belong to it, in commits.
+const AHEAD_MAX: u64 = 1 << 32;
+
 /// How much is filled with zeros at a time.
 const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
@@ -140,13 +143,18 @@ impl Found {
         self.segment.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// A whole record, wherever it lies, whose number is above this one, and where it lies.
+    /// A whole record, wherever it lies, whose number is above this one, and where it lies. It is of this use, as far as
+    /// that is known.
     pub fn record_above(&self, number: u64) -> Option<(usize, Record)> {
-        let is_above = |at: &usize| {
-            let bytes = self.content[at + record::NUMBER_AT..].first_chunk();
-            bytes.is_some_and(|bytes| u64::from_be_bytes(*bytes) > number)
+        let generation = self.records.first().map(|first| first.generation);
+        let field = |at: usize| self.content[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        let numbers = number + 1..=number.saturating_add(AHEAD_MAX);
+        // Most places are passed over by what they would have here, for a checksum takes its time.
+        let may_be = |at: &usize| {
+            generation.is_none_or(|generation| field(at + record::GENERATION_AT) == generation)
+                && numbers.contains(&field(at + record::NUMBER_AT))
         };
-        let mut places = (0..self.content.len().saturating_sub(record::NUMBER_AT)).filter(is_above);
+        let mut places = (0..self.content.len().saturating_sub(record::NUMBER_AT)).filter(may_be);
         places.find_map(|at| record::decode(&self.content[at..]).map(|(record, _)| (at, record)))
     }
 }

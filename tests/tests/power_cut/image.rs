@@ -104,6 +104,10 @@ impl Image<'_> {
         for number in 0..file.pages.len().min(length.div_ceil(PAGE)) {
             let Some(page) = self.page(&file.pages[number], number) else { continue };
             let bytes = &page[..PAGE.min(length - number * PAGE)];
+            if bytes.iter().all(|byte| *byte == 0) {
+                // As it is where nothing is written.
+                continue;
+            }
             out.write_all_at(bytes, (number * PAGE) as u64).expect("room for the image");
         }
     }

@@ -28,7 +28,7 @@ use crate::image::Kept;
 use crate::recording::{DataFolder, Recording};
 use crate::trial::{Fault, Trial};
 
-const CUTS: usize = 3000;
+const CUTS: usize = 1000;
 const CUTS_OF_A_CONTROL: usize = 150;
 
 /// One run of the server serves most tests.
@@ -49,7 +49,7 @@ fn acknowledged_writes_survive_a_power_cut() {
 #[test]
 fn acknowledged_writes_survive_a_second_cut_while_the_first_is_recovered_from() {
     let mut trial = Trial::new(&RECORDING, Trust::ALL);
-    for _ in 0..cuts() / 20 {
+    for _ in 0..cuts() / 10 {
         let (cut, kept) = trial.any_cut();
         trial.assert_survives_twice(cut, kept);
     }
