@@ -261,6 +261,8 @@ impl Shared {
                 let state = self.state();
                 (state.over.clone(), state.number)
             };
+            #[cfg(test)]
+            meanwhile::happens();
             let lmdb = self.env.read()?;
             let covered = covered(lmdb.view())?;
             if covered <= number {
@@ -384,5 +386,25 @@ impl Shared {
     fn went_through(&self, number: u64) {
         self.state().went_through(number);
         self.changed.notify_all();
+    }
+}
+
+/// What a test has happen while a thread has taken the rows in memory and not yet LMDB's state.
+#[cfg(test)]
+pub(super) mod meanwhile {
+    use std::cell::RefCell;
+
+    thread_local! {
+        static NEXT: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+    }
+
+    pub fn set(next: impl FnOnce() + 'static) {
+        NEXT.replace(Some(Box::new(next)));
+    }
+
+    pub fn happens() {
+        if let Some(next) = NEXT.take() {
+            next();
+        }
     }
 }

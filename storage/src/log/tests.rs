@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Bound;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::logged::{Logged, Reading};
+use super::logged::{Logged, Reading, meanwhile};
 use super::replay::{FoundLog, Replayed};
 use super::segments::{NAMES, Segments};
 use crate::env::{Durability, Env, EnvOptions};
@@ -239,6 +240,30 @@ fn no_reader_sees_half_a_commit_whoever_writes_and_applies_meanwhile() {
         }
     });
     assert_eq!(logged.shared.state().number, u64::from(COMMITS));
+}
+
+/// Whatever happens between taking the rows in memory and taking LMDB's state, they fit.
+#[test]
+fn a_reader_that_was_overtaken_sees_one_state() {
+    let both = |value: &str| -> Changes {
+        ["x", "y"].map(|key| (Table::Docs, key.into(), Some(value.into()))).into_iter().collect()
+    };
+    for goes_through in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let logged = Arc::new(open(folder.path()));
+        write(&logged, &both("1")).unwrap();
+        logged.shared.drain().unwrap();
+        put(&logged, "x", "2").unwrap();
+        let (writer, changes) = (Arc::clone(&logged), both("3"));
+        meanwhile::set(move || {
+            writer.shared.state().failed = goes_through;
+            write(&writer, &changes).unwrap();
+            writer.shared.drain().unwrap();
+        });
+        let reading = logged.read().unwrap();
+        let seen = ["x", "y"].map(|key| reading.view().get(Table::Docs, key.as_bytes()).unwrap());
+        assert_eq!(seen, [Some(&b"3"[..]); 2], "2 and 3 would be two states");
+    }
 }
 
 #[test]
