@@ -88,7 +88,8 @@ async fn check_looks_at_a_live_server_s_folder_and_names_damage() {
     assert_eq!(code, Some(0), "{stdout}{stderr}");
     assert!(stdout.starts_with("db: ok (1 documents, 0 deleted, 1 rows, 1 bodies"), "{stdout}");
 
-    server.kill();
+    // An orderly end: LMDB has everything then.
+    server.stop();
     let file = data.join("databases/db/data.mdb");
     let mut bytes = fs::read(&file).expect("the file");
     let text = b"unmistakable\"}";

@@ -106,7 +106,7 @@ impl State {
 
 /// One state of the tables.
 pub(crate) struct Reading<'env> {
-    over: Overlay,
+    over: Box<Overlay>,
     lmdb: env::Reading<'env>,
 }
 
@@ -266,7 +266,7 @@ impl Shared {
             let lmdb = self.env.read()?;
             let covered = covered(lmdb.view())?;
             if covered <= number {
-                return Ok(Reading { over, lmdb });
+                return Ok(Reading { over: Box::new(over), lmdb });
             }
             drop(lmdb);
             let told = self.changed.wait_timeout_while(self.state(), LOOK_AGAIN, |state| state.number < covered);

@@ -62,9 +62,9 @@ impl FoundLog {
 
     /// That there is a record beyond the last one that could be replayed.
     fn damage(&self, number: u64) -> Option<Damage> {
-        self.0.iter().flatten().find_map(|found| {
-            let (at, beyond) = found.record_above(number)?;
-            Some(Damage::of_log(found.name(), at as u64, beyond.number, number + 1))
+        NAMES.iter().zip(&self.0).find_map(|(name, found)| {
+            let (at, beyond) = found.as_ref()?.record_above(number)?;
+            Some(Damage::of_log(name, at as u64, beyond.number, number + 1))
         })
     }
 

@@ -17,7 +17,7 @@ pub const BYTES_MAX: u64 = 32 << 20;
 const AHEAD_MAX: u64 = 1 << 32;
 
 /// How much is filled with zeros at a time.
-const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// A file that takes records.
 #[derive(Debug)]
@@ -138,11 +138,6 @@ impl Segment {
 }
 
 impl Found {
-    /// The file's name.
-    pub fn name(&self) -> String {
-        self.segment.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-    }
-
     /// A whole record, wherever it lies, whose number is above this one, and where it lies. It is of this use, as far as
     /// that is known.
     pub fn record_above(&self, number: u64) -> Option<(usize, Record)> {

@@ -357,7 +357,7 @@ fn a_damaged_record_before_a_whole_one_is_told_of() {
         let folder = with_four_records();
         flip(&folder, damaged);
         let damage = damage_in(folder.path()).unwrap();
-        assert_eq!(damage.at, At::Log("log-0".to_owned(), (damaged * RECORD_BYTES) as u64));
+        assert_eq!(damage.at, At::Log("log-0", (damaged * RECORD_BYTES) as u64));
         assert_eq!(damage.lost, Lost::Newest(damaged as u64));
     }
 }

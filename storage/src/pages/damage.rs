@@ -23,7 +23,7 @@ pub enum At {
     /// A page of LMDB's file.
     Page(u64),
     /// A byte of a file of the log.
-    Log(String, u64),
+    Log(&'static str, u64),
 }
 
 /// What a damage takes with it.
@@ -58,7 +58,7 @@ impl Damage {
     }
 
     /// That a file of the log has a record at this byte, but none of those from another on.
-    pub(crate) fn of_log(file: String, byte: u64, has: u64, misses: u64) -> Damage {
+    pub(crate) fn of_log(file: &'static str, byte: u64, has: u64, misses: u64) -> Damage {
         let what = format!("record {has} is there, but record {misses}, written before it, is missing or damaged");
         Damage { at: At::Log(file, byte), what, lost: Lost::Newest(misses) }
     }

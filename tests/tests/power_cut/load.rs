@@ -20,7 +20,7 @@ const REQUESTS: usize = 60;
 const DOCS_A_WRITER: usize = 60;
 const LOCALS_A_WRITER: usize = 3;
 /// Bodies of more than a page lie in pages of their own. They also see to it that both files of the log are used again.
-const LARGE_BODY_BYTES: usize = 70_000;
+const LARGE_BODY_BYTES: usize = 100_000;
 const BULK_MAX: usize = 8;
 const DATABASES_MADE: usize = 6;
 /// How many writes the load ends with that have the server for themselves.

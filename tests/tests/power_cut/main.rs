@@ -28,7 +28,7 @@ use crate::image::Kept;
 use crate::recording::{DataFolder, Recording};
 use crate::trial::{Fault, Trial};
 
-const CUTS: usize = 1000;
+const CUTS: usize = 3000;
 const CUTS_OF_A_CONTROL: usize = 150;
 
 /// One run of the server serves most tests.
