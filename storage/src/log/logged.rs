@@ -126,15 +126,18 @@ impl Logged {
         replayed: Replayed,
     ) -> Result<Logged, StorageError> {
         let logged = Logged::new(folder, env, durability, found, replayed, true);
-        if logged.shared.logs {
-            logged.start();
-            return Ok(logged);
-        }
         let shared = &logged.shared;
-        shared.drain()?;
-        // Its commits were promised to outlive a power cut, which LMDB's may not do now.
+        if !shared.logs {
+            shared.drain()?;
+        }
+        // What the log is built on, and what it had promised where there is to be none, must outlive a power cut, which
+        // a commit of relaxed durability need not.
         shared.env.sync()?;
-        shared.writing().segments.remove();
+        if shared.logs {
+            logged.start();
+        } else {
+            shared.writing().segments.remove();
+        }
         Ok(logged)
     }
 
