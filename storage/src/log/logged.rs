@@ -133,6 +133,7 @@ impl Logged {
         // What the log is built on, and what it had promised where there is to be none, must outlive a power cut, which
         // a commit of relaxed durability need not.
         shared.env.sync()?;
+        shared.writing().segments.sync().map_err(StorageError::disk)?;
         if shared.logs {
             logged.start();
         } else {

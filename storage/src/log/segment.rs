@@ -131,6 +131,11 @@ impl Segment {
         self.file = File::open(&self.path).unwrap();
     }
 
+    /// Syncs what is written.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
     /// Removes the file.
     pub fn remove(self) -> io::Result<()> {
         std::fs::remove_file(&self.path)

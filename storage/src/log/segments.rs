@@ -52,13 +52,22 @@ impl Segments {
         self.slots[current].as_mut().filter(|segment| segment.fits(bytes))
     }
 
+    /// Makes what was found outlive a power cut: whoever wrote it may have ended before it did so.
+    pub fn sync(&self) -> io::Result<()> {
+        self.slots.iter().flatten().try_for_each(Segment::sync)
+    }
+
     /// The record up to which LMDB must have come before the next segment can be begun, as that one is written over.
     pub fn needed_before_next(&self) -> u64 {
         #[cfg(test)]
         if self.recycles_early {
             return 0;
         }
-        self.slots[self.next()].as_ref().map_or(0, Segment::last)
+        match self.current {
+            // What was found may never have been synced: LMDB must have all of it before anything is built on it.
+            None => self.last_of(0).max(self.last_of(1)),
+            Some(_) => self.last_of(self.next()),
+        }
     }
 
     /// The one that does not take records now; of two, the one with the older ones.
