@@ -27,8 +27,8 @@ use crate::registry::Open;
 use crate::row::RowShape;
 use crate::sweep::Sweep;
 use crate::validation::Validation;
+use crate::writer::Written;
 use crate::writer::asker::Asker;
-use crate::writer::{Enqueue, ReclaimNow, Written};
 
 /// How often a request is validated anew because a document has moved meanwhile.
 const MOVES_MAX: usize = 20;
@@ -231,8 +231,8 @@ impl Database {
             // What it is to be validated against would be another one by its turn.
             return self.write_unattended(write).await;
         }
-        let queued = database.writer.send(Enqueue { write }).await;
-        queued.map_err(|_gone| database.live.gone())?
+        let asker = Asker::gone(&write);
+        database.enqueue(vec![write].into(), asker).await
     }
 
     /// Writes at once what nobody waits for.
@@ -463,7 +463,6 @@ impl Database {
     /// # Errors
     /// [`Error::NoDatabase`], [`Error::Stopped`].
     pub async fn reclaim(&self) -> Result<(), Error> {
-        let database = self.opened().await?;
-        database.writer.send(ReclaimNow).await.map_err(|_gone| database.live.gone())
+        self.opened().await?.reclaim()
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use actix::{Addr, Arbiter, System};
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{DataFolder, ReclaimPolicy, StorageError, StoreOptions};
+use seqtide_storage::{DataFolder, ReclaimPolicy, Request, StorageError, Store, StoreOptions};
 
 use crate::database::Database;
 use crate::error::Error;
@@ -17,8 +17,8 @@ use crate::permits::FeedPermits;
 use crate::registry::{CloseAll, Create, Delete, OpenDatabases, Registry, Surroundings};
 use crate::selector::SelectorKeys;
 use crate::updates::Updates;
-use crate::writer::WriterLimits;
-use crate::writer::committer::CommitterPool;
+use crate::writer::committers::Committers;
+use crate::writer::{WriteCommit, WriterLimits};
 
 /// How an engine runs. Every bound has a default.
 #[derive(Debug, Clone)]
@@ -98,32 +98,35 @@ impl Engine {
         let folder = Arc::new(DataFolder::open(&options.data, store)?);
         let open = Arc::<OpenDatabases>::default();
         let updates = Arc::new(Updates::new(Arc::clone(&folder)));
-        let threads = |source| StorageError::Io { path: "committer threads".into(), source };
-        let prepare = {
+        let write: Arc<WriteCommit> = {
             let updates = Arc::clone(&updates);
-            move || updates.make_room()
+            Arc::new(move |store: &Store, requests: &[Request]| {
+                updates.make_room();
+                store.write(requests)
+            })
         };
-        let committers =
-            CommitterPool::start(options.committers.max(1), options.databases_open_max, prepare).map_err(threads)?;
-        let (system, writers) = start_system()?;
+        let (system, actors) = start_system()?;
         let limits = WriterLimits {
             queue_edits_max: options.write_queue_edits_max,
             queue_bytes_max: options.write_queue_bytes_max,
             reclaim: options.reclaim,
         };
+        let committers = options.committers.max(1);
+        let committers = start_on(&actors, move || Committers::start(committers))?;
         let surroundings = Surroundings {
             folder: Arc::clone(&folder),
             open: Arc::clone(&open),
             updates: Arc::clone(&updates),
             committers,
-            writers: writers.clone(),
+            write,
             databases_max: options.databases_open_max,
             tail_bytes_max: options.tail_bytes_max,
             writer_limits: limits,
         };
-        let registry = start_registry(&writers, surroundings)?;
+        // On a thread of its own, so that opening a database keeps no writer waiting.
+        let registry = start_on(&actors, move || Registry::start_on(&Arbiter::new().handle(), surroundings))?;
         let feeds = FeedPermits::new(options.feeds_max);
-        let functions = start_functions(&writers, options.functions)?;
+        let functions = start_on(&actors, move || Functions::start(options.functions))?;
         let inner = Inner { folder, open, updates, registry, feeds, functions, system };
         Ok(Engine { inner: Arc::new(inner) })
     }
@@ -202,7 +205,7 @@ impl Drop for Inner {
     }
 }
 
-/// Starts an actix system on a thread of its own: the writers' thread.
+/// Starts an actix system on a thread of its own, on which the others are started.
 fn start_system() -> Result<(System, actix::ArbiterHandle), Error> {
     let (started, start) = std::sync::mpsc::channel();
     let run = move || {
@@ -214,25 +217,19 @@ fn start_system() -> Result<(System, actix::ArbiterHandle), Error> {
         }
     };
     let failed = |source| StorageError::Io { path: "the actors' thread".into(), source };
-    thread::Builder::new().name("writers".to_owned()).spawn(run).map_err(failed)?;
+    thread::Builder::new().name("actors".to_owned()).spawn(run).map_err(failed)?;
     start.recv().map_err(|_ended| Error::Stopped)
 }
 
-/// Starts the registry on a thread of its own, so that opening a database keeps no writer waiting.
-fn start_registry(writers: &actix::ArbiterHandle, surroundings: Surroundings) -> Result<Addr<Registry>, Error> {
-    let (started, start) = std::sync::mpsc::channel();
-    writers.spawn_fn(move || {
-        let registry = Registry::start_on(&Arbiter::new().handle(), surroundings);
-        let _ = started.send(registry);
+/// Starts something on the actors' thread, from which threads of its own can be started.
+fn start_on<T: Send + 'static>(
+    actors: &actix::ArbiterHandle,
+    start: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    let (started, starting) = std::sync::mpsc::channel();
+    actors.spawn_fn(move || {
+        // Nobody waits any more only if the thread that starts the engine has panicked.
+        let _ = started.send(start());
     });
-    start.recv().map_err(|_ended| Error::Stopped)
-}
-
-/// Starts the pool of workers that run functions, on a thread of its own.
-fn start_functions(writers: &actix::ArbiterHandle, options: FunctionsOptions) -> Result<Functions, Error> {
-    let (started, start) = std::sync::mpsc::channel();
-    writers.spawn_fn(move || {
-        let _ = started.send(Functions::start(options));
-    });
-    start.recv().map_err(|_ended| Error::Stopped)
+    starting.recv().map_err(|_ended| Error::Stopped)
 }

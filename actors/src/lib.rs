@@ -21,8 +21,8 @@
 //! # }
 //! ```
 //!
-//! A write's way: [`Database::write`] → the writer, an actor that gathers what arrives → a committer thread, one
-//! transaction for all of it → the tail, and whom it wakes → the feeds, which pull.
+//! A write's way: [`Database::write`] → the writer, an actor that gathers what arrives → one commit for all of it → the
+//! tail, and whom it wakes → the feeds, which pull.
 
 mod database;
 pub mod documents;

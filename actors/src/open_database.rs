@@ -19,7 +19,11 @@ use crate::live::Live;
 use crate::metrics;
 use crate::sweep::Sweeping;
 use crate::validation::{Validating, Validators};
-use crate::writer::{Finish, Submit, Writer, WriterLimits, Written};
+use crate::writer::asker::Asker;
+use crate::writer::load::Load;
+use crate::writer::queue::Job;
+use crate::writer::waiting::Waiting;
+use crate::writer::{Finish, LookAround, Submit, Writer, WriterLimits, Written};
 
 /// Most pages of one database that functions are asked about at once.
 const ASKING_MAX: usize = 4;
@@ -38,6 +42,7 @@ pub(crate) struct OpenDatabase {
     pub asking: Semaphore,
     pub indexing: Arc<Indexing>,
     pub writer: Addr<Writer>,
+    waiting: Arc<Waiting>,
     pub seq_format: SeqFormat,
     pub identity: Identity,
     pub map_bytes: usize,
@@ -53,7 +58,7 @@ impl OpenDatabase {
         live: Arc<Live>,
         sweeping: Arc<Sweeping>,
         indexing: Arc<Indexing>,
-        writer: Addr<Writer>,
+        (writer, waiting): (Addr<Writer>, Arc<Waiting>),
         limits: WriterLimits,
         readers_max: u32,
     ) -> OpenDatabase {
@@ -69,6 +74,7 @@ impl OpenDatabase {
             asking: Semaphore::new(ASKING_MAX),
             indexing,
             writer,
+            waiting,
             readers: Arc::new(Semaphore::new((readers_max as usize).saturating_sub(READERS_SPARE).max(1))),
             last_used: AtomicU64::new(0),
         }
@@ -118,9 +124,32 @@ impl OpenDatabase {
 
     /// Has the writer write a request.
     pub async fn submit(&self, request: Request) -> Result<Written, Error> {
-        let written = self.writer.send(Submit { request }).await;
+        let (asker, answered) = Asker::waiting();
+        self.writer.do_send(self.admit(request, asker)?);
         // A writer that is gone has finished: its database was closed or deleted meanwhile.
-        written.map_err(|_gone| self.live.gone())?
+        answered.await.map_err(|_gone| self.live.gone())?
+    }
+
+    /// Has the writer write a request whose asker does not wait; returns when it is queued.
+    pub async fn enqueue(&self, request: Request, asker: Asker) -> Result<(), Error> {
+        let submit = self.admit(request, asker)?;
+        self.writer.send(submit).await.map_err(|_gone| self.live.gone())
+    }
+
+    fn admit(&self, request: Request, asker: Asker) -> Result<Submit, Error> {
+        let load = Load::of(&request);
+        self.waiting.admit(load)?;
+        Ok(Submit(Job { request, load, asker }))
+    }
+
+    /// Has the writer free all bodies that no leaf needs now, whether there is much garbage or not.
+    pub fn reclaim(&self) -> Result<(), Error> {
+        self.sweeping.start_whole();
+        if !self.writer.connected() {
+            return Err(self.live.gone());
+        }
+        self.writer.do_send(LookAround);
+        Ok(())
     }
 
     pub fn touch(&self, now: u64) {

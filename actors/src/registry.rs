@@ -17,8 +17,9 @@ use crate::metrics;
 use crate::open_database::OpenDatabase;
 use crate::sweep::Sweeping;
 use crate::updates::Updates;
-use crate::writer::committer::CommitterPool;
-use crate::writer::{Background, Writer, WriterLimits};
+use crate::writer::committers::Committers;
+use crate::writer::waiting::Waiting;
+use crate::writer::{Background, WriteCommit, Writer, WriterLimits};
 
 /// Give this database, opening it if need be.
 #[derive(Message)]
@@ -129,9 +130,10 @@ pub(crate) struct Surroundings {
     pub folder: Arc<DataFolder>,
     pub open: Arc<OpenDatabases>,
     pub updates: Arc<Updates>,
-    pub committers: CommitterPool,
     /// Where writers run.
-    pub writers: ArbiterHandle,
+    pub committers: Committers,
+    /// How they write.
+    pub write: Arc<WriteCommit>,
     pub databases_max: usize,
     pub tail_bytes_max: usize,
     pub writer_limits: WriterLimits,
@@ -204,12 +206,17 @@ impl Surroundings {
         };
         let live = Arc::new(Live::new(newest, store.seq_format(), self.tail_bytes_max, announce));
         let sweeping = Arc::<Sweeping>::default();
-        let (committer, limits) = (self.committers.assign(), self.writer_limits);
+        let limits = self.writer_limits;
+        let waiting = Arc::new(Waiting::new(limits));
         let background = Background { sweeping: Arc::clone(&sweeping), indexing: Arc::clone(&indexing) };
-        let writer = Writer::new(Arc::clone(&store), Arc::clone(&live), background, committer, limits);
-        let writer = Writer::start_in_arbiter(&self.writers, |_| writer);
+        let writer = {
+            let (store, live, waiting, write) = (store.clone(), live.clone(), waiting.clone(), self.write.clone());
+            Writer::new(store, live, background, waiting, limits.reclaim, write)
+        };
+        let writer = Writer::start_in_arbiter(self.committers.next(), |_| writer);
         let readers_max = self.folder.options().readers_max;
-        let database = Arc::new(OpenDatabase::new(store, live, sweeping, indexing, writer, limits, readers_max));
+        let database =
+            Arc::new(OpenDatabase::new(store, live, sweeping, indexing, (writer, waiting), limits, readers_max));
         self.open.insert(name.clone(), Arc::clone(&database));
         Ok(database)
     }

@@ -1,33 +1,44 @@
-//! The writer of a database: an actor that gathers what arrives while a commit is under way, and ships it as one.
+//! The writer of a database: an actor that gathers what arrives while it commits, and writes it as one.
 
 pub(crate) mod asker;
-pub(crate) mod committer;
+mod commit;
+pub(crate) mod committers;
 pub(crate) mod load;
-mod queue;
+pub(crate) mod queue;
 #[cfg(test)]
 mod tests;
+pub(crate) mod waiting;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, ResponseFuture};
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture};
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{
-    Attempt, Commit, Outcome, ReclaimPolicy, Reclaimed, Request, RequestOutcome, StorageError, Store, Tended, Write,
+    Attempt, Commit, Outcome, PageLimits, ReclaimPolicy, Request, RequestOutcome, StorageError, Store, Tended, Write,
 };
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
 
 use self::asker::Asker;
-use self::committer::{Committed, Committer, Requests, Work};
+pub(crate) use self::commit::WriteCommit;
+use self::commit::{commit, unwinding};
 use self::load::Load;
 use self::queue::{Job, Queue};
+use self::waiting::Waiting;
 use crate::error::Error;
 use crate::feed::EndReason;
 use crate::indexing::Indexing;
 use crate::live::Live;
 use crate::metrics::{self, WriterMetrics};
 use crate::sweep::Sweeping;
+
+/// How many bodies one slice of reclaiming looks at: a few milliseconds between two commits.
+const RECLAIM_ROWS: usize = 500;
+
+/// How much of the past one slice of an index goes through, likewise.
+const INDEX_SLICE: PageLimits = PageLimits { rows_max: 1_000, bytes_max: 1 << 20, time_max: Duration::from_millis(20) };
 
 /// What became of a request's writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,38 +69,20 @@ impl Written {
     }
 }
 
-/// Write these, all in one commit. Answers when they are durable and visible.
-#[derive(Message)]
-#[rtype(result = "Result<Written, Error>")]
-pub(crate) struct Submit {
-    pub request: Request,
-}
-
-/// Write this when its turn comes. Answers when it is queued; what becomes of it is logged if it is not written.
-#[derive(Message)]
-#[rtype(result = "Result<(), Error>")]
-pub(crate) struct Enqueue {
-    pub write: Write,
-}
-
-/// Free all bodies that no leaf needs now, whether there is much garbage or not.
+/// Write this, which was let in. The asker hears when it is durable and visible.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct ReclaimNow;
+pub(crate) struct Submit(pub Job);
+
+/// There may be something to do in the background.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct LookAround;
 
 /// Finish what is queued, then stop. Answers when the writer has let go of the store.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Finish;
-
-/// The committer is done.
-#[derive(Message)]
-#[rtype(result = "()")]
-enum Finished {
-    Commit { results: Committed, requests: Requests, shipped: Instant },
-    Reclaim { result: Result<Reclaimed, StorageError> },
-    Index { result: Result<Tended, StorageError> },
-}
 
 /// What bounds a writer.
 #[derive(Debug, Clone, Copy)]
@@ -120,20 +113,28 @@ pub(crate) struct Background {
     pub indexing: Arc<Indexing>,
 }
 
+/// One piece of work; between two of them the writer takes in what has come.
+enum Work {
+    /// Write what is queued, as one commit.
+    Commit,
+    /// Free some bodies that no leaf needs.
+    Reclaim,
+    /// Go on with the index of the feed.
+    Index,
+}
+
 pub(crate) struct Writer {
     store: Arc<Store>,
     live: Arc<Live>,
-    committer: Committer,
-    limits: WriterLimits,
+    write: Arc<WriteCommit>,
+    reclaim: ReclaimPolicy,
     metrics: WriterMetrics,
     queue: Queue,
-    /// The jobs of the commit under way.
-    shipped: Vec<Job>,
-    /// Whether a commit or a slice of reclaiming is under way.
-    busy: bool,
+    /// Whether its next turn to work is coming.
+    turn_comes: bool,
     /// Whether there was no room for the last commit that needed some.
     full: bool,
-    /// Whether the last work shipped was a slice of something else than a commit.
+    /// Whether the last work was a slice of something else than a commit.
     sliced_last: bool,
     background: Background,
     /// Whether the work on the index waits for a commit to go right again.
@@ -144,22 +145,23 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// A writer of what is let in to `waiting`.
     pub fn new(
         store: Arc<Store>,
         live: Arc<Live>,
         background: Background,
-        committer: Committer,
-        limits: WriterLimits,
+        waiting: Arc<Waiting>,
+        reclaim: ReclaimPolicy,
+        write: Arc<WriteCommit>,
     ) -> Writer {
         Writer {
             store,
             live,
-            committer,
-            limits,
+            write,
+            reclaim,
             metrics: WriterMetrics::default(),
-            queue: Queue::default(),
-            shipped: Vec::new(),
-            busy: false,
+            queue: Queue::new(waiting),
+            turn_comes: false,
             full: false,
             sliced_last: false,
             background,
@@ -169,79 +171,90 @@ impl Writer {
         }
     }
 
-    fn enqueue(&mut self, request: Request, asker: Asker) -> Result<(), Error> {
-        if !self.finishing.is_empty() {
-            return Err(self.live.gone());
+    /// What is to be done next: a commit, or a slice of background work when there is none. What somebody waits for
+    /// takes turns with commits, for under load the queue is never empty: an index, and reclaiming where there is no
+    /// room.
+    fn next_work(&self) -> Option<Work> {
+        let (sweeps, finishes) = (self.background.sweeping.now().is_some(), !self.finishing.is_empty());
+        let makes_room = self.full && sweeps;
+        let indexes = !makes_room && !self.index_waits && self.background.indexing.now().is_some();
+        let slice_first = (makes_room || indexes) && !finishes && !self.sliced_last;
+        match () {
+            () if !self.queue.is_empty() && !slice_first => Some(Work::Commit),
+            () if finishes => None,
+            () if indexes => Some(Work::Index),
+            () if sweeps => Some(Work::Reclaim),
+            () => None,
         }
-        self.limits.admit_beside(self.queue.load)?;
-        self.queue.push(request, asker);
-        Ok(())
     }
 
-    /// Ships the next commit, or a slice of background work when there is none, unless something is under way. What
-    /// somebody waits for takes turns with commits, for under load the queue is never empty: an index, and reclaiming
-    /// where there is no room.
-    fn ship_if_idle(&mut self, ctx: &mut Context<Writer>) {
-        while !self.busy {
-            let (sweeps, finishes) = (self.background.sweeping.now().is_some(), !self.finishing.is_empty());
-            let makes_room = self.full && sweeps;
-            let indexes = !makes_room && !self.index_waits && self.background.indexing.now().is_some();
-            let slice_first = (makes_room || indexes) && !finishes && !self.sliced_last;
-            if !self.queue.is_empty() && !slice_first {
-                self.ship_commit(ctx);
-            } else if finishes {
-                return self.stop(ctx);
-            } else if indexes {
-                self.ship_index(ctx);
-            } else if sweeps {
-                self.ship_reclaim(ctx);
-            } else {
-                return;
+    /// Has its turn come if there is something to do: when the other writers of its thread have had theirs, and it has
+    /// taken in what has come until then.
+    fn look_around(&mut self, ctx: &mut Context<Writer>) {
+        let has_work = self.next_work().is_some() || !self.finishing.is_empty();
+        if has_work && !std::mem::replace(&mut self.turn_comes, true) {
+            let turn = yield_now().into_actor(self);
+            ctx.spawn(turn.map(|(), writer, ctx| writer.take_turn(ctx)));
+        }
+    }
+
+    fn take_turn(&mut self, ctx: &mut Context<Writer>) {
+        self.turn_comes = false;
+        let work = self.next_work();
+        self.sliced_last = matches!(work, Some(Work::Reclaim | Work::Index));
+        match work {
+            Some(Work::Commit) => self.commit(),
+            Some(Work::Reclaim) => self.reclaim(),
+            Some(Work::Index) => self.tend_index(),
+            None if !self.finishing.is_empty() => return self.stop(ctx),
+            None => {}
+        }
+        self.look_around(ctx);
+    }
+
+    fn commit(&mut self) {
+        let mut jobs = if self.full { self.queue.take_alike() } else { self.queue.take() };
+        let requests: Vec<_> = jobs.iter_mut().map(|job| std::mem::take(&mut job.request)).collect();
+        let began = Instant::now();
+        let results = commit(&self.store, &requests, &*self.write);
+        let mut jobs = jobs.into_iter().zip(requests).map(|(job, request)| Job { request, ..job });
+        for (of_so_many, result) in results {
+            let jobs = jobs.by_ref().take(of_so_many).collect();
+            match result {
+                Ok(commit) => self.committed(commit, jobs, began),
+                Err(error) => self.failed(error, jobs),
             }
         }
     }
 
-    fn ship_commit(&mut self, ctx: &mut Context<Writer>) {
-        self.shipped = if self.full { self.queue.take_alike() } else { self.queue.take() };
-        let requests: Vec<_> = self.shipped.iter_mut().map(|job| std::mem::take(&mut job.request)).collect();
-        self.sliced_last = false;
-        let (writer, shipped) = (ctx.address(), Instant::now());
-        let done = Box::new(move |(results, requests)| {
-            writer.do_send(Finished::Commit { results, requests, shipped });
-        });
-        self.busy = true;
-        if self.committer.ship(&self.store, Work::Commit { requests, done }).is_err() {
-            self.busy = false;
-            let jobs = std::mem::take(&mut self.shipped);
-            self.answer(jobs, &Error::Stopped);
+    fn reclaim(&mut self) {
+        match unwinding(|| self.store.reclaim(RECLAIM_ROWS)) {
+            Ok(reclaimed) => {
+                self.metrics.reclaimed(reclaimed.bytes);
+                self.background.sweeping.examined(reclaimed);
+            }
+            Err(error) => {
+                tracing::error!(%error, folder = %self.store.folder().display(), "reclaiming failed");
+                self.background.sweeping.stop();
+            }
         }
     }
 
-    fn ship_reclaim(&mut self, ctx: &mut Context<Writer>) {
-        let writer = ctx.address();
-        let done = Box::new(move |result| writer.do_send(Finished::Reclaim { result }));
-        self.busy = self.committer.ship(&self.store, Work::Reclaim { done }).is_ok();
-        if !self.busy {
-            self.background.sweeping.stop();
+    fn tend_index(&mut self) {
+        match unwinding(|| self.store.tend_feed_index(INDEX_SLICE)) {
+            Ok(Tended { done, .. }) => {
+                self.index_ails = false;
+                self.background.indexing.got_on(done);
+            }
+            Err(error) => self.index_failed(&error),
         }
-        self.sliced_last = true;
-    }
-
-    fn ship_index(&mut self, ctx: &mut Context<Writer>) {
-        let writer = ctx.address();
-        let done = Box::new(move |result| writer.do_send(Finished::Index { result }));
-        self.busy = self.committer.ship(&self.store, Work::Index { done }).is_ok();
-        if !self.busy {
-            self.background.indexing.stop();
-        }
-        self.sliced_last = true;
     }
 
     /// Durable by now; makes it visible, then acknowledges.
-    fn committed(&mut self, commit: Commit, jobs: Vec<Job>, shipped: Instant) {
+    fn committed(&mut self, commit: Commit, jobs: Vec<Job>, began: Instant) {
         let carried_out = commit.requests.iter().filter(|request| request.attempt == Attempt::First);
         let edits = carried_out.map(|request| request.outcomes.len()).sum();
-        self.metrics.committed(edits, commit.changes.len(), shipped.elapsed());
+        self.metrics.committed(edits, commit.changes.len(), began.elapsed());
         self.live.purging(jobs.iter().zip(&commit.requests).flat_map(|(job, done)| purged(&job.request, done)));
         self.live.publish(commit.changes, &commit.vanished, commit.counters.update_seq);
         self.full = self.full && jobs.iter().all(|job| job.request.makes_room());
@@ -254,7 +267,7 @@ impl Writer {
         }
         if commit.sweep {
             self.background.sweeping.start_whole();
-        } else if self.full || self.limits.reclaim.due(&commit.counters) {
+        } else if self.full || self.reclaim.due(&commit.counters) {
             self.background.sweeping.start();
         }
     }
@@ -331,7 +344,7 @@ impl Actor for Writer {
 
     /// Goes on with what was left to do when the database was closed.
     fn started(&mut self, ctx: &mut Context<Writer>) {
-        self.ship_if_idle(ctx);
+        self.look_around(ctx);
     }
 }
 
@@ -345,36 +358,22 @@ impl Drop for Writer {
 }
 
 impl Handler<Submit> for Writer {
-    type Result = ResponseFuture<Result<Written, Error>>;
-
-    fn handle(&mut self, Submit { request }: Submit, ctx: &mut Context<Writer>) -> Self::Result {
-        let (asker, answered) = Asker::waiting();
-        let queued = self.enqueue(request, asker);
-        self.ship_if_idle(ctx);
-        Box::pin(async move {
-            queued?;
-            answered.await.map_err(|_gone| Error::Stopped)?
-        })
-    }
-}
-
-impl Handler<Enqueue> for Writer {
-    type Result = Result<(), Error>;
-
-    fn handle(&mut self, Enqueue { write }: Enqueue, ctx: &mut Context<Writer>) -> Self::Result {
-        let asker = Asker::gone(&write);
-        let queued = self.enqueue(vec![write].into(), asker);
-        self.ship_if_idle(ctx);
-        queued
-    }
-}
-
-impl Handler<ReclaimNow> for Writer {
     type Result = ();
 
-    fn handle(&mut self, _: ReclaimNow, ctx: &mut Context<Writer>) {
-        self.background.sweeping.start_whole();
-        self.ship_if_idle(ctx);
+    fn handle(&mut self, Submit(job): Submit, ctx: &mut Context<Writer>) {
+        if !self.finishing.is_empty() {
+            return self.tell(job.asker, Err(self.live.gone()));
+        }
+        self.queue.push(job);
+        self.look_around(ctx);
+    }
+}
+
+impl Handler<LookAround> for Writer {
+    type Result = ();
+
+    fn handle(&mut self, _: LookAround, ctx: &mut Context<Writer>) {
+        self.look_around(ctx);
     }
 }
 
@@ -384,45 +383,10 @@ impl Handler<Finish> for Writer {
     fn handle(&mut self, _: Finish, ctx: &mut Context<Writer>) -> Self::Result {
         let (finished, stopped) = oneshot::channel();
         self.finishing.push(finished);
-        self.ship_if_idle(ctx);
+        self.look_around(ctx);
         Box::pin(async move {
             // An error means that the writer is gone, which is what was asked for.
             let _ = stopped.await;
         })
-    }
-}
-
-impl Handler<Finished> for Writer {
-    type Result = ();
-
-    fn handle(&mut self, finished: Finished, ctx: &mut Context<Writer>) {
-        self.busy = false;
-        match finished {
-            Finished::Commit { results, requests, shipped } => {
-                let shipped_jobs = std::mem::take(&mut self.shipped).into_iter().zip(requests);
-                let mut jobs = shipped_jobs.map(|(job, request)| Job { request, ..job });
-                for (of_so_many, result) in results {
-                    let jobs = jobs.by_ref().take(of_so_many).collect();
-                    match result {
-                        Ok(commit) => self.committed(commit, jobs, shipped),
-                        Err(error) => self.failed(error, jobs),
-                    }
-                }
-            }
-            Finished::Reclaim { result: Ok(reclaimed) } => {
-                self.metrics.reclaimed(reclaimed.bytes);
-                self.background.sweeping.examined(reclaimed);
-            }
-            Finished::Reclaim { result: Err(error) } => {
-                tracing::error!(%error, folder = %self.store.folder().display(), "reclaiming failed");
-                self.background.sweeping.stop();
-            }
-            Finished::Index { result: Ok(Tended { done, .. }) } => {
-                self.index_ails = false;
-                self.background.indexing.got_on(done);
-            }
-            Finished::Index { result: Err(error) } => self.index_failed(&error),
-        }
-        self.ship_if_idle(ctx);
     }
 }

@@ -1,11 +1,13 @@
-//! What waits to be written.
+//! What waits to be written, as the writer has it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use seqtide_storage::Request;
 
 use super::asker::Asker;
 use super::load::Load;
+use super::waiting::Waiting;
 
 /// Most of one commit: what is beyond waits for the next, so that no commit takes long.
 pub(super) const COMMIT_MAX: Load = Load { edits: 10_000, bytes: 64 << 20 };
@@ -14,28 +16,30 @@ pub(super) const COMMIT_MAX: Load = Load { edits: 10_000, bytes: 64 << 20 };
 const MAKING_ROOM_MAX: Load = Load { edits: 50, bytes: 1 << 20 };
 
 /// A request and who asked for it.
-pub(super) struct Job {
+pub(crate) struct Job {
     pub request: Request,
     pub load: Load,
     pub asker: Asker,
 }
 
 /// Requests in the order they came.
-#[derive(Default)]
 pub(super) struct Queue {
-    pub jobs: VecDeque<Job>,
-    pub load: Load,
+    jobs: VecDeque<Job>,
+    waiting: Arc<Waiting>,
 }
 
 impl Queue {
+    pub fn new(waiting: Arc<Waiting>) -> Queue {
+        Queue { jobs: VecDeque::new(), waiting }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    pub fn push(&mut self, request: Request, asker: Asker) {
-        let load = Load::of(&request);
-        self.load.add(load);
-        self.jobs.push_back(Job { request, load, asker });
+    /// Takes in a job that was let in.
+    pub fn push(&mut self, job: Job) {
+        self.jobs.push_back(job);
     }
 
     /// Takes the jobs of the next commit: the first ones.
@@ -54,7 +58,7 @@ impl Queue {
     /// Puts jobs that were taken first again.
     pub fn put_back(&mut self, jobs: Vec<Job>) {
         for job in jobs.into_iter().rev() {
-            self.load.add(job.load);
+            self.waiting.put_back(job.load);
             self.jobs.push_front(job);
         }
     }
@@ -71,7 +75,7 @@ impl Queue {
         }
         passed_over.append(&mut self.jobs);
         self.jobs = passed_over;
-        self.load.take_off(load);
+        self.waiting.take_off(load);
         taken
     }
 }

@@ -1,0 +1,45 @@
+//! How much waits to be written, and when that is enough.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::WriterLimits;
+use super::load::Load;
+use crate::error::Error;
+
+/// What waits for a database's writer, from when it is asked for until its commit begins. Whoever asks adds to it, so
+/// that a full queue is an answer at once; the writer takes off.
+pub(crate) struct Waiting {
+    limits: WriterLimits,
+    load: Mutex<Load>,
+}
+
+impl Waiting {
+    pub fn new(limits: WriterLimits) -> Waiting {
+        Waiting { limits, load: Mutex::default() }
+    }
+
+    fn load(&self) -> MutexGuard<'_, Load> {
+        self.load.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a request, unless it finds too much waiting already.
+    ///
+    /// # Errors
+    /// [`Error::WriteQueueFull`].
+    pub fn admit(&self, load: Load) -> Result<(), Error> {
+        let mut waiting = self.load();
+        self.limits.admit_beside(*waiting)?;
+        waiting.add(load);
+        Ok(())
+    }
+
+    /// Adds what was let in before and waits again.
+    pub fn put_back(&self, load: Load) {
+        self.load().add(load);
+    }
+
+    /// Takes off what waits no more.
+    pub fn take_off(&self, load: Load) {
+        self.load().take_off(load);
+    }
+}
