@@ -78,7 +78,7 @@ impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Iterator for 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::ops::Bound;
+    use std::ops::{Bound, RangeBounds};
     use std::sync::Arc;
 
     use proptest::prelude::*;
@@ -92,6 +92,11 @@ mod tests {
     fn any_layer() -> impl Strategy<Value = Layer> {
         let value = prop::option::of(prop::collection::vec(any::<u8>(), 0..3));
         prop::collection::btree_map(prop::collection::vec(0u8..4, 1..3), value, 0..12)
+    }
+
+    fn any_end() -> impl Strategy<Value = Bound<Vec<u8>>> {
+        let key = || prop::collection::vec(0u8..4, 0..3);
+        prop_oneof![key().prop_map(Bound::Included), key().prop_map(Bound::Excluded), Just(Bound::Unbounded)]
     }
 
     fn memtable(layer: &Layer) -> Memtable {
@@ -109,7 +114,8 @@ mod tests {
             below in any_layer(),
             frozen in prop::option::of(any_layer()),
             active in any_layer(),
-            from in prop::collection::vec(0u8..4, 0..3),
+            from in any_end(),
+            to in any_end(),
             backward: bool,
         ) {
             let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
@@ -121,16 +127,18 @@ mod tests {
                     };
                 }
             }
-            let mut expected: Vec<_> = model.range(from.clone()..).map(|(key, value)| (&key[..], &value[..])).collect();
+            let range = (from.as_ref().map(|key| &key[..]), to.as_ref().map(|key| &key[..]));
+            let in_range = |key: &[u8]| RangeBounds::<[u8]>::contains(&range, key);
+            let mut expected: Vec<_> = model.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+            expected.retain(|(key, _)| in_range(key));
             let rows = below.iter().filter_map(|(key, value)| Some((&key[..], value.as_deref()?)));
-            let mut rows: Vec<_> = rows.filter(|(key, _)| *key >= &from[..]).collect();
+            let mut rows: Vec<_> = rows.filter(|(key, _)| in_range(key)).collect();
             let direction = if backward { Direction::Backward } else { Direction::Forward };
             if backward {
                 expected.reverse();
                 rows.reverse();
             }
             let overlay = Overlay { active: memtable(&active), frozen: frozen.as_ref().map(|it| Arc::new(memtable(it))) };
-            let range = (Bound::Included(&from[..]), Bound::Unbounded);
             let merged = Merged::new(rows.into_iter().map(Ok), &overlay, Table::Docs, range, direction);
             let merged: Vec<_> = merged.map(Result::unwrap).collect();
             prop_assert_eq!(merged, expected);
