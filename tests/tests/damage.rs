@@ -323,11 +323,15 @@ async fn what_is_in_the_log_is_checked_and_read_though_lmdb_s_file_is_damaged() 
     assert_eq!(database.info().await["doc_count"], DOCUMENTS + 1);
 }
 
-/// A record of the log without rows, as `docs/storage-format.md` draws it.
-fn record(number: u64) -> Vec<u8> {
+/// A record of a database's log without rows, as `docs/storage-format.md` draws it.
+fn record(server: &Server, name: &str, number: u64) -> Vec<u8> {
+    let catalogue = fs::read(server.data_dir().join("catalogue.json")).expect("the catalogue");
+    let catalogue: Value = serde_json::from_slice(&catalogue).expect("JSON");
+    let uuid = catalogue["databases"][name]["uuid"].as_str().expect("a uuid");
+    let uuid = u128::from_str_radix(uuid, 16).expect("hexadecimal digits").to_be_bytes();
     let body = [[7; 8], number.to_be_bytes()].concat();
     let length = u32::try_from(body.len()).expect("it is short").to_be_bytes();
-    [&length[..], &crc32c::crc32c(&body).to_be_bytes(), &body].concat()
+    [&length[..], &crc32c::crc32c(&[&uuid[..], &body].concat()).to_be_bytes(), &body].concat()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -338,7 +342,7 @@ async fn a_log_that_misses_acknowledged_writes_is_told_of_and_the_database_can_b
     let log = data_file(&server, "db").with_file_name("log-0");
     assert!(!log.exists(), "an orderly end leaves none");
     // Far beyond what the tables have, though records are numbered one after the other.
-    fs::write(&log, [&[0; 100], &record(1_000_000)[..], &[0; 900]].concat()).expect("the log");
+    fs::write(&log, [&[0; 100], &record(&server, "db", 1_000_000)[..], &[0; 900]].concat()).expect("the log");
     let (code, report) = check(&server);
     assert!(code == Some(1) && report.contains("db: log-0, byte 100: record 1000000 is there, but"), "{report}");
     server.restart_on_same_port_and_data();

@@ -4,19 +4,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::memtable::{Memtable, Overlay};
-use super::segment::{Found, Segment};
+use super::record::Origin;
+use super::segment::Found;
 use super::segments::{NAMES, Segments};
 use crate::codec::meta;
 use crate::error::StorageError;
 use crate::pages::Damage;
 use crate::tables::Table;
-use crate::view::{META_LOG, View};
+use crate::view::{META_IDENTITY, META_LOG, View};
 
 /// The log in a folder, read.
 pub(crate) struct FoundLog([Option<Found>; 2]);
 
 /// What is to be made of a log.
 pub(crate) struct Replayed {
+    /// Whose records they are.
+    pub(super) origin: Origin,
     /// The rows of all records that the tables do not have.
     pub over: Overlay,
     /// The last record.
@@ -28,48 +31,61 @@ pub(crate) struct Replayed {
 }
 
 impl FoundLog {
-    /// Reads the log in a folder, which may have none. It is read before the tables are: what they do not have is then
-    /// among what was read, also where a server goes on.
+    /// Reads the log in a folder, which may have none; nothing is changed. It is read before the tables are: what they do
+    /// not have is then among what was read, also where a server goes on. But there one file may be read before it is
+    /// filled, and the other after it was begun: then the records in between are missing.
     pub fn read(folder: &Path) -> Result<FoundLog, StorageError> {
         let find = |name| {
             let path = folder.join(name);
-            Segment::find(&path).map_err(StorageError::io(&path))
+            Found::read(&path).map_err(StorageError::io(&path))
         };
-        Ok(FoundLog([find(NAMES[0])?, find(NAMES[1])?]))
+        let one = find(NAMES[0])?;
+        #[cfg(test)]
+        super::logged::meanwhile::happens();
+        Ok(FoundLog([one, find(NAMES[1])?]))
     }
 
-    /// Lays the rows of all records over the tables that these do not have, as far as none is missing.
+    /// Lays the rows of all records over the tables that these do not have, as far as none is missing. What is damaged
+    /// of others costs nothing.
     ///
     /// A record at the end that is not whole was not acknowledged, or cannot be told from one that was not. But each is
-    /// written when the one before has been synced: where a later one is whole, one that was acknowledged is lost.
+    /// written when the one before has been synced: where a later one is whole, one that was acknowledged is lost. So
+    /// one may be where the disk does not give what lies behind the last record.
     pub fn replay(&self, tables: View<'_>) -> Result<Replayed, StorageError> {
         let covered = covered(tables)?;
-        let mut records: Vec<_> = self.0.iter().flatten().flat_map(|found| &found.records).collect();
-        records.retain(|record| record.number > covered);
-        records.sort_by_key(|record| record.number);
-        let (mut frozen, mut number) = (Memtable::default(), covered);
-        for record in records {
+        let origin = Origin::of(&tables.expect(Table::Meta, META_IDENTITY, meta::decode_identity)?);
+        let (mut records, mut unread) = (Vec::new(), None);
+        for (name, found) in NAMES.iter().zip(&self.0) {
+            let Some(found) = found else { continue };
+            let of_this = found.records_above(origin, covered);
+            let end = of_this.last().map_or(0, |(at, _)| *at);
+            unread = unread.or(found.unread_behind(end).map(|(at, why)| (*name, at, why)));
+            records.extend(of_this.into_iter().map(|(at, record)| (*name, at, record)));
+        }
+        records.sort_by_key(|(_, _, record)| record.number);
+        let (mut frozen, mut number, mut damage) = (Memtable::default(), covered, None);
+        for (name, at, record) in records {
             if record.number != number + 1 {
+                damage = Some(Damage::of_log(name, at as u64, record.number, number + 1));
                 break;
             }
             number = record.number;
-            record.rows.iter().cloned().for_each(|row| frozen.insert(row));
+            record.rows.into_iter().for_each(|row| frozen.insert(row));
         }
+        let damage = damage.or(unread.map(|(name, at, why)| Damage::of_unread_log(name, at as u64, why, number + 1)));
         let frozen = Some(Arc::new(frozen)).filter(|frozen| !frozen.is_empty());
         let over = Overlay { active: Memtable::default(), frozen };
-        Ok(Replayed { over, number, covered, damage: self.damage(number) })
+        Ok(Replayed { origin, over, number, covered, damage })
     }
 
-    /// That there is a record beyond the last one that could be replayed.
-    fn damage(&self, number: u64) -> Option<Damage> {
-        NAMES.iter().zip(&self.0).find_map(|(name, found)| {
-            let (at, beyond) = found.as_ref()?.record_above(number)?;
-            Some(Damage::of_log(name, at as u64, beyond.number, number + 1))
-        })
-    }
-
-    pub fn into_segments(self, folder: &Path) -> Segments {
-        Segments::new(folder, self.0.map(|found| found.map(|found| found.segment)))
+    /// The segments, to be used again when the tables have come up to the last record.
+    pub fn into_segments(self, folder: &Path, last: u64) -> Result<Segments, StorageError> {
+        let open = |name: &str, found: Option<Found>| {
+            let path = folder.join(name);
+            found.map(|found| found.into_segment(&path, last).map_err(StorageError::io(&path))).transpose()
+        };
+        let [one, other] = self.0;
+        Ok(Segments::new(folder, [open(NAMES[0], one)?, open(NAMES[1], other)?]))
     }
 }
 

@@ -2,11 +2,11 @@
 //! is there costs one small sync; a file that grows costs its new length as well.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::record::{self, HEAD_BYTES, Record};
+use super::record::{self, HEAD_BYTES, Origin, Record};
 
 /// The first segments of a database are small: there may be many databases. Those of tests are soon full.
 pub const BYTES_MIN: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
@@ -15,6 +15,9 @@ pub const BYTES_MAX: u64 = 32 << 20;
 
 /// No log is further ahead of tables that belong to it, in commits.
 const AHEAD_MAX: u64 = 1 << 32;
+
+/// How much is read at a time: so much is lost where the disk does not give a byte.
+const PIECE_BYTES: usize = 4096;
 
 /// How much is filled with zeros at a time.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
@@ -36,10 +39,9 @@ pub struct Segment {
 /// What a segment's file was found to hold.
 #[derive(Debug)]
 pub struct Found {
-    pub segment: Segment,
-    /// Its whole records from the beginning, of one generation.
-    pub records: Vec<Record>,
     content: Vec<u8>,
+    /// The last byte of it that the disk did not give, and why: zeros are in the place of such bytes.
+    unread: Option<(usize, io::Error)>,
 }
 
 impl Segment {
@@ -70,22 +72,6 @@ impl Segment {
             Some(folder) => File::open(folder)?.sync_all(),
             None => Ok(()),
         }
-    }
-
-    /// Opens a segment and reads it; `None` when there is none.
-    pub fn find(path: &Path) -> io::Result<Option<Found>> {
-        let file = match OpenOptions::new().read(true).write(true).open(path) {
-            Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?,
-        };
-        let mut content = Vec::new();
-        (&file).take(BYTES_MAX).read_to_end(&mut content)?;
-        let records = records_in(&content);
-        let (generation, last) = records.last().map_or((0, 0), |last| (last.generation, last.number));
-        let (path, bytes) = (path.to_owned(), content.len() as u64);
-        // Nothing is written behind what was found, which may end in a record that is torn.
-        let segment = Segment { path, file, bytes, end: bytes, generation, last };
-        Ok(Some(Found { segment, records, content }))
     }
 
     pub fn bytes(&self) -> u64 {
@@ -143,62 +129,108 @@ impl Segment {
 }
 
 impl Found {
-    /// A whole record, wherever it lies, whose number is above this one, and where it lies. It is of this use, as far as
-    /// that is known.
-    pub fn record_above(&self, number: u64) -> Option<(usize, Record)> {
-        let generation = self.records.first().map(|first| first.generation);
+    /// Reads a segment's file, as far as the disk gives it; `None` when there is none. Nothing is changed.
+    pub fn read(path: &Path) -> io::Result<Option<Found>> {
+        let file = match File::open(path) {
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let length = file.metadata()?.len().min(BYTES_MAX);
+        let mut found = Found { content: vec![0; usize::try_from(length).unwrap_or(0)], unread: None };
+        for (number, piece) in found.content.chunks_mut(PIECE_BYTES).enumerate() {
+            let at = number * PIECE_BYTES;
+            match file.read_exact_at(piece, at as u64) {
+                // Beside a server it may have become shorter.
+                Err(end) if end.kind() == io::ErrorKind::UnexpectedEof => break,
+                Err(why) => {
+                    piece.fill(0);
+                    found.unread = Some((at + piece.len() - 1, why));
+                }
+                Ok(()) => {}
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// The last byte behind this one that the disk did not give, and why.
+    pub fn unread_behind(&self, at: usize) -> Option<(usize, &io::Error)> {
+        self.unread.as_ref().map(|(unread, why)| (*unread, why)).filter(|(unread, _)| *unread >= at)
+    }
+
+    /// Its whole records whose numbers are above this one, wherever they lie, and where they do. Up to this number the
+    /// tables have everything, so that a segment which has a record above it has not been begun anew since: all of them
+    /// are of one generation. What is damaged, cut off, or left of an earlier use is passed over.
+    pub fn records_above(&self, origin: Origin, number: u64) -> Vec<(usize, Record)> {
+        let mut found: Vec<(usize, Record)> = Vec::new();
+        let mut at = 0;
+        while at < self.content.len() {
+            let generation = found.first().map(|(_, first)| first.generation);
+            match record::decode(origin, &self.content[at..]) {
+                Some((record, length)) => {
+                    if record.number > number && generation.is_none_or(|generation| generation == record.generation) {
+                        found.push((at, record));
+                    }
+                    at += length;
+                }
+                None => at = self.next_place(at + 1, number, generation),
+            }
+        }
+        found
+    }
+
+    /// The next place where a record above this number may begin, by what it would have there: a look at each place is
+    /// quick, reading a record is not.
+    fn next_place(&self, from: usize, number: u64, generation: Option<u64>) -> usize {
         let field = |at: usize| self.content[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         let numbers = number + 1..=number.saturating_add(AHEAD_MAX);
-        // Most places are passed over by what they would have here, for a checksum takes its time.
         let may_be = |at: &usize| {
-            generation.is_none_or(|generation| field(at + record::GENERATION_AT) == generation)
-                && numbers.contains(&field(at + record::NUMBER_AT))
+            numbers.contains(&field(at + record::NUMBER_AT))
+                && generation.is_none_or(|generation| field(at + record::GENERATION_AT) == generation)
         };
-        let mut places = (0..self.content.len().saturating_sub(record::NUMBER_AT)).filter(may_be);
-        places.find_map(|at| record::decode(&self.content[at..]).map(|(record, _)| (at, record)))
+        let mut places = from..self.content.len().saturating_sub(record::NUMBER_AT);
+        places.find(may_be).unwrap_or(self.content.len())
     }
-}
 
-/// The whole records at the beginning, of the first one's generation. What lies behind is older, or was cut off. Numbers
-/// that are left out are those of commits that went to LMDB by themselves.
-fn records_in(content: &[u8]) -> Vec<Record> {
-    let mut records: Vec<Record> = Vec::new();
-    let mut rest = content;
-    while let Some((record, length)) = record::decode(rest) {
-        let follows = |last: &Record| last.generation == record.generation && last.number < record.number;
-        if !records.last().is_none_or(follows) {
-            break;
-        }
-        records.push(record);
-        rest = &rest[length..];
+    /// Opens its file for writing over it. Nothing is written behind what was found, which may end in a record that is
+    /// torn; its last record is at most this one.
+    pub fn into_segment(self, path: &Path, last: u64) -> io::Result<Segment> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let (path, bytes) = (path.to_owned(), self.content.len() as u64);
+        Ok(Segment { path, file, bytes, end: bytes, generation: 0, last })
     }
-    records
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::meta::Identity;
+    use crate::model::sequence::SeqFormat;
     use crate::tables::{Rows, Table};
+
+    fn origin(uuid: u8) -> Origin {
+        Origin::of(&Identity { uuid: [uuid; 16], created_secs: 0, seq_format: SeqFormat::Integer })
+    }
 
     fn append(segment: &mut Segment, number: u64) {
         let mut rows = Rows::default();
         rows.put(Table::Docs, format!("d{number}"), vec![1; 100]);
-        segment.append(number, &record::encode(segment.generation(), number, &rows)).unwrap();
+        segment.append(number, &record::encode(origin(1), segment.generation(), number, &rows)).unwrap();
     }
 
-    fn find(path: &Path) -> Found {
-        Segment::find(path).unwrap().unwrap()
+    fn numbers_above(path: &Path, uuid: u8, above: u64) -> Vec<u64> {
+        let found = Found::read(path).unwrap().unwrap().records_above(origin(uuid), above);
+        found.iter().map(|(_, record)| record.number).collect()
     }
 
     fn numbers(path: &Path) -> Vec<u64> {
-        find(path).records.iter().map(|record| record.number).collect()
+        numbers_above(path, 1, 0)
     }
 
     #[test]
     fn what_was_appended_is_found_and_stale_records_behind_it_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        assert!(Segment::find(&path).unwrap().is_none());
+        assert!(Found::read(&path).unwrap().is_none());
         let mut segment = Segment::make(&path, 4096).unwrap();
         assert_eq!(numbers(&path), [0; 0]);
         (1..=5).for_each(|number| append(&mut segment, number));
@@ -221,23 +253,34 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_behind_a_damaged_record_is_found() {
+    fn what_lies_around_a_damaged_record_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut segment = Segment::make(&path, 4096).unwrap();
+        (1..=4).for_each(|number| append(&mut segment, number));
+        let length = usize::try_from(segment.end).unwrap() / 4;
+        let whole = std::fs::read(&path).unwrap();
+        for damaged in 1..=4 {
+            // Its length, its checksum, its generation, its number, and a row.
+            for byte in [2, 5, 9, 23, 30] {
+                let mut bytes = whole.clone();
+                bytes[(damaged - 1) * length + byte] ^= 1;
+                std::fs::write(&path, bytes).unwrap();
+                for above in 0..4 {
+                    let expected: Vec<u64> = (above + 1..=4).filter(|number| *number != damaged as u64).collect();
+                    assert_eq!(numbers_above(&path, 1, above), expected, "record {damaged}, byte {byte}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn another_database_s_records_are_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut segment = Segment::make(&path, 4096).unwrap();
         (1..=3).for_each(|number| append(&mut segment, number));
-        let length = usize::try_from(segment.end).unwrap() / 3;
-        for (damaged, found) in [(2, Some(3)), (3, None)] {
-            let before = std::fs::read(&path).unwrap();
-            let mut bytes = before.clone();
-            bytes[(damaged - 1) * length + 30] ^= 1;
-            std::fs::write(&path, bytes).unwrap();
-            let read = find(&path);
-            let last = read.records.last().map_or(0, |record| record.number);
-            assert_eq!(last, damaged as u64 - 1);
-            assert_eq!(read.record_above(last).map(|(at, record)| (at / length, record.number)), found.map(|n| (2, n)));
-            std::fs::write(&path, before).unwrap();
-        }
+        assert_eq!((numbers_above(&path, 1, 1), numbers_above(&path, 2, 1)), (vec![2, 3], vec![]));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is wrong with a page, and what that costs.
 
 use std::fmt;
+use std::io;
 use std::ops::Bound;
 
 use crate::error::printable;
@@ -61,6 +62,11 @@ impl Damage {
     pub(crate) fn of_log(file: &'static str, byte: u64, has: u64, misses: u64) -> Damage {
         let what = format!("record {has} is there, but record {misses}, written before it, is missing or damaged");
         Damage { at: At::Log(file, byte), what, lost: Lost::Newest(misses) }
+    }
+
+    /// That the disk does not give this byte of a file of the log, where records from this one on may be.
+    pub(crate) fn of_unread_log(file: &'static str, byte: u64, why: &io::Error, misses: u64) -> Damage {
+        Damage { at: At::Log(file, byte), what: format!("cannot be read: {why}"), lost: Lost::Newest(misses) }
     }
 }
 
