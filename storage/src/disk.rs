@@ -79,6 +79,9 @@ pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
+/// LMDB's table of readers in a database's folder, its lock file.
+pub(crate) const READERS_NAME: &str = "lock.mdb";
+
 /// Has the blocks of LMDB's lock file allocated. LMDB makes it with holes and writes to it through its mapping, where a
 /// full disk is no error but the end of the process (`SIGBUS`).
 ///
@@ -87,7 +90,7 @@ pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
 pub(crate) fn allocate_lock_file(folder: &Path, readers_max: u32) -> Result<(), StorageError> {
     /// `MDB_reader` is a cache line; `MDB_txninfo` has three before the readers.
     const LINE_BYTES: u64 = 64;
-    let path = folder.join("lock.mdb");
+    let path = folder.join(READERS_NAME);
     let allocate = || {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
         match fallocate(&file, FallocateFlags::empty(), 0, LINE_BYTES * (u64::from(readers_max) + 3)) {

@@ -4,7 +4,7 @@
 //! lock files keep them, and LMDB's map may be resized only while no transaction of the process is open.
 #![allow(unsafe_code)]
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, MdbError, PutFlags, RoTxn, R
 use memmap2::Mmap;
 
 use crate::codec::meta;
-use crate::disk::{MetaPages, allocate_lock_file};
+use crate::disk::{MetaPages, READERS_NAME, allocate_lock_file};
 use crate::error::StorageError;
 use crate::room::Room;
 use crate::seal::{Seals, seal};
@@ -366,12 +366,20 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    pub fn set(folder: &Path, map_bytes: usize) -> Result<Pin, StorageError> {
+    /// `None` where this process may not write to LMDB's table of readers.
+    pub fn set(folder: &Path, map_bytes: usize) -> Result<Option<Pin>, StorageError> {
+        let readers = folder.join(READERS_NAME);
+        match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&readers) {
+            Err(why) if matches!(why.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
+                return Ok(None);
+            }
+            opened => drop(opened.map_err(StorageError::io(&readers))?),
+        }
         let mut open = EnvOpenOptions::new().read_txn_without_tls();
         open.map_size(map_bytes);
         // SAFETY: nothing is written, and no page is read but the meta pages, which the caller has looked at.
         let env = unsafe { open.flags(EnvFlags::READ_ONLY).open(folder)? };
-        Ok(Pin { _txn: env.static_read_txn()? })
+        Ok(Some(Pin { _txn: env.static_read_txn()? }))
     }
 }
 

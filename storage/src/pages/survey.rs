@@ -1,6 +1,7 @@
 //! A file as a walk found it: rows that are sound are read from it, and where others were, an error says so.
 
 use std::fs::OpenOptions;
+use std::io;
 use std::ops::Bound;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -14,6 +15,7 @@ use super::read::{SoundRows, SurveyRows};
 use super::rows::read_meta_row;
 use super::walk::{Walked, walk};
 use crate::codec::meta as meta_codec;
+use crate::disk::READERS_NAME;
 use crate::env::Pin;
 use crate::error::StorageError;
 use crate::seal::Seals;
@@ -83,7 +85,7 @@ impl Start {
                 return Ok(start);
             }
         }
-        Start::of(folder)?.ok_or_else(|| StorageError::io(folder)(std::io::ErrorKind::NotFound.into()))
+        Start::of(folder)?.ok_or_else(|| StorageError::io(folder)(io::ErrorKind::NotFound.into()))
     }
 
     fn metas_are_sound(&self) -> bool {
@@ -139,9 +141,17 @@ impl Survey {
         let before = Start::beside_a_server(folder)?;
         // LMDB reads the meta pages to begin a transaction: damaged ones could end the process.
         let map_bytes = before.file.pages() as usize * before.file.page_bytes() * 2;
-        let _pin = if before.metas_are_sound() { Some(Pin::set(folder, map_bytes)?) } else { None };
+        let sound = before.metas_are_sound();
+        let pin = if sound { Pin::set(folder, map_bytes)? } else { None };
         let survey = Start::beside_a_server(folder)?.survey();
-        Ok(found(&survey))
+        let found = found(&survey);
+        let Start { file, newest, .. } = &survey.start;
+        // Pages of a commit are used again by the second one behind it, which writes over its meta page.
+        if sound && pin.is_none() && !newest.meta.is_still_there(file) {
+            let why = io::Error::other("no place can be taken in it, and the database is being written to");
+            return Err(StorageError::io(&folder.join(READERS_NAME))(why));
+        }
+        Ok(found)
     }
 
     /// Walks through the file in a folder, which nobody else uses, because of a damage that lies outside of it.
@@ -149,7 +159,7 @@ impl Survey {
     /// # Errors
     /// As [`look`].
     pub fn because_of(folder: &Path, damage: Damage) -> Result<Survey, StorageError> {
-        let start = Start::of(folder)?.ok_or_else(|| StorageError::io(folder)(std::io::ErrorKind::NotFound.into()))?;
+        let start = Start::of(folder)?.ok_or_else(|| StorageError::io(folder)(io::ErrorKind::NotFound.into()))?;
         let mut survey = start.survey();
         survey.damages.push(damage);
         Ok(survey)
