@@ -91,7 +91,7 @@ fn marked_database(log: &File, name: &str, number: usize, there: bool) -> Acknow
     Acknowledged { key: format!("/{name}"), state, answer: Answer::Marked(text) }
 }
 
-fn document(id: String, rev: &str, seq: u64, n: usize, deleted: bool) -> Acknowledged {
+pub fn document(id: String, rev: &str, seq: u64, n: usize, deleted: bool) -> Acknowledged {
     let state = json!({ "rev": rev, "seq": seq, "deleted": deleted, "n": n });
     Acknowledged { key: format!("/{DATABASE}/{id}"), state, answer: Answer::Names { id, rev: rev.to_owned() } }
 }

@@ -110,6 +110,21 @@ impl Log {
         let records = begun.filter_map(|(begin, raw)| record(begin, raw, ends.get(&raw.number), moments)).collect();
         Log { records, moments }
     }
+
+    /// This log, and behind it that of a process that came upon the same files. Syncs that this one's process did not live
+    /// to see the end of count for nothing.
+    pub fn followed_by(mut self, next: Log) -> Log {
+        let before = self.moments;
+        self.records.retain(|record| record.end < before || !matches!(record.event, Event::Sync { .. }));
+        for record in self.records.iter_mut().filter(|record| record.end >= before) {
+            if let Event::Write { synced, .. } = &mut record.event {
+                *synced = false;
+            }
+        }
+        let later = |record: Record| Record { begin: record.begin + before, end: record.end + before, ..record };
+        self.records.extend(next.records.into_iter().map(later));
+        Log { records: self.records, moments: before + next.moments }
+    }
 }
 
 /// None for a call that failed: it changed nothing.

@@ -15,6 +15,7 @@ mod log;
 mod promise;
 mod reader;
 mod recording;
+mod restart;
 mod second;
 mod trial;
 

@@ -56,7 +56,7 @@ fn read(question: &Question) -> Answer<BTreeMap<String, Value>> {
         while !store.tend_feed_index(PageLimits::default())?.done {}
         write_more(&store)?;
         assert_clean(&store, "after more writes")?;
-        store.close();
+        store.close()?;
     }
     Ok(holds)
 }

@@ -46,8 +46,8 @@ pub struct Recording {
     pub promises: Promises,
     pub data: DataFolder,
     pub seed: u64,
-    folder: PathBuf,
-    inode: Inode,
+    pub folder: PathBuf,
+    pub inode: Inode,
 }
 
 impl Recording {

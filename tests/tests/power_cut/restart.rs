@@ -1,0 +1,115 @@
+//! A power cut after a kill and a restart: what the killed server had written and not synced is still in the page cache
+//! when the next one opens the files, which sees it, shows it, and builds on it.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use seqtide_tests::server::Launch;
+use seqtide_tests::{Database, Server, preload};
+
+use crate::disk::Trust;
+use crate::image::Kept;
+use crate::load::{Acknowledged, Answer, DATABASE, document};
+use crate::log::{Log, Moment, mark};
+use crate::promise::Promises;
+use crate::recording::{DataFolder, Recording, inode_of};
+use crate::trial::Trial;
+
+/// What the second server's log is marked with when it has shown what it found.
+const SEEN: &str = "seen";
+
+const WRITES: usize = 5;
+
+/// Both runs as one recording; cuts are to come after the moment that is given as well.
+fn record(work: &Path, first: &str, dies_at_sync: Option<usize>) -> (Recording, Moment) {
+    let folder = work.join("disk");
+    fs::create_dir(&folder).expect("a folder");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let logs = [work.join("log-of-first"), work.join("log-of-second")];
+    let launch = |log: &Path, durability: &str| -> Launch {
+        Server::launch()
+            .data_dir(&folder)
+            .arg(format!("--durability={durability}"))
+            .env("LD_PRELOAD", preload::build("recorder/recorder.c", work))
+            .env("RECORDER_LOG", log)
+            .env("RECORDER_FOLDER", &folder)
+    };
+
+    let mut launched = launch(&logs[0], first);
+    if let Some(sync) = dies_at_sync {
+        launched = launched.env("RECORDER_DIES_AT_SYNC", sync.to_string());
+    }
+    let mut server = launched.start();
+    runtime.block_on(async {
+        let database = Database::create(&server, DATABASE).await;
+        for number in 0..WRITES {
+            database.put(&format!("first-{number}"), &json!({ "n": number })).await;
+        }
+        if dies_at_sync.is_some() {
+            // No answer comes: the process ends with the record written and not synced.
+            let unanswered = tokio::spawn(async move { database.put("unanswered", &json!({ "n": 0 })).await });
+            assert!(unanswered.await.is_err());
+        }
+    });
+    server.kill();
+
+    // LMDB is slow to take what was found: it must be safe before.
+    let mut server = launch(&logs[1], "full").env("RECORDER_SLOW_SYNCED_WRITES", "300").start();
+    let marks = OpenOptions::new().append(true).open(&logs[1]).expect("the log of the recorder");
+    let acknowledged = runtime.block_on(async {
+        let database = Database::at(&server, DATABASE);
+        let found = database.changes("include_docs=true").await;
+        mark(&marks, SEEN);
+        let rows = found["results"].as_array().expect("rows");
+        assert_eq!(rows.len(), WRITES + usize::from(dies_at_sync.is_some()), "the page cache has it all");
+        let there = Acknowledged { key: format!("/{DATABASE}"), state: json!(true), answer: seen() };
+        let mut acknowledged: Vec<Acknowledged> = std::iter::once(there).chain(rows.iter().map(seen_row)).collect();
+        for number in 0..WRITES {
+            let id = format!("second-{number}");
+            let answer = database.put(&id, &json!({ "n": number })).await;
+            acknowledged.push(document(id, &answer.rev(), answer.seq(), number, false));
+        }
+        acknowledged
+    });
+    server.kill();
+
+    let [one, other] = logs.map(|log| Log::parse(&fs::read(log).expect("the log")));
+    let log = one.followed_by(other);
+    let promises = Promises::find(&acknowledged, &log);
+    let seen = promises.moments()[0];
+    (Recording { log, promises, data: DataFolder::Given, seed: 0, inode: inode_of(&folder), folder }, seen)
+}
+
+fn seen() -> Answer {
+    Answer::Marked(SEEN.to_owned())
+}
+
+fn seen_row(row: &Value) -> Acknowledged {
+    let id = row["id"].as_str().expect("an id");
+    let state = json!({ "rev": row["changes"][0]["rev"], "seq": row["seq"], "deleted": false, "n": row["doc"]["n"] });
+    Acknowledged { key: format!("/{DATABASE}/{id}"), state, answer: seen() }
+}
+
+fn assert_survives(first: &str, dies_at_sync: Option<usize>) {
+    let work = TempDir::with_prefix("seqtide-power-cut-").expect("a temporary folder");
+    let (recording, seen) = record(work.path(), first, dies_at_sync);
+    let mut trial = Trial::new(&recording, Trust::ALL);
+    for cut in seen + 1..=recording.log.moments {
+        for kept in [Kept::Nothing, Kept::Random, Kept::OnlyMetaPages, Kept::AllButMetaPages] {
+            trial.assert_survives(cut, kept);
+        }
+    }
+}
+
+#[test]
+fn a_record_that_a_kill_left_unsynced_is_safe_once_it_is_seen() {
+    assert_survives("full", Some(WRITES + 1));
+}
+
+#[test]
+fn what_relaxed_durability_left_unsynced_is_safe_once_full_durability_shows_it() {
+    assert_survives("relaxed", None);
+}
