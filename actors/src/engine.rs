@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::functions::{Functions, FunctionsOptions};
 use crate::metrics;
 use crate::permits::FeedPermits;
-use crate::registry::{CloseAll, Create, Delete, OpenDatabases, Registry, Surroundings};
+use crate::registry::{CloseAll, Create, Delete, OpenDatabases, Registry, Surroundings, report_notice};
 use crate::selector::SelectorKeys;
 use crate::updates::Updates;
 use crate::writer::committers::Committers;
@@ -94,7 +94,7 @@ impl Engine {
     /// [`Error::Storage`]: another process has the folder, or it cannot be read or made.
     pub fn start_with(options: EngineOptions) -> Result<Engine, Error> {
         metrics::describe(options.store.durability.name());
-        let store = StoreOptions { feed_keys: &SelectorKeys, ..options.store };
+        let store = StoreOptions { feed_keys: &SelectorKeys, tell: report_notice, ..options.store };
         let folder = Arc::new(DataFolder::open(&options.data, store)?);
         let open = Arc::<OpenDatabases>::default();
         let updates = Arc::new(Updates::new(Arc::clone(&folder)));
@@ -189,7 +189,8 @@ impl Engine {
     /// little later.
     ///
     /// # Errors
-    /// [`Error::Storage`] when the end could not be noted down; nothing acknowledged is lost by that.
+    /// [`Error::Storage`] when the end could not be noted down, or a database's newest writes are in its log alone;
+    /// nothing acknowledged is lost by that.
     pub async fn shutdown(&self) -> Result<(), Error> {
         match self.inner.registry.send(CloseAll).await {
             Ok(closed) => closed,

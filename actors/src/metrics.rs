@@ -74,6 +74,7 @@ pub(crate) fn describe(durability: &'static str) {
     describe_gauge!("seqtide_databases_open", "databases open");
     describe_gauge!("seqtide_databases_damaged", "databases found damaged when they were opened last");
     describe_counter!("seqtide_damaged_reads_total", "reads that came upon something damaged");
+    describe_counter!("seqtide_log_failures_total", "times LMDB did not take what the log has");
     describe_gauge!("seqtide_map_bytes", Unit::Bytes, "address space reserved for open databases");
     describe_gauge!("seqtide_durability", "1 for the mode that runs, full or relaxed");
     gauge!("seqtide_durability", "mode" => durability).set(1.0);
@@ -196,6 +197,11 @@ pub(crate) fn databases_damaged(databases: usize) {
 /// A read that came upon something damaged.
 pub(crate) fn damaged_read() {
     counter!("seqtide_damaged_reads_total").increment(1);
+}
+
+/// LMDB did not take what a database's log has.
+pub(crate) fn log_failed() {
+    counter!("seqtide_log_failures_total").increment(1);
 }
 
 /// Open databases and what they reserve.

@@ -160,15 +160,22 @@ impl OpenDatabase {
         self.last_used.load(Ordering::Relaxed)
     }
 
-    /// Ends the feeds, writes what is queued, and closes the store; blocks for as long as a page takes to read.
-    pub async fn close(&self, reason: EndReason) {
+    /// Ends the feeds, writes what is queued, and closes the store; blocks for as long as a page takes to read. An error,
+    /// which is logged, means that the newest writes are in the store's log alone.
+    pub async fn close(&self, reason: EndReason) -> Result<(), StorageError> {
         self.live.end(reason);
         // An error means that the writer is gone already.
         let _ = self.writer.send(Finish).await;
-        let Some(mut store) = self.store.write().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let Some(mut store) = self.store.write().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
         loop {
             match Arc::try_unwrap(store) {
-                Ok(store) => return store.close(),
+                Ok(store) => {
+                    let folder = store.folder().to_owned();
+                    return store.close().inspect_err(|error| {
+                        let folder = folder.display();
+                        tracing::error!(%folder, %error, "closed with its newest writes in the log alone");
+                    });
+                }
                 Err(being_read) => store = being_read,
             }
             // Pages being read are capped in time, and no new ones start.

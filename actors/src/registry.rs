@@ -1,13 +1,14 @@
 //! The registry: an actor that opens, makes, deletes and closes databases, one at a time, on a thread that may block.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use actix::{Actor, ActorFutureExt, Addr, ArbiterHandle, AtomicResponse, Context, Handler, Message, WrapFuture};
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{CreateError, DataFolder, Store};
+use seqtide_storage::{CreateError, DataFolder, Notice, Store};
 
 use crate::error::Error;
 use crate::feed::EndReason;
@@ -162,7 +163,7 @@ impl Surroundings {
         }
         if let Some(broken) = self.open.remove(name) {
             tracing::error!(database = %name, "the writer is gone; the database is opened again");
-            broken.close(EndReason::Shutdown).await;
+            let _told = broken.close(EndReason::Shutdown).await;
         }
         self.make_room().await?;
         let damaged = self.folder.damaged();
@@ -184,7 +185,7 @@ impl Surroundings {
         while self.open.len() >= self.databases_max {
             let databases_max = self.databases_max;
             let idle = self.open.take_idle().ok_or(Error::TooManyDatabases { databases_max })?;
-            idle.close(EndReason::Shutdown).await;
+            let _told = idle.close(EndReason::Shutdown).await;
         }
         Ok(())
     }
@@ -239,7 +240,7 @@ impl Surroundings {
         let deleted = match self.open(name).await {
             Ok(database) => {
                 self.open.remove(name);
-                database.close(EndReason::Deleted).await;
+                let _not_needed = database.close(EndReason::Deleted).await;
                 self.folder.delete(name, database.live.newest())
             }
             Err(Error::Storage(error)) if error.is_damage() => self.folder.delete_unread(name),
@@ -252,10 +253,17 @@ impl Surroundings {
 
     async fn close_all(&self) -> Result<(), Error> {
         self.updates.end();
+        let mut closed = Ok(());
         for database in self.open.take_all() {
-            database.close(EndReason::Shutdown).await;
+            closed = closed.and(database.close(EndReason::Shutdown).await);
         }
-        Ok(self.folder.close_cleanly()?)
+        match closed {
+            Ok(()) => Ok(self.folder.close_cleanly()?),
+            Err(error) => {
+                self.folder.release()?;
+                Err(error.into())
+            }
+        }
     }
 }
 
@@ -270,6 +278,20 @@ fn report_damages(name: &DbName, store: &Store) {
     for damage in damages.iter().take(DAMAGES_LOGGED) {
         let all = damages.len();
         tracing::error!(database = %name, %damage, damages = all, "the database is damaged and can only be read");
+    }
+}
+
+/// Logs and counts what a database has to tell though nobody has asked.
+pub(crate) fn report_notice(folder: &Path, notice: &Notice<'_>) {
+    let folder = folder.display();
+    match notice {
+        Notice::Stalled { error, first } => {
+            metrics::log_failed();
+            if *first {
+                tracing::error!(%folder, %error, "LMDB does not take what the log has; it is tried again and again");
+            }
+        }
+        Notice::Resumed => tracing::info!(%folder, "LMDB takes what the log has again"),
     }
 }
 

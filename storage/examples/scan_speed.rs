@@ -37,13 +37,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         let took = best(|| scan(&store, bodies))?;
         println!("{what}: {:.2} million/s", DOCUMENTS as f64 / took.as_secs_f64() / 1e6);
     }
-    store.close();
+    store.close()?;
 
     let mebibytes = std::fs::metadata(folder.path().join("data.mdb"))?.len() as f64 / f64::from(1 << 20);
     let open = |verify_at_open_bytes_max| -> Result<Duration, Box<dyn Error>> {
         let options = StoreOptions { verify_at_open_bytes_max, ..StoreOptions::default() };
         best(|| {
-            Store::open(folder.path(), &options, &birth)?.close();
+            Store::open(folder.path(), &options, &birth)?.close()?;
             Ok(())
         })
     };

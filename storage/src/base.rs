@@ -61,10 +61,11 @@ impl Base {
         }
     }
 
-    /// Lets go of the file, waiting until no transaction uses it.
-    pub fn close(self) {
-        if let Base::Sound(logged) = self {
-            logged.close();
+    /// Lets go of the file, waiting until no transaction uses it; see [`Logged::close`].
+    pub fn close(self) -> Result<(), StorageError> {
+        match self {
+            Base::Sound(logged) => logged.close(),
+            Base::Damaged(..) => Ok(()),
         }
     }
 }

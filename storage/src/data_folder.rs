@@ -242,7 +242,8 @@ impl DataFolder {
             self.change(|catalogue| catalogue.mark_known(name, uuid, due))?;
         }
         if incarnation < due {
-            store.raise_incarnation(due)?;
+            // Where that fails, as on a full disk, it comes before the first write: the database can be read.
+            let _ = store.raise_incarnation(due);
         }
         Ok(Some(store))
     }
@@ -290,6 +291,15 @@ impl DataFolder {
             Err(StorageError::DiskFull { .. }) if self.options.durability == Durability::Full => {}
             noted => noted?,
         }
+        self.release()
+    }
+
+    /// Frees the folder for another process, and notes nothing: to the next start it is as after a crash. This one must
+    /// leave it alone.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`].
+    pub fn release(&self) -> Result<(), StorageError> {
         self.lock.unlock().map_err(StorageError::io(&self.path))
     }
 }

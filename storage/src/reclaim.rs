@@ -78,7 +78,7 @@ impl Store {
             let reclaimed = Reclaimed { examined, bytes, swept: slice.last.is_none() };
             Ok((rows, (slice, reclaimed)))
         };
-        let (slice, reclaimed) = self.base().write(Room::Reserve, plan, |_| {})?;
+        let (slice, reclaimed) = self.commit(Room::Reserve, plan, |_| {})?;
         *sweep = slice.last;
         Ok(reclaimed)
     }

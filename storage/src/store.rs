@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::base::{Base, Reading};
 use crate::batch::{Batch, Commit, Finished};
@@ -17,6 +17,7 @@ use crate::log::logged::Logged;
 use crate::log::replay::{FoundLog, Replayed};
 use crate::model::body_place::BodyKey;
 use crate::model::sequence::{SeqFormat, Sequence};
+use crate::notice::Tell;
 use crate::pages::{Damage, Looked, Survey, look};
 use crate::request::Request;
 use crate::room::Room;
@@ -33,7 +34,9 @@ pub const FORMAT: u64 = 4;
 /// From this format on every row has a checksum.
 const FORMAT_WITH_SEALS: u64 = 2;
 
-/// A record that is written while a log is read looks damaged, but not again and again: it is read as often as this.
+/// A log that is written to while it is read may look as if records were missing ([`FoundLog::read`]), but not again and
+/// again: both files would have to change their parts each time in the moment in which they are read. It is read as often
+/// as this.
 const LOG_ATTEMPTS: usize = 5;
 
 /// How databases are opened.
@@ -54,6 +57,8 @@ pub struct StoreOptions {
     pub transactions: TransactionLimits,
     /// Tells what the index of the feed is to know of documents.
     pub feed_keys: &'static dyn FeedKeys,
+    /// Told what should be known of a database though nobody has asked.
+    pub tell: Tell,
     /// A file no longer than this is walked through before it is opened, in bytes: LMDB trusts what it reads.
     pub verify_at_open_bytes_max: u64,
 }
@@ -68,6 +73,7 @@ impl Default for StoreOptions {
             revs_limit: 1000,
             transactions: TransactionLimits::default(),
             feed_keys: &NoKeys,
+            tell: |_, _| {},
             verify_at_open_bytes_max: 1 << 30,
         }
     }
@@ -82,6 +88,13 @@ pub struct Birth {
     pub start: Sequence,
 }
 
+/// What the opening of a database has it write. Where that fails, as on a full disk, it comes before the first write.
+#[derive(Debug, Clone, Copy, Default)]
+struct Due {
+    /// The least incarnation.
+    incarnation: u8,
+}
+
 /// A database: its folder, open.
 pub struct Store {
     base: Base,
@@ -90,6 +103,8 @@ pub struct Store {
     folder: PathBuf,
     identity: Identity,
     pub(crate) sums: Mutex<BlockSums>,
+    /// What is to be written before anything else is; `None` when that is so.
+    due: Mutex<Option<Due>>,
     /// Where the next slice of reclaiming starts.
     sweep: Mutex<Option<BodyKey>>,
     transactions: TransactionLimits,
@@ -110,8 +125,13 @@ impl Store {
         let sums = Mutex::new(BlockSums::load(reading.view())?);
         drop(reading);
         let StoreOptions { transactions, feed_keys, .. } = *options;
-        let (folder, sweep) = (folder.to_owned(), Mutex::new(None));
-        Ok(Store { base, mended, folder, identity, sums, sweep, transactions, feed_keys })
+        let (folder, sweep, due) = (folder.to_owned(), Mutex::new(None), Mutex::new(Some(Due::default())));
+        let store = Store { base, mended, folder, identity, sums, due, sweep, transactions, feed_keys };
+        match store.write_due() {
+            Err(error) if error.is_damage() => Err(error),
+            // It can be read all the same, and comes before the first write.
+            _ => Ok(store),
+        }
     }
 
     /// What is wrong with the file, and what it costs; nothing when it is sound, as far as was looked.
@@ -181,25 +201,54 @@ impl Store {
         let makes_room = requests.iter().all(Request::makes_room);
         let room = if makes_room { Room::Reserve } else { Room::Ordinary };
         let committed = |(_, done): &(_, Finished)| self.advance_sums(done.counters.update_seq, &done.blocks);
-        let (outcomes, finished) = self.base.write(room, plan, committed)?;
+        let (outcomes, finished) = self.commit(room, plan, committed)?;
         let Finished { changes, vanished, sweep, reindex, counters, .. } = finished;
         Ok(Commit { requests: outcomes, changes, vanished, sweep, reindex, counters })
+    }
+
+    /// Plans and writes; see [`Logged::write`]. What is due comes first.
+    pub(crate) fn commit<T>(
+        &self,
+        room: Room,
+        plan: impl FnMut(View<'_>) -> Result<(Rows, T), StorageError>,
+        committed: impl FnOnce(&T),
+    ) -> Result<T, StorageError> {
+        self.write_due()?;
+        self.base.write(room, plan, committed)
     }
 
     /// Raises the incarnation: tokens given out before stay valid and sort below all that is written from now on.
     ///
     /// # Errors
-    /// [`StorageError`].
+    /// [`StorageError`]: then every write tries to raise it first, and fails as long as that does.
     pub fn raise_incarnation(&self, incarnation: u8) -> Result<(), StorageError> {
+        let mut due = self.due();
+        *due = Some(Due { incarnation: due.unwrap_or_default().incarnation.max(incarnation) });
+        drop(due);
+        self.write_due()
+    }
+
+    fn due(&self) -> MutexGuard<'_, Option<Due>> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what is due. A damaged file is not written to, and nothing is due there.
+    fn write_due(&self) -> Result<(), StorageError> {
+        let mut due = self.due();
+        let Some(Due { incarnation }) = due.filter(|_| self.damages().is_empty()) else { return Ok(()) };
         let plan = |view: View<'_>| {
+            let mut rows = remade_index(view, self.feed_keys.version())?;
             let mut counters = view.counters()?;
-            counters.update_seq.incarnation = counters.update_seq.incarnation.max(incarnation);
-            let mut rows = Rows::default();
-            rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
+            if counters.update_seq.incarnation < incarnation {
+                counters.update_seq.incarnation = incarnation;
+                rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
+            }
             Ok((rows, counters.update_seq))
         };
         let committed = |update_seq: &Sequence| self.advance_sums(*update_seq, &BlockChanges::default());
-        self.base.write(Room::Reserve, plan, committed).map(drop)
+        self.base.write(Room::Reserve, plan, committed)?;
+        *due = None;
+        Ok(())
     }
 
     fn advance_sums(&self, update_seq: Sequence, blocks: &BlockChanges) {
@@ -224,13 +273,13 @@ impl Store {
         let mut attempts = 1..LOG_ATTEMPTS;
         loop {
             let log = FoundLog::read(folder)?;
-            let (report, torn) = Survey::of_folder(folder, |survey| {
+            let (report, misses) = Survey::of_folder(folder, |survey| {
                 let Replayed { over, damage, .. } = log.replay(View::of_survey(survey))?;
                 let damages = survey.damages().iter().chain(survey.to_mend()).chain(&damage);
                 let damages: Vec<Damage> = damages.cloned().collect();
                 Ok::<_, StorageError>((check(&Reading::Survey(survey, &over), &damages, keys)?, damage.is_some()))
             })??;
-            if !torn || attempts.next().is_none() {
+            if !misses || attempts.next().is_none() {
                 return Ok(report);
             }
         }
@@ -249,8 +298,11 @@ impl Store {
     }
 
     /// Closes the database, waiting until no snapshot uses it.
-    pub fn close(self) {
-        self.base.close();
+    ///
+    /// # Errors
+    /// [`StorageError`] when LMDB does not take what the log has: that stays in the log, for the next opening.
+    pub fn close(self) -> Result<(), StorageError> {
+        self.base.close()
     }
 }
 
@@ -272,9 +324,7 @@ fn open_base(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<(Ba
         let survey = Survey::because_of(folder, damage)?;
         return Ok((Base::Damaged(Box::new(survey), Box::new(replayed.over)), mended));
     }
-    let logged = Logged::open(folder, env, options.durability, log, replayed)?;
-    let keys_version = options.feed_keys.version();
-    logged.write(Room::Reserve, |view| Ok((remade_index(view, keys_version)?, ())), |()| {})?;
+    let logged = Logged::open(folder, env, options.durability, options.tell, log, replayed)?;
     Ok((Base::Sound(Box::new(logged)), mended))
 }
 

@@ -114,7 +114,7 @@ fn the_rows_of_the_worked_example_lie_in_the_file() {
     let commit = store.write(&history_of_the_example()).unwrap();
     let outcomes: Vec<_> = commit.requests.iter().flat_map(|request| &request.outcomes).collect();
     assert!(!outcomes.iter().any(|outcome| matches!(outcome, Outcome::Conflict)), "{outcomes:?}");
-    store.close();
+    store.close().unwrap();
 
     let file = std::fs::read(folder.path().join("data.mdb")).unwrap();
     let rows = example();

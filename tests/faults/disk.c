@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,8 @@ struct control {
     _Atomic int64_t synced_writes_fail;  /* EIO from a descriptor with O_DSYNC, though all is written; 2: syncs too, from then on */
     _Atomic int64_t syncs_fail;          /* EIO from fsync and fdatasync of a file */
     _Atomic int64_t log_syncs_fail;      /* the same of the files log-0 and log-1 alone */
+    _Atomic int64_t log_reads_fail;      /* EIO from reads of these files at a given place */
+    _Atomic int64_t opens_fail;          /* this error from opening a file for writing, and from making one */
 };
 
 static struct control *control;
@@ -134,6 +137,54 @@ int ftruncate64(int fd, off64_t length) {
 }
 
 int ftruncate(int fd, off_t length) { return ftruncate64(fd, length); }
+
+static ssize_t read_at(int fd, void *data, size_t bytes, off_t offset) {
+    struct stat file;
+    char path[PATH_MAX];
+    if (control && control->log_reads_fail && path_on_disk(fd, &file, path) && strstr(path, "/log-")) return fail(EIO);
+    return syscall(SYS_pread64, fd, data, bytes, offset);
+}
+
+ssize_t pread(int fd, void *data, size_t bytes, off_t offset) { return read_at(fd, data, bytes, offset); }
+ssize_t pread64(int fd, void *data, size_t bytes, off64_t offset) { return read_at(fd, data, bytes, offset); }
+
+/* Paths of the disk are absolute: the folder is. */
+static int open_by(int at, const char *path, int flags, mode_t mode) {
+    int writes = (flags & O_ACCMODE) != O_RDONLY || flags & O_CREAT;
+    if (control && control->opens_fail && writes && strncmp(path, folder, strlen(folder)) == 0)
+        return (int)fail((int)control->opens_fail);
+    return (int)syscall(SYS_openat, at, path, flags, mode);
+}
+
+/* A mode is passed only where a file may be made. */
+#define MODE_OF(flags)                                   \
+    mode_t mode = 0;                                     \
+    if ((flags) & (O_CREAT | O_TMPFILE)) {               \
+        va_list rest;                                    \
+        va_start(rest, flags);                           \
+        mode = va_arg(rest, mode_t);                     \
+        va_end(rest);                                    \
+    }
+
+int open(const char *path, int flags, ...) {
+    MODE_OF(flags)
+    return open_by(AT_FDCWD, path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...) {
+    MODE_OF(flags)
+    return open_by(AT_FDCWD, path, flags, mode);
+}
+
+int openat(int at, const char *path, int flags, ...) {
+    MODE_OF(flags)
+    return open_by(at, path, flags, mode);
+}
+
+int openat64(int at, const char *path, int flags, ...) {
+    MODE_OF(flags)
+    return open_by(at, path, flags, mode);
+}
 
 static int sync_by(long call, int fd) {
     struct stat file;

@@ -64,7 +64,7 @@ fn a_sound_database_is_clean_from_inside_and_outside() {
     assert_eq!(report.problems, Vec::<String>::new());
     assert_eq!((report.docs, report.deleted_docs, report.rows, report.locals), (32, 8, 40, 1));
     assert_eq!((report.transactions, report.index_rows), (2, 40));
-    store.close();
+    store.close().unwrap();
     assert_eq!(Store::check_folder(folder.path(), &FirstByte).unwrap(), report);
 }
 

@@ -49,7 +49,7 @@ impl Store {
             rows.put(Table::Meta, META_FEED_INDEX, feed_index::encode(&index));
             Ok((rows, Tended { examined, done }))
         };
-        self.base().write(room, plan, |_| {})
+        self.commit(room, plan, |_| {})
     }
 }
 

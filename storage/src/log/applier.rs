@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::logged::{Logged, Shared, State};
 use crate::codec::meta;
 use crate::error::StorageError;
+use crate::notice::Notice;
 use crate::room::Room;
 use crate::tables::{RowChange, Rows, Table};
 use crate::view::{Direction, META_LOG, View};
@@ -150,12 +151,17 @@ impl Shared {
         };
         let applied = self.env.write(Room::Reserve, plan, |()| {}).map_err(StorageError::of_an_earlier_one);
         let mut state = self.state();
-        state.failed = applied.is_err();
+        let failed_before = std::mem::replace(&mut state.failed, applied.is_err());
         if applied.is_ok() {
             (state.over.frozen, state.covered) = (None, up_to);
         }
         drop(state);
         self.changed.notify_all();
+        match &applied {
+            Err(error) => (self.tell)(&self.folder, &Notice::Stalled { error, first: !failed_before }),
+            Ok(()) if failed_before => (self.tell)(&self.folder, &Notice::Resumed),
+            Ok(()) => {}
+        }
         applied
     }
 }

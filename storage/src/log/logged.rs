@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::memtable::Overlay;
-use super::record;
+use super::record::{self, Origin};
 use super::replay::{FoundLog, Replayed, covered};
 use super::segment::BYTES_MAX;
 use super::segments::Segments;
@@ -25,6 +25,7 @@ use crate::codec::meta;
 use crate::disk::free_bytes;
 use crate::env::{self, Durability, Env};
 use crate::error::StorageError;
+use crate::notice::Tell;
 use crate::room::Room;
 use crate::tables::{Rows, Table};
 use crate::view::{META_LOG, View};
@@ -49,7 +50,11 @@ pub(crate) struct Logged {
 /// What writers, readers and the thread share.
 pub(super) struct Shared {
     pub env: Env,
-    folder: PathBuf,
+    pub folder: PathBuf,
+    /// The database whose log it is.
+    origin: Origin,
+    /// Told of LMDB's failures to take rows, which may concern nobody who writes.
+    pub tell: Tell,
     /// Whether commits go to the log.
     logs: bool,
     /// Whether rows are put into LMDB without being asked to; tests do it themselves.
@@ -117,28 +122,29 @@ impl Reading<'_> {
 }
 
 impl Logged {
-    /// Puts a log in front of an environment, with what was replayed of the one that was found.
+    /// Puts a log in front of an environment, with what was replayed of the one that was found. Where LMDB does not take
+    /// that, as on a full disk, it lies over LMDB and is read; writing waits until LMDB does.
     pub fn open(
         folder: &Path,
         env: Env,
         durability: Durability,
+        tell: Tell,
         found: FoundLog,
         replayed: Replayed,
     ) -> Result<Logged, StorageError> {
-        let logged = Logged::new(folder, env, durability, found, replayed, true);
+        let logged = Logged::new(folder, env, durability, tell, found, replayed, true)?;
         let shared = &logged.shared;
-        if !shared.logs {
-            shared.drain()?;
-        }
-        // What the log is built on, and what it had promised where there is to be none, must outlive a power cut, which
-        // a commit of relaxed durability need not.
+        // What the log is built on, and what it has, must outlive a power cut before it is seen: whoever wrote it may have
+        // ended before it was synced. LMDB has to take what the log cannot keep.
+        let kept = shared.writing().segments.sync();
+        let drained = if shared.logs && kept.is_ok() { None } else { Some(shared.drain()) };
         shared.env.sync()?;
-        shared.writing().segments.sync().map_err(StorageError::disk)?;
-        if shared.logs {
-            logged.start();
-        } else {
-            shared.writing().segments.remove();
+        match (kept, drained) {
+            (Err(why), Some(Err(_))) => return Err(StorageError::disk(why)),
+            (_, Some(Ok(()))) => shared.writing().segments.remove(),
+            _ => {}
         }
+        logged.start();
         Ok(logged)
     }
 
@@ -146,11 +152,12 @@ impl Logged {
         folder: &Path,
         env: Env,
         durability: Durability,
+        tell: Tell,
         found: FoundLog,
         replayed: Replayed,
         by_itself: bool,
-    ) -> Logged {
-        let Replayed { over, number, covered, .. } = replayed;
+    ) -> Result<Logged, StorageError> {
+        let Replayed { origin, over, number, covered, .. } = replayed;
         let state = State {
             over,
             number,
@@ -161,17 +168,20 @@ impl Logged {
             running: false,
             closing: false,
         };
+        let segments = found.into_segments(folder, number)?;
         let shared = Shared {
             env,
             folder: folder.to_owned(),
+            origin,
+            tell,
             logs: durability == Durability::Full,
             by_itself,
-            writing: Mutex::new(Writing { segments: found.into_segments(folder), void: None }),
+            writing: Mutex::new(Writing { segments, void: None }),
             state: Mutex::new(state),
             changed: Condvar::new(),
             applying: Mutex::new(()),
         };
-        Logged { shared: Arc::new(shared), thread: Mutex::new(None) }
+        Ok(Logged { shared: Arc::new(shared), thread: Mutex::new(None) })
     }
 
     /// Opens one state for reading; see [`Env::read`].
@@ -224,17 +234,15 @@ impl Logged {
         self.shared.env.file_bytes()
     }
 
-    /// Puts all rows into LMDB, and closes it, waiting until no transaction uses it. Where that fails the log stays, for
-    /// the next opening.
-    pub fn close(self) {
+    /// Puts all rows into LMDB, and closes it, waiting until no transaction uses it. Where LMDB does not take them the
+    /// log stays, for the next opening.
+    pub fn close(self) -> Result<(), StorageError> {
         self.stop();
         let mut writing = self.shared.writing();
-        let settled = self.shared.make_void(&mut writing).and_then(|()| self.shared.drain());
-        if settled.is_ok() {
-            writing.segments.remove();
-        }
+        let settled = self.shared.settle(&mut writing);
         drop(writing);
         self.shared.env.close();
+        settled
     }
 }
 
@@ -310,7 +318,7 @@ impl Shared {
         let Some(segment) = writing.segments.current(bytes + record::OWN_BYTES) else {
             return Err(StorageError::Closed);
         };
-        let record = record::encode(segment.generation(), number, &rows);
+        let record = record::encode(self.origin, segment.generation(), number, &rows);
         if let Err(why) = segment.append(number, &record) {
             writing.void = Some(number);
             return match self.make_void(writing) {
@@ -387,15 +395,28 @@ impl Shared {
         Ok(())
     }
 
+    /// Has LMDB take everything for good, so that no log is needed any more.
+    fn settle(&self, writing: &mut Writing) -> Result<(), StorageError> {
+        self.make_void(writing)?;
+        self.drain()?;
+        // What the log had promised must outlive a power cut without it, also where LMDB took it in relaxed durability.
+        if writing.segments.any() {
+            self.env.sync()?;
+        }
+        writing.segments.remove();
+        Ok(())
+    }
+
     fn went_through(&self, number: u64) {
         self.state().went_through(number);
         self.changed.notify_all();
     }
 }
 
-/// What a test has happen while a thread has taken the rows in memory and not yet LMDB's state.
+/// What a test has happen while a thread has taken the rows in memory and not yet LMDB's state, or one file of the log and
+/// not yet the other.
 #[cfg(test)]
-pub(super) mod meanwhile {
+pub(crate) mod meanwhile {
     use std::cell::RefCell;
 
     thread_local! {

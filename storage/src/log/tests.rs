@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use proptest::prelude::*;
@@ -15,12 +15,15 @@ use tempfile::TempDir;
 use super::logged::{Logged, Reading, meanwhile};
 use super::replay::{FoundLog, Replayed};
 use super::segments::{NAMES, Segments};
+use crate::codec::meta::{self, Identity};
 use crate::env::{Durability, Env, EnvOptions};
 use crate::error::StorageError;
+use crate::model::sequence::SeqFormat;
+use crate::notice::{Notice, Tell};
 use crate::pages::{At, Damage, Lost};
 use crate::room::Room;
 use crate::tables::{Rows, Table};
-use crate::view::Direction;
+use crate::view::{Direction, META_IDENTITY, View};
 
 const TABLES: [Table; 3] = [Table::Docs, Table::BySeq, Table::Bodies];
 
@@ -29,10 +32,23 @@ type Model = BTreeMap<(Table, Key), Vec<u8>>;
 /// What one commit writes.
 type Changes = Vec<(Table, Key, Option<Vec<u8>>)>;
 
+/// An environment of the database with this uuid.
+fn open_env_of(folder: &Path, uuid: u8, map_bytes_max: usize) -> Env {
+    let map_bytes = map_bytes_max.min(64 << 20);
+    let env = Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max: 64, durability: Durability::Full });
+    let identity = Identity { uuid: [uuid; 16], created_secs: 0, seq_format: SeqFormat::Integer };
+    let name = |view: View<'_>| {
+        let mut rows = Rows::default();
+        if view.get(Table::Meta, META_IDENTITY)?.is_none() {
+            rows.put(Table::Meta, META_IDENTITY, meta::encode_identity(&identity));
+        }
+        Ok((rows, ()))
+    };
+    env.and_then(|env| env.write(Room::Reserve, name, |()| {}).map(|()| env)).unwrap()
+}
+
 fn open_env(folder: &Path) -> Env {
-    let options =
-        EnvOptions { map_bytes: 64 << 20, map_bytes_max: 1 << 30, readers_max: 64, durability: Durability::Full };
-    Env::open(folder, options).unwrap()
+    open_env_of(folder, 1, 1 << 30)
 }
 
 fn replay(folder: &Path, env: &Env) -> (FoundLog, Replayed) {
@@ -45,7 +61,7 @@ fn open(folder: &Path) -> Logged {
     let env = open_env(folder);
     let (found, replayed) = replay(folder, &env);
     assert_eq!(replayed.damage, None);
-    Logged::new(folder, env, Durability::Full, found, replayed, false)
+    Logged::new(folder, env, Durability::Full, |_, _| {}, found, replayed, false).unwrap()
 }
 
 fn damage_in(folder: &Path) -> Option<Damage> {
@@ -53,7 +69,7 @@ fn damage_in(folder: &Path) -> Option<Damage> {
 }
 
 fn write(logged: &Logged, changes: &Changes) -> Result<(), StorageError> {
-    let plan = |_: crate::view::View<'_>| {
+    let plan = |_: View<'_>| {
         let mut rows = Rows::default();
         for (table, key, value) in changes {
             match value {
@@ -190,7 +206,7 @@ proptest! {
             assert_sees(&logged.read().unwrap(), &model, &from);
             match run(&logged, &mut steps, &mut model, &from) {
                 Some(true) => {
-                    logged.close();
+                    logged.close().unwrap();
                     prop_assert!(NAMES.iter().all(|name| !folder.path().join(name).exists()));
                 }
                 Some(false) => drop(logged),
@@ -277,7 +293,7 @@ fn the_thread_puts_rows_into_lmdb_and_ends_and_starts_again() {
     let folder = tempfile::tempdir().unwrap();
     let env = open_env(folder.path());
     let (found, replayed) = replay(folder.path(), &env);
-    let logged = Logged::open(folder.path(), env, Durability::Full, found, replayed).unwrap();
+    let logged = Logged::open(folder.path(), env, Durability::Full, |_, _| {}, found, replayed).unwrap();
     for (number, key) in [(1, "a"), (2, "b")] {
         put(&logged, key, "1").unwrap();
         let until = |what: &str, is_so: &dyn Fn() -> bool| {
@@ -300,7 +316,7 @@ fn a_panic_in_a_plan_leaves_everything_as_it_was() {
     put(&logged, "a", "1").unwrap();
     for failed in [false, true] {
         logged.shared.state().failed = failed;
-        let plan = |_: crate::view::View<'_>| -> Result<(Rows, ()), StorageError> { panic!("on purpose") };
+        let plan = |_: View<'_>| -> Result<(Rows, ()), StorageError> { panic!("on purpose") };
         let panics = std::panic::AssertUnwindSafe(|| logged.write(Room::Ordinary, plan, |()| {}));
         assert!(std::panic::catch_unwind(panics).is_err());
         assert_eq!(get(&logged, "a").as_deref(), Some("1"));
@@ -366,6 +382,93 @@ fn a_damaged_record_before_a_whole_one_is_told_of() {
         assert_eq!(damage.at, At::Log("log-0", (damaged * RECORD_BYTES) as u64));
         assert_eq!(damage.lost, Lost::Newest(damaged as u64));
     }
+}
+
+/// Whoever wrote it may have ended before it was synced, and a torn record may lie at its end.
+#[test]
+fn lmdb_has_what_was_found_before_anything_is_built_on_it() {
+    let folder = with_four_records();
+    let logged = open(folder.path());
+    assert_eq!(logged.shared.state().covered, 0);
+    put(&logged, "e", "1").unwrap();
+    assert!(logged.shared.state().covered >= 4);
+}
+
+#[test]
+fn damage_in_what_lmdb_has_costs_nothing() {
+    for (damaged, found) in [(vec![1], Ok(4)), (vec![2], Ok(4)), (vec![1, 2], Ok(4)), (vec![2, 3], Err(3))] {
+        let folder = tempfile::tempdir().unwrap();
+        let logged = open(folder.path());
+        put(&logged, "a", "1").unwrap();
+        put(&logged, "b", "1").unwrap();
+        logged.shared.drain().unwrap();
+        put(&logged, "c", "1").unwrap();
+        put(&logged, "d", "1").unwrap();
+        drop(logged);
+        damaged.iter().for_each(|record| flip(&folder, *record));
+        let Replayed { number, damage, .. } = replay(folder.path(), &open_env(folder.path())).1;
+        match found {
+            Ok(last) => assert_eq!((number, damage), (last, None), "{damaged:?}"),
+            Err(lost) => assert_eq!(damage.unwrap().lost, Lost::Newest(lost), "{damaged:?}"),
+        }
+    }
+}
+
+#[test]
+fn another_database_s_log_is_neither_replayed_nor_damage() {
+    let folder = with_four_records();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::copy(folder.path().join(NAMES[0]), elsewhere.path().join(NAMES[0])).unwrap();
+    let env = open_env_of(elsewhere.path(), 2, 1 << 30);
+    let (_, Replayed { over, number, damage, .. }) = replay(elsewhere.path(), &env);
+    assert!(over.is_empty() && number == 0 && damage.is_none(), "{number} {damage:?}");
+}
+
+/// A folder in a file's place: the system opens it for reading and gives nothing of it.
+#[test]
+fn what_the_disk_does_not_give_may_have_been_acknowledged() {
+    let folder = with_four_records();
+    fs::rename(folder.path().join(NAMES[0]), folder.path().join("away")).unwrap();
+    fs::create_dir(folder.path().join(NAMES[0])).unwrap();
+    fs::write(folder.path().join(NAMES[0]).join("anything"), "").unwrap();
+    let damage = damage_in(folder.path()).unwrap();
+    assert!(matches!(damage.at, At::Log("log-0", _)) && damage.lost == Lost::Newest(1), "{damage}");
+    assert!(damage.what.starts_with("cannot be read: "), "{damage}");
+}
+
+/// A database is opened where LMDB does not take what was found, and is as it was; it is written to when LMDB does.
+#[test]
+fn what_lmdb_does_not_take_at_opening_is_read_and_writing_waits() {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    (0..100).for_each(|number| put(&logged, &format!("d{number}"), "1").unwrap());
+    drop(logged);
+    let tell: Tell = |_, notice| {
+        TOLD.lock().unwrap().push(match notice {
+            Notice::Stalled { error, first } => format!("{first}: {error}"),
+            Notice::Resumed => "resumed".to_owned(),
+        });
+    };
+    // No commit fits into this map.
+    let env = open_env_of(folder.path(), 1, 4096);
+    let (found, replayed) = replay(folder.path(), &env);
+    let logged = Logged::open(folder.path(), env, Durability::Relaxed, tell, found, replayed).unwrap();
+    assert!((0..100).all(|number| get(&logged, &format!("d{number}")).is_some()));
+    assert!(matches!(put(&logged, "new", "1"), Err(StorageError::MapFull { .. })));
+    assert!(matches!(logged.close(), Err(StorageError::MapFull { .. })), "it is not all in LMDB");
+    let told = TOLD.lock().unwrap().clone();
+    assert!(told[0].starts_with("true: the database is full"), "{told:?}");
+    assert!(told.len() > 2 && told[1..].iter().all(|told| told.starts_with("false: ")), "{told:?}");
+
+    let env = open_env(folder.path());
+    let (found, replayed) = replay(folder.path(), &env);
+    let logged = Logged::open(folder.path(), env, Durability::Relaxed, tell, found, replayed).unwrap();
+    assert!(NAMES.iter().all(|name| !folder.path().join(name).exists()), "LMDB has it");
+    logged.shared.state().failed = true;
+    put(&logged, "new", "1").unwrap();
+    assert!((0..100).all(|number| get(&logged, &format!("d{number}")).is_some()));
+    logged.close().unwrap();
 }
 
 #[test]

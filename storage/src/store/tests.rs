@@ -1,9 +1,12 @@
 use std::collections::HashSet;
+use std::fs;
 use std::ops::Bound;
 
 use super::*;
 use crate::codec::history;
+use crate::feed_index::ReadKeys;
 use crate::json::{Body, ScanLimits, scan_document};
+use crate::log::logged::meanwhile;
 use crate::model::doc_id::{DocId, LocalId};
 use crate::model::rev::RevId;
 use crate::plan::Edit;
@@ -149,13 +152,13 @@ fn a_damaged_count_of_rows_neither_hangs_nor_panics() {
             ..store.snapshot().unwrap().counters().unwrap()
         })),
     );
-    store.close();
+    store.close().unwrap();
     let store = new_store(folder.path());
     let other = Edit::interactive(DocId::stored("b"), None, false, Body::empty());
     store.write(&[vec![Write::Edit(other)].into()]).unwrap();
     edit(&store).unwrap();
     damage(&store, Table::Blocks, &keys::block(u64::MAX), Some(&meta::encode_number(1)));
-    store.close();
+    store.close().unwrap();
     let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: SeqFormat::Integer };
     let birth = Birth { identity, start: Sequence::ZERO };
     let opened = Store::open(folder.path(), &StoreOptions::default(), &birth).map(drop);
@@ -168,13 +171,79 @@ fn a_newer_format_is_refused_and_the_folder_can_be_opened_again() {
     let store = new_store(folder.path());
     damage(&store, Table::Meta, META_FORMAT, Some(&meta::encode_number(FORMAT + 1)));
     let birth = Birth { identity: *store.identity(), start: Sequence::ZERO };
-    store.close();
+    store.close().unwrap();
     for _ in 0..2 {
         let opened = Store::open(folder.path(), &StoreOptions::default(), &birth).map(drop);
         assert!(matches!(opened, Err(StorageError::NewerFormat { found: 5, known: 4, .. })), "{opened:?}");
     }
     let checked = Store::check_folder(folder.path(), &NoKeys);
     assert!(matches!(checked, Err(StorageError::NewerFormat { found: 5, known: 4, .. })), "{checked:?}");
+}
+
+/// Beside a server: one file of the log is read before it is full, the other after it was begun.
+#[test]
+fn a_log_that_went_on_while_it_was_read_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [tables, first, second] = ["data.mdb", "log-0", "log-1"].map(|name| folder.path().join(name));
+    new_store(folder.path()).close().unwrap();
+    let before = fs::read(&tables).unwrap();
+    let store = new_store(folder.path());
+    edit(&store).unwrap();
+    let begun = fs::read(&first).unwrap();
+    while !second.exists() {
+        edit(&store).unwrap();
+    }
+    drop(store);
+    fs::write(&tables, before).unwrap();
+    let [full, next] = [&first, &second].map(|path| fs::read(path).unwrap());
+    fs::write(&first, begun).unwrap();
+    fs::remove_file(&second).unwrap();
+    meanwhile::set(move || {
+        fs::write(&first, &full).unwrap();
+        fs::write(&second, &next).unwrap();
+    });
+    let report = Store::check_folder(folder.path(), &NoKeys).unwrap();
+    assert!(report.is_clean() && report.docs == 1, "{report:?}");
+}
+
+/// Keys that are made in another way.
+#[derive(Debug)]
+struct OtherKeys;
+
+impl FeedKeys for OtherKeys {
+    fn version(&self) -> u64 {
+        9
+    }
+
+    fn reader(&self, fields: &[&str]) -> ReadKeys {
+        NoKeys.reader(fields)
+    }
+}
+
+/// As on a full disk: what the opening is to write comes before the first write, and nothing is written without it.
+#[test]
+fn what_cannot_be_written_at_opening_comes_before_the_first_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    store.write(&[vec![Write::FeedIndex(vec!["a".to_owned()])].into()]).unwrap();
+    edit(&store).unwrap();
+    let birth = Birth { identity: *store.identity(), start: Sequence::ZERO };
+    drop(store);
+    // No commit fits into this map.
+    let full = StoreOptions { map_bytes: 4096, map_bytes_max: 4096, feed_keys: &OtherKeys, ..StoreOptions::default() };
+    let store = Store::open(folder.path(), &full, &birth).unwrap();
+    assert!(matches!(store.raise_incarnation(3), Err(StorageError::MapFull { .. })));
+    assert!(store.snapshot().unwrap().tree(&doc()).unwrap().is_some());
+    assert!(matches!(edit(&store), Err(StorageError::MapFull { .. })));
+    let base = store.base().read().unwrap().view().feed_index().unwrap().unwrap().keys_version;
+    assert_eq!(base, 0, "the index is of the keys it was made with");
+    drop(store);
+
+    let room = StoreOptions { map_bytes: 64 << 20, feed_keys: &OtherKeys, ..StoreOptions::default() };
+    let store = Store::open(folder.path(), &room, &birth).unwrap();
+    assert_eq!(store.base().read().unwrap().view().feed_index().unwrap().unwrap().keys_version, 9);
+    store.raise_incarnation(3).unwrap();
+    assert_eq!(edit(&store).unwrap().counters.update_seq.incarnation, 3);
 }
 
 #[test]
@@ -211,7 +280,7 @@ fn a_damaged_definition_of_the_feed_s_index_costs_the_index_and_nothing_else() {
     edit(&store).unwrap();
     damage(&store, Table::Meta, META_FEED_INDEX, Some(b"\xff"));
     damage(&store, Table::FeedIndex, &IndexKey { field: 7, key: 1, seq: Sequence::ZERO }.to_bytes(), Some(b"\x01"));
-    store.close();
+    store.close().unwrap();
     let store = new_store(folder.path());
     let status = |store: &Store| store.snapshot().unwrap().feed_index().unwrap();
     assert_eq!((status(&store).fields.len(), status(&store).untended), (0, true));

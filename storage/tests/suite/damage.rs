@@ -40,7 +40,7 @@ fn a_flipped_byte_in_any_page_gives_a_named_error_for_what_it_hits_and_the_rest_
     every_kind::write(&store).unwrap();
     store.write(&[vec![index(&["edit"])].into()]).unwrap();
     tend(&store, 100);
-    store.close();
+    store.close().unwrap();
     let layout = Layout::of(&folder.path().join("data.mdb"));
     let verdicts = try_all(folder.path(), &flips::chosen(&layout));
     judge(&layout, &verdicts);

@@ -55,7 +55,7 @@ fn a_database_is_made_once_and_opens_again_as_it_was() {
     let store = folder.create(&name("a/b"), SeqFormat::Versionstamp).unwrap();
     assert!(matches!(folder.create(&name("a/b"), SeqFormat::Integer), Err(CreateError::Exists)));
     let (last, uuid) = (write(&store, &["x", "y"]), store.identity().uuid);
-    store.close();
+    store.close().unwrap();
     let server_uuid = folder.server_uuid();
     drop(folder);
     let folder = open(dir.path());
@@ -88,7 +88,7 @@ fn a_database_made_again_counts_on() {
     let folder = open(dir.path());
     let store = make(&folder, "a");
     let last = write(&store, &["x", "y", "z"]);
-    store.close();
+    store.close().unwrap();
     folder.delete(&name("a"), last).unwrap();
     assert_eq!(names(&folder), Vec::<String>::new());
     assert!(!dir.path().join("databases/a").exists());
@@ -107,9 +107,9 @@ fn a_floor_never_sinks() {
     let folder = open(dir.path());
     let store = make(&folder, "a");
     let last = write(&store, &["x", "y"]);
-    store.close();
+    store.close().unwrap();
     folder.delete(&name("a"), last).unwrap();
-    make(&folder, "a").close();
+    make(&folder, "a").close().unwrap();
     folder.delete(&name("a"), Sequence::ZERO).unwrap();
     assert_eq!(update_seq(&make(&folder, "a")), last);
 }
@@ -126,7 +126,7 @@ fn names_forgotten_one_by_one_are_remembered_together() {
     );
     fs::write(dir.path().join("catalogue.json"), text).unwrap();
     let folder = open(dir.path());
-    make(&folder, "one-more").close();
+    make(&folder, "one-more").close().unwrap();
     folder.delete(&name("one-more"), Sequence::new(0, 1)).unwrap();
     for text in ["n0", "fresh"] {
         assert_eq!(update_seq(&make(&folder, text)), Sequence::new(3, 70), "{text}");
@@ -145,7 +145,7 @@ fn what_was_cut_short_is_gone_at_the_next_start() {
     let dir = tempfile::tempdir().unwrap();
     let folder = open(dir.path());
     for text in ["cut", "whole"] {
-        make(&folder, text).close();
+        make(&folder, text).close().unwrap();
     }
     drop(folder);
     mark_unfinished(dir.path(), "cut");
@@ -153,7 +153,7 @@ fn what_was_cut_short_is_gone_at_the_next_start() {
     let folder = open(dir.path());
     assert_eq!(names(&folder), ["whole"]);
     assert!(!dir.path().join("databases/cut").exists());
-    make(&folder, "cut").close();
+    make(&folder, "cut").close().unwrap();
     assert_eq!(names(&folder), ["cut", "whole"]);
 }
 
@@ -182,7 +182,7 @@ fn a_folder_from_elsewhere_is_taken_in_with_a_higher_incarnation() {
     let there = open(elsewhere.path());
     let store = make(&there, "moved");
     let last = write(&store, &["x", "y"]);
-    store.close();
+    store.close().unwrap();
     drop(open(dir.path()));
     let databases = dir.path().join("databases");
     copy_folder(&elsewhere.path().join("databases/moved"), &databases.join("moved"));
@@ -192,7 +192,7 @@ fn a_folder_from_elsewhere_is_taken_in_with_a_higher_incarnation() {
     for _reopened in 0..2 {
         let store = folder.open_store(&name("moved")).unwrap().unwrap();
         assert_eq!(update_seq(&store), Sequence::new(last.incarnation + 1, last.version));
-        store.close();
+        store.close().unwrap();
     }
     let store = folder.open_store(&name("moved")).unwrap().unwrap();
     assert_eq!(write(&store, &["z"]), Sequence::new(1, 3));
@@ -202,9 +202,9 @@ fn a_folder_from_elsewhere_is_taken_in_with_a_higher_incarnation() {
 #[test]
 fn a_folder_that_takes_a_deleted_databases_name_sorts_above_it() {
     let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    make(&open(elsewhere.path()), "a").close();
+    make(&open(elsewhere.path()), "a").close().unwrap();
     let folder = open(dir.path());
-    make(&folder, "a").close();
+    make(&folder, "a").close().unwrap();
     let last = Sequence::new(1, 500);
     folder.delete(&name("a"), last).unwrap();
     drop(folder);
@@ -218,7 +218,7 @@ fn a_folder_in_the_way_is_neither_opened_nor_lost() {
     let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = make(&open(elsewhere.path()), "a");
     write(&store, &["x"]);
-    store.close();
+    store.close().unwrap();
     let folder = open(dir.path());
     copy_folder(&elsewhere.path().join("databases/a"), &dir.path().join("databases/a"));
     assert!(matches!(folder.create(&name("a"), SeqFormat::Integer), Err(CreateError::Exists)));
@@ -233,7 +233,7 @@ fn a_lost_folder_begins_anew_above_the_tokens_of_the_old_one() {
     let folder = open(dir.path());
     let store = make(&folder, "a");
     let last = write(&store, &["x", "y"]);
-    store.close();
+    store.close().unwrap();
     fs::remove_dir_all(dir.path().join("databases/a")).unwrap();
     let store = folder.open_store(&name("a")).unwrap().unwrap();
     assert_eq!(store.snapshot().unwrap().counters().unwrap().rows(), 0);
@@ -245,7 +245,7 @@ fn relaxed_run(dir: &Path, doc: &str, cleanly: bool) -> Sequence {
     let folder = DataFolder::open(dir, relaxed()).unwrap();
     let store = folder.open_store(&name("a")).unwrap().unwrap_or_else(|| make(&folder, "a"));
     let last = write(&store, &[doc]);
-    store.close();
+    store.close().unwrap();
     if cleanly {
         folder.close_cleanly().unwrap();
     }
@@ -263,7 +263,7 @@ fn an_unclean_stop_raises_incarnations_only_where_commits_may_be_lost() {
         let folder = open(dir.path());
         let store = folder.open_store(&name("a")).unwrap().unwrap();
         assert_eq!(write(&store, &[doc]), expected, "a full run that ends uncleanly loses nothing");
-        store.close();
+        store.close().unwrap();
     }
 }
 
@@ -272,7 +272,7 @@ fn the_last_incarnation_stays() {
     let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = make(&open(elsewhere.path()), "a");
     store.raise_incarnation(u8::MAX).unwrap();
-    store.close();
+    store.close().unwrap();
     drop(open(dir.path()));
     copy_folder(&elsewhere.path().join("databases/a"), &dir.path().join("databases/a"));
     let store = open(dir.path()).open_store(&name("a")).unwrap().unwrap();
@@ -285,13 +285,13 @@ fn a_catalogue_that_does_not_change_is_not_written() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();
     let folder = open(dir.path());
-    make(&folder, "a").close();
+    make(&folder, "a").close().unwrap();
     folder.close_cleanly().unwrap();
     drop(folder);
     let written = || fs::metadata(dir.path().join("catalogue.json")).unwrap().ino();
     let before = written();
     let folder = open(dir.path());
-    folder.open_store(&name("a")).unwrap().unwrap().close();
+    folder.open_store(&name("a")).unwrap().unwrap().close().unwrap();
     folder.close_cleanly().unwrap();
     assert_eq!(written(), before);
 }

@@ -59,7 +59,7 @@ impl Db {
 
     pub fn reopen_with(self, options: StoreOptions) -> Db {
         let Db { store, folder, .. } = self;
-        store.close();
+        store.close().unwrap();
         let store = open(&folder, &options);
         assert_eq!(store.damages(), []);
         Db { store, options, folder }

@@ -57,7 +57,7 @@ fn is_read_as_what_it_was_and_written_on(format: &str, born: u8) {
 
     let store = open(&folder);
     assert_eq!(Answers::of(&store).unwrap().compare(&truth), Ok(Vec::new()));
-    store.close();
+    store.close().unwrap();
     assert_clean(&folder);
     assert!(has_sealed(&folder, "meta", b"format", &[1, FORMAT as u8]), "an older version would refuse it now");
     assert!(has_sealed(&folder, "meta", b"born", &[1, born]), "it decides whether rows without checksums are good");
@@ -72,7 +72,7 @@ fn is_read_as_what_it_was_and_written_on(format: &str, born: u8) {
     }
     let (after, truth) = (Answers::of(&store).unwrap(), Answers::of(&fresh).unwrap());
     assert_eq!(after.compare(&truth), Ok(Vec::new()));
-    store.close();
+    store.close().unwrap();
     assert_clean(&folder);
 }
 
@@ -101,7 +101,7 @@ fn damage_in_a_file_of_format_1_is_found_where_checksums_are() {
     let folder = left_by("1");
     let store = open(&folder);
     store.write(&[vec![create("new", r#"{"text":"unmistakable"}"#)].into()]).unwrap();
-    store.close();
+    store.close().unwrap();
     let file = folder.path().join("databases/old/data.mdb");
     let mut bytes = fs::read(&file).unwrap();
     let at = bytes.windows(12).position(|bytes| bytes == b"unmistakable").unwrap();

@@ -18,7 +18,7 @@ fn open(path: &Path) -> DataFolder {
 }
 
 fn make(folder: &DataFolder, text: &str) {
-    folder.create(&name(text), SeqFormat::Integer).unwrap().close();
+    folder.create(&name(text), SeqFormat::Integer).unwrap().close().unwrap();
 }
 
 /// What a commit does.

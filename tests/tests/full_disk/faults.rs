@@ -2,10 +2,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::Output;
 
+use rustix::io::Errno;
 use tempfile::TempDir;
 
-use seqtide_tests::server::Launch;
+use seqtide_tests::server::{Launch, seqtide_command};
 use seqtide_tests::{Server, preload};
 
 /// Room without an end.
@@ -22,7 +25,12 @@ pub enum Fault {
     Syncs = 3,
     /// Syncs of the log's files: `EIO`. From before its first record on, it is not used at all.
     LogSyncs = 4,
+    /// Reads of the log's files: `EIO`.
+    LogReads = 5,
 }
+
+/// The place of the error that opening a file for writing ends in.
+const OPENS: u64 = 6;
 
 /// The disk of one data folder.
 pub struct Disk {
@@ -44,13 +52,8 @@ impl Disk {
 
     /// A server whose data is on this disk.
     pub fn launch(&self) -> Launch {
-        let folder = self.folder.path();
-        let data = folder.join("data");
-        Server::launch()
-            .env("LD_PRELOAD", preload::build("faults/disk.c", folder))
-            .env("FAULTS_CONTROL", folder.join("control"))
-            .env("FAULTS_FOLDER", &data)
-            .data_dir(data)
+        let launch = Server::launch().data_dir(self.folder.path().join("data"));
+        self.variables().into_iter().fold(launch, |launch, (name, value)| launch.env(name, value))
     }
 
     /// From now on files may grow by so many bytes.
@@ -66,6 +69,26 @@ impl Disk {
     /// The next write that syncs by itself fails, and from then on all of them, and all syncs.
     pub fn fail_from_the_next_synced_write(&self) {
         self.set(Fault::SyncedWrites as u64, 2);
+    }
+
+    /// `seqtide check` of a data folder on this disk, where opening a file for writing ends in this error.
+    pub fn check_without_writing(&self, error: Errno) -> Output {
+        let folder = self.folder.path();
+        self.set(OPENS, error.raw_os_error().into());
+        let mut check = seqtide_command();
+        check.arg("check").arg(folder.join("data")).envs(self.variables());
+        let checked = check.output().expect("the binary runs");
+        self.set(OPENS, 0);
+        checked
+    }
+
+    fn variables(&self) -> [(&'static str, PathBuf); 3] {
+        let folder = self.folder.path();
+        [
+            ("LD_PRELOAD", preload::build("faults/disk.c", folder)),
+            ("FAULTS_CONTROL", folder.join("control")),
+            ("FAULTS_FOLDER", folder.join("data")),
+        ]
     }
 
     fn set(&self, place: u64, number: i64) {

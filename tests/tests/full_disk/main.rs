@@ -8,4 +8,5 @@ mod disk;
 mod faults;
 mod load;
 mod map;
+mod opening;
 mod syncs;

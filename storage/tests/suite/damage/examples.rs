@@ -25,7 +25,7 @@ fn closed() -> (TempDir, Answers) {
     let store = open(folder.path()).unwrap();
     every_kind::write(&store).unwrap();
     let answers = Answers::of(&store).unwrap();
-    store.close();
+    store.close().unwrap();
     (folder, answers)
 }
 
@@ -75,7 +75,7 @@ fn the_meta_page_before_the_newest_is_put_right() {
         assert!(store.damages().is_empty() && store.mended().is_some(), "{:?}", store.damages());
         assert_eq!(Answers::of(&store).unwrap().compare(&truth), Ok(Vec::new()));
         store.write(&[vec![crate::db::create("new", "{}")].into()]).unwrap();
-        store.close();
+        store.close().unwrap();
         assert_eq!(Store::check_folder(folder.path(), &TestKeys).unwrap().problems, Vec::<String>::new());
         assert!(open(folder.path()).unwrap().mended().is_none());
     }
@@ -90,7 +90,7 @@ fn an_older_commit_is_never_taken_for_the_newest() {
         change(&folder, |bytes| bytes[at] = low_byte);
         let store = open(folder.path()).unwrap();
         assert_eq!(Answers::of(&store).unwrap().compare(&truth), Ok(Vec::new()), "{low_byte}: {:?}", store.damages());
-        store.close();
+        store.close().unwrap();
     }
 }
 

@@ -60,7 +60,7 @@ pub fn answer_questions(sound: &Path) {
     fs::write(&file, &pristine).unwrap();
     let store = Store::open(folder.path(), &small(), &every_kind::birth()).unwrap();
     let truth = Answers::of(&store).unwrap();
-    store.close();
+    store.close().unwrap();
     for line in stdin().lines() {
         let flip = Flip::parse(&line.unwrap());
         let data = OpenOptions::new().write(true).open(&file).unwrap();
@@ -100,7 +100,7 @@ fn read(folder: &Path, truth: &Answers) -> Result<Verdict, String> {
     } else {
         is_not_written_to(&store)?
     }
-    store.close();
+    store.close().unwrap();
     Ok(Verdict::Read { reported, lost })
 }
 

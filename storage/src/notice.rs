@@ -1,0 +1,23 @@
+//! What a store has to tell while it is open, though nobody has asked.
+
+use std::path::Path;
+
+use crate::error::StorageError;
+
+/// Something that whoever watches over the databases should know.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    /// LMDB did not take acknowledged rows from the log. They stay there and are read; further writes are refused until
+    /// it takes them, which is tried again and again.
+    Stalled {
+        /// Why.
+        error: &'a StorageError,
+        /// Whether it had taken those before.
+        first: bool,
+    },
+    /// LMDB has taken what it had not taken before.
+    Resumed,
+}
+
+/// Takes what a database's folder has to tell, on the thread where it came up, which it must not hold up.
+pub type Tell = fn(&Path, &Notice<'_>);

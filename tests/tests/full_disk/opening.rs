@@ -1,0 +1,129 @@
+//! Databases that are opened, checked and closed while their disk takes or gives less than it should.
+
+use rustix::io::Errno;
+use serde_json::json;
+use tokio::time::Instant;
+
+use seqtide_tests::http::SOON;
+use seqtide_tests::{Api, Database, Server};
+
+use crate::faults::{Disk, Fault, PLENTY};
+use crate::load::assert_clean;
+
+const DOCUMENTS: usize = 20;
+
+/// What a small catalogue takes, and LMDB's commits do not fit into.
+const LITTLE_ROOM: i64 = 10_000;
+
+/// A server that was killed while LMDB had nothing of its database's documents, which are larger than `LITTLE_ROOM`.
+async fn killed_with_a_log(disk: &Disk) -> (Server, Database) {
+    let mut server = disk.launch().start();
+    let database = Database::create(&server, "db").await;
+    disk.set_fault(Fault::SyncedWrites, true);
+    let doc = |number| json!({ "_id": format!("d{number}"), "pad": "x".repeat(10_000) });
+    database.bulk(&(0..DOCUMENTS).map(doc).collect::<Vec<_>>()).await;
+    server.kill();
+    disk.set_fault(Fault::SyncedWrites, false);
+    (server, database)
+}
+
+async fn assert_holds_all(database: &Database) {
+    for number in 0..DOCUMENTS {
+        database.get(&format!("/d{number}")).expect(200).await;
+    }
+}
+
+/// Writes until that succeeds; answers of this status are passed over.
+async fn write_despite(database: &Database, status: u16) {
+    let deadline = Instant::now() + SOON;
+    loop {
+        let answer = database.request("PUT", "/after").json(&json!({})).send().await;
+        if answer.status == 201 {
+            return;
+        }
+        answer.assert_status(status);
+        assert!(Instant::now() < deadline, "writing never goes on");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_on_which_no_log_is_wanted_any_more_is_read_and_refuses_writes() {
+    let disk = Disk::with_room(PLENTY);
+    let (server, _) = killed_with_a_log(&disk).await;
+    drop(server);
+    disk.set_room(LITTLE_ROOM);
+    let mut server = disk.launch().arg("--durability=relaxed").start();
+    let database = Database::at(&server, "db");
+    assert_holds_all(&database).await;
+    let answer = database.request("PUT", "/new").json(&json!({})).send().await;
+    answer.assert_status(507);
+    let reason = answer.json()["reason"].as_str().expect("a reason").to_owned();
+    assert!(reason.starts_with("no space left on the disk, nothing was written"), "{reason}");
+    assert_holds_all(&database).await;
+    disk.set_room(PLENTY);
+    write_despite(&database, 507).await;
+    server.stop();
+    assert_clean(&server);
+    server.restart_on_same_port_and_data();
+    assert_eq!(database.info().await["doc_count"], json!(DOCUMENTS + 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_the_disk_does_not_give_is_a_damage_and_what_lmdb_has_is_read() {
+    let disk = Disk::with_room(PLENTY);
+    let (mut server, database) = killed_with_a_log(&disk).await;
+    disk.set_fault(Fault::LogReads, true);
+    server.restart_on_same_port_and_data();
+    assert_eq!(database.info().await["doc_count"], json!(0), "LMDB had none");
+    let answer = database.request("PUT", "/new").json(&json!({})).send().await;
+    answer.assert_status(500);
+    let reason = answer.json()["reason"].as_str().expect("a reason").to_owned();
+    assert!(reason.contains("log-0, byte ") && reason.contains("cannot be read: Input/output error"), "{reason}");
+    server.stop();
+    disk.set_fault(Fault::LogReads, false);
+    server.restart_on_same_port_and_data();
+    assert_holds_all(&database).await;
+    write_despite(&database, 201).await;
+    server.stop();
+    assert_clean(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_may_not_be_written_to_is_checked_with_its_log() {
+    let disk = Disk::with_room(PLENTY);
+    let (server, _) = killed_with_a_log(&disk).await;
+    for error in [Errno::ROFS, Errno::ACCESS] {
+        let checked = disk.check_without_writing(error);
+        let report = String::from_utf8_lossy(&checked.stdout);
+        let documents = format!("db: ok ({DOCUMENTS} documents");
+        assert!(checked.status.success() && report.contains(&documents), "{error}: {report}{checked:?}");
+    }
+    drop(server);
+}
+
+/// It is told without anybody writing, and an end with it is none that the next start takes for orderly.
+#[tokio::test(flavor = "multi_thread")]
+async fn that_lmdb_does_not_take_the_log_is_logged_once_and_counted_and_the_end_says_so() {
+    let disk = Disk::with_room(PLENTY);
+    let mut server = disk.launch().start();
+    let database = Database::create(&server, "db").await;
+    disk.set_fault(Fault::SyncedWrites, true);
+    database.put("one", &json!({})).await;
+    let deadline = Instant::now() + SOON;
+    while Api::new(&server).metric("seqtide_log_failures_total").await < Some(2) {
+        assert!(Instant::now() < deadline, "it is never told: {}", server.stderr());
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let says = "LMDB does not take what the log has";
+    assert_eq!(server.stderr().matches(says).count(), 1, "{}", server.stderr());
+    server.terminate();
+    assert_eq!(server.wait().code(), Some(1), "{}", server.stderr());
+    assert!(server.stderr().contains("closed with its newest writes in the log alone"), "{}", server.stderr());
+    let catalogue = std::fs::read_to_string(server.data_dir().join("catalogue.json")).expect("the catalogue");
+    assert!(catalogue.contains("\"exact\": false") || !catalogue.contains("\"exact\""), "{catalogue}");
+    disk.set_fault(Fault::SyncedWrites, false);
+    assert_clean(&server);
+    server.restart_on_same_port_and_data();
+    database.get("/one").expect(200).await;
+    server.stop();
+}
