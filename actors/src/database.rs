@@ -191,7 +191,8 @@ impl Database {
         if designs.is_empty() {
             return database.submit(request).await;
         }
-        self.write_validated(&database, request, designs).await
+        // Boxed: most writes are not validated, and this is several times as large as what they need.
+        Box::pin(self.write_validated(&database, request, designs)).await
     }
 
     /// Has the edits of a request validated, and writes what is allowed, unless a document has moved meanwhile: then

@@ -165,18 +165,20 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
     }
 }
 
+/// Each endpoint's work is a box of its own: a future is as large as the largest it may wait for, and is copied wherever
+/// it is passed on.
 async fn route(call: Call, method: &Method, place: &Place) -> Answer {
     match place {
         Place::Root => server::root(&call),
-        Place::Server(name) => on_server(call, method, name).await,
-        Place::Database(db) => on_database(call, method, db).await,
-        Place::Endpoint { db, name } => on_endpoint(call, method, db, name).await,
-        Place::Document { db, id } => on_document(call, method, db, id).await,
+        Place::Server(name) => Box::pin(on_server(call, method, name)).await,
+        Place::Database(db) => Box::pin(on_database(call, method, db)).await,
+        Place::Endpoint { db, name } => Box::pin(on_endpoint(call, method, db, name)).await,
+        Place::Document { db, id } => Box::pin(on_document(call, method, db, id)).await,
         Place::DesignEscaped { db, id } if matches!(*method, Method::GET | Method::HEAD) => {
             Ok(redirect_to_design(&call, db, id))
         }
         // A redirected write would come back as a GET from most clients.
-        Place::DesignEscaped { db, id } => on_document(call, method, db, id).await,
+        Place::DesignEscaped { db, id } => Box::pin(on_document(call, method, db, id)).await,
         Place::Attachment { db, .. } => on_attachment(&call, method, db),
     }
 }
