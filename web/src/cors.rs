@@ -1,10 +1,9 @@
 //! Which pages may use the server from a browser.
 
 use actix_cors::Cors;
-use actix_web::body::MessageBody;
+use actix_web::body::EitherBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::header;
-use actix_web::middleware::Next;
+use actix_web::http::{Method, header};
 
 use crate::config::CorsOrigins;
 use crate::reply::{IDEMPOTENCY_REPLAYED, SEQTIDE_SEQ, SEQTIDE_SINCE};
@@ -30,16 +29,19 @@ pub fn cors(origins: CorsOrigins) -> Cors {
         .max_age(600)
 }
 
-/// Takes what only pages read out of answers to requests that name no origin. `Vary` stays: it is for caches.
-pub async fn quiet_without_origin(
-    req: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
-    let from_page = req.headers().contains_key(header::ORIGIN);
-    let mut answer = next.call(req).await?;
-    if !from_page {
-        answer.headers_mut().remove(header::ACCESS_CONTROL_ALLOW_CREDENTIALS);
-        answer.headers_mut().remove(header::ACCESS_CONTROL_EXPOSE_HEADERS);
-    }
-    Ok(answer)
+/// What answers vary with, as the middleware says it.
+const VARY: header::HeaderValue =
+    header::HeaderValue::from_static("Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
+
+/// Whether a page sends the request: it names its origin, or asks beforehand what it may send.
+pub fn is_from_page(req: &ServiceRequest) -> bool {
+    let headers = req.headers();
+    headers.contains_key(header::ORIGIN)
+        || (*req.method() == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD))
+}
+
+/// An answer that no page reads. It tells caches what one to a page would vary with.
+pub fn for_no_page<B>(mut answer: ServiceResponse<B>) -> ServiceResponse<EitherBody<B>> {
+    answer.headers_mut().insert(header::VARY, VARY);
+    answer.map_into_left_body()
 }

@@ -1,11 +1,9 @@
 //! What is looked at before a request goes to whom it is for: its method, its length, what it expects.
 
-use actix_web::body::MessageBody;
-use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::HttpRequest;
+use actix_web::dev::ServiceRequest;
 use actix_web::http::header::{self, HeaderMap, HeaderName};
 use actix_web::http::{Method, StatusCode};
-use actix_web::middleware::Next;
-use actix_web::{Error, HttpRequest};
 
 use crate::error::ApiError;
 
@@ -20,16 +18,12 @@ const OVERRIDES: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "DELETE", "COPY"];
 /// Takes a POST for the method that its `X-HTTP-Method-Override` names; on another method the header means nothing.
 ///
 /// Source: CouchDB `chttpd:handle_request_int`.
-pub async fn override_method(
-    mut req: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, Error> {
+pub fn override_method(req: &mut ServiceRequest) {
     if *req.method() == Method::POST
         && let Some(Some(method)) = overridden(req.headers())
     {
         req.head_mut().method = method;
     }
-    next.call(req).await
 }
 
 /// The method that a request's header names: inside, `None` when it may not stand for that.

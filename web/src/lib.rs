@@ -10,6 +10,7 @@ pub mod config;
 mod cors;
 mod error;
 mod feeds;
+mod front;
 mod intake;
 pub mod js_worker;
 pub mod logging;

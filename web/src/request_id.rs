@@ -1,21 +1,14 @@
 //! A name for each request: the header `X-Couch-Request-ID` of its answer, and in the log if it failed.
 
-use actix_web::Error;
-use actix_web::body::MessageBody;
-use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::dev::ServiceResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderName, HeaderValue};
-use actix_web::middleware::Next;
 
 /// The header.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-couch-request-id");
 
 /// Names the request in its answer, and logs a failure of the server's.
-pub async fn name_request(
-    req: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let mut answer = next.call(req).await?;
+pub fn name_answer<B>(mut answer: ServiceResponse<B>) -> ServiceResponse<B> {
     let id = new_id();
     if answer.status().is_server_error() {
         log(&answer, &id);
@@ -23,7 +16,7 @@ pub async fn name_request(
     if let Ok(value) = HeaderValue::try_from(id) {
         answer.headers_mut().insert(REQUEST_ID, value);
     }
-    Ok(answer)
+    answer
 }
 
 /// Ten random hex digits, as CouchDB's.
@@ -32,7 +25,7 @@ fn new_id() -> String {
     id.split_off(id.len() - 10)
 }
 
-fn log(answer: &ServiceResponse<impl MessageBody>, id: &str) {
+fn log<B>(answer: &ServiceResponse<B>, id: &str) {
     let (method, path) = (answer.request().method(), answer.request().path());
     let reason = answer.response().error().map(ToString::to_string).unwrap_or_default();
     let status = answer.status().as_u16();

@@ -4,7 +4,6 @@ use std::future::Future;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-use actix_web::middleware::from_fn;
 use actix_web::web::{self, Data};
 use actix_web::{App, HttpServer};
 use seqtide::functions::{FunctionsOptions, WorkerCommand};
@@ -12,11 +11,11 @@ use seqtide::storage::{Durability, ReclaimPolicy, StorageError, StoreOptions, Tr
 use seqtide::{Engine, EngineOptions};
 
 use crate::config::{self, Config};
-use crate::cors::{cors, quiet_without_origin};
+use crate::cors::cors;
 use crate::feeds::pieces::PIECE_BYTES;
-use crate::request_id::name_request;
+use crate::front::Front;
 use crate::state::State;
-use crate::{intake, routes, telemetry};
+use crate::{routes, telemetry};
 
 /// Why the server did not start, or did not end well: one line.
 #[derive(Debug, thiserror::Error)]
@@ -135,11 +134,7 @@ pub async fn serve(
     let app = move || {
         App::new()
             .app_data(state.clone())
-            .wrap(from_fn(intake::override_method))
-            .wrap(cors(origins.clone()))
-            .wrap(from_fn(quiet_without_origin))
-            // The outermost: every answer has a name.
-            .wrap(from_fn(name_request))
+            .wrap(Front { cors: cors(origins.clone()) })
             .default_service(web::to(routes::dispatch))
     };
     let mut server = HttpServer::new(app)
