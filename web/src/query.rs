@@ -1,6 +1,9 @@
 //! The query string of a request.
 
+use std::borrow::Cow;
 use std::str::FromStr;
+
+use percent_encoding::percent_decode_str;
 
 use crate::error::ApiError;
 
@@ -20,7 +23,7 @@ impl Query {
         let mut pairs = Vec::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            pairs.push((decode(key)?, decode(value)?));
+            pairs.push((decode(key)?.into_owned(), decode(value)?.into_owned()));
         }
         Ok(Query { pairs })
     }
@@ -72,7 +75,7 @@ pub fn query_parse_error(text: &str) -> ApiError {
 }
 
 /// 400 `query_parse_error`: an option of the query makes no sense.
-pub fn bad_option(reason: impl Into<std::borrow::Cow<'static, str>>) -> ApiError {
+pub fn bad_option(reason: impl Into<Cow<'static, str>>) -> ApiError {
     ApiError::new(actix_web::http::StatusCode::BAD_REQUEST, "query_parse_error", reason)
 }
 
@@ -80,11 +83,14 @@ pub fn bad_option(reason: impl Into<std::borrow::Cow<'static, str>>) -> ApiError
 ///
 /// # Errors
 /// 400 when the bytes are not UTF-8.
-pub fn decode(text: &str) -> Result<String, ApiError> {
-    let spaced = text.replace('+', " ");
-    let decoded = percent_encoding::percent_decode_str(&spaced).decode_utf8();
-    let decoded = decoded.map_err(|_| ApiError::bad_request("the URL does not decode to UTF-8"))?;
-    Ok(decoded.into_owned())
+pub fn decode(text: &str) -> Result<Cow<'_, str>, ApiError> {
+    let no_text = |_| ApiError::bad_request("the URL does not decode to UTF-8");
+    if text.contains('+') {
+        let spaced = text.replace('+', " ");
+        let decoded = percent_decode_str(&spaced).decode_utf8().map_err(no_text)?;
+        return Ok(Cow::Owned(decoded.into_owned()));
+    }
+    percent_decode_str(text).decode_utf8().map_err(no_text)
 }
 
 #[cfg(test)]

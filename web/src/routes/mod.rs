@@ -21,6 +21,8 @@ mod updates;
 
 pub(crate) use server::new_id;
 
+use std::borrow::Cow;
+
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -100,7 +102,7 @@ pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
     let path = path.trim_start_matches('/');
     let path = path.strip_suffix('/').unwrap_or(path);
     let segments = path.split('/').map(decode_segment).collect::<Result<Vec<_>, _>>()?;
-    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let segments: Vec<&str> = segments.iter().map(|segment| &**segment).collect();
     let owned = |text: &str| text.to_owned();
     Ok(match segments[..] {
         [""] | [] => Place::Root,
@@ -123,7 +125,7 @@ pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
     })
 }
 
-fn decode_segment(segment: &str) -> Result<String, ApiError> {
+fn decode_segment(segment: &str) -> Result<Cow<'_, str>, ApiError> {
     let reason = "Document id must be valid UTF-8";
     decode(segment).map_err(|_| ApiError::new(StatusCode::BAD_REQUEST, "illegal_docid", reason))
 }
@@ -303,7 +305,7 @@ fn redirect_to_design(call: &Call, db: &str, id: &str) -> HttpResponse {
     }
     HttpResponse::build(StatusCode::MOVED_PERMANENTLY)
         .insert_header((header, url))
-        .insert_header((header::CACHE_CONTROL, "must-revalidate"))
+        .insert_header((header::CACHE_CONTROL, crate::reply::MUST_REVALIDATE))
         .finish()
 }
 
