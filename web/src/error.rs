@@ -16,6 +16,8 @@ use seqtide::storage::model::sequence::Sequence;
 use seqtide::storage::{Refusal, RefusalKind, StorageError};
 use seqtide::{FunctionError, SelectorError};
 
+use crate::reply;
+
 /// An answer that is an error: `{"error":…,"reason":…}`.
 #[derive(Debug, Clone)]
 pub struct ApiError(Box<Parts>);
@@ -139,9 +141,7 @@ impl ResponseError for ApiError {
         self.write_members(&mut body);
         body.extend_from_slice(self.0.more.as_bytes());
         body.extend_from_slice(b"}\n");
-        let mut answer = HttpResponse::build(self.0.status);
-        answer.insert_header((header::CONTENT_TYPE, "application/json"));
-        answer.insert_header((header::CACHE_CONTROL, "must-revalidate"));
+        let mut answer = reply::json(self.0.status);
         if let Some((name, value)) = &self.0.header {
             answer.insert_header((name.clone(), value.as_str()));
         }

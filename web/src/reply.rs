@@ -7,7 +7,6 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
 
 /// What of a name is not escaped in a URL.
@@ -22,11 +21,17 @@ pub const SEQTIDE_SINCE: header::HeaderName = header::HeaderName::from_static("s
 /// Says `true` on the answer to a write that was carried out before.
 pub const IDEMPOTENCY_REPLAYED: header::HeaderName = header::HeaderName::from_static("idempotency-replayed");
 
+/// The type of almost every body.
+pub const JSON: header::HeaderValue = header::HeaderValue::from_static("application/json");
+
+/// What `Cache-Control` says of an answer that may be kept, and asked about before it is used again.
+pub const MUST_REVALIDATE: header::HeaderValue = header::HeaderValue::from_static("must-revalidate");
+
 /// Starts a JSON answer.
 pub fn json(status: StatusCode) -> HttpResponseBuilder {
     let mut answer = HttpResponse::build(status);
-    answer.insert_header((header::CONTENT_TYPE, "application/json"));
-    answer.insert_header((header::CACHE_CONTROL, "must-revalidate"));
+    answer.insert_header((header::CONTENT_TYPE, JSON));
+    answer.insert_header((header::CACHE_CONTROL, MUST_REVALIDATE));
     answer
 }
 
@@ -85,10 +90,9 @@ pub fn etag_of(parts: impl Hash) -> String {
     format!("\"{:016x}\"", hasher.finish())
 }
 
-/// The ETag of a revision: `None` for one made by hand that has what no ETag may (a control, a quote, a space, a letter
-/// beyond ASCII).
-pub fn rev_etag(rev: &RevId) -> Option<String> {
-    let rev = rev.to_string();
+/// The ETag of a revision, given as text: `None` for one made by hand that has what no ETag may (a control, a quote, a
+/// space, a letter beyond ASCII).
+pub fn rev_etag(rev: &str) -> Option<String> {
     let fits = rev.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
     fits.then(|| format!("\"{rev}\""))
 }
@@ -102,5 +106,5 @@ pub fn is_known(req: &HttpRequest, etag: &str) -> bool {
 /// 304, with the headers a 200 would have. Source: RFC 9110, section 15.4.5.
 pub fn not_modified(etag: String) -> HttpResponse {
     let mut answer = HttpResponse::NotModified();
-    answer.insert_header((header::ETAG, etag)).insert_header((header::CACHE_CONTROL, "must-revalidate")).finish()
+    answer.insert_header((header::ETAG, etag)).insert_header((header::CACHE_CONTROL, MUST_REVALIDATE)).finish()
 }

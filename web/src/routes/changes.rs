@@ -69,7 +69,7 @@ pub fn answer<S: Source>(
         answer.insert_header((header::ETAG, etag));
     }
     if feed.options().mode == FeedMode::Once {
-        answer.insert_header((header::CACHE_CONTROL, "must-revalidate"));
+        answer.insert_header((header::CACHE_CONTROL, reply::MUST_REVALIDATE));
     } else {
         answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
     }

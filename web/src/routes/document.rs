@@ -59,7 +59,7 @@ fn answer(call: &Call, found: &Document) -> actix_web::HttpResponse {
     let none = |revs: &Option<Vec<RevId>>| revs.as_ref().is_none_or(Vec::is_empty);
     let alone =
         none(&found.conflicts) && none(&found.deleted_conflicts) && found.revs_info.is_none() && !found.shows_seq;
-    let etag = if alone { reply::rev_etag(&found.rev) } else { None };
+    let etag = if alone { reply::rev_etag(&found.rev.to_string()) } else { None };
     if let Some(known) = etag.as_ref().filter(|etag| reply::is_known(&call.req, etag)) {
         return reply::not_modified(known.clone());
     }

@@ -69,7 +69,7 @@ pub async fn put(call: Call, db: &str, id: &str) -> Answer {
     let deleted = document.deleted;
     let (rev, seq) = target.write(&state, ready(Ok(document))).await?;
     let status = if deleted { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(tagged(target.placed(&req, status, seq), &rev).body(written_json(target.id.as_str(), &rev.to_string())))
+    Ok(tagged(target.placed(&req, status, seq), &rev).body(written_json(target.id.as_str(), &rev)))
 }
 
 pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
@@ -89,7 +89,7 @@ pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
     }
     let (rev, seq) = target.write(&call.state, tombstone).await?;
     let answer = written(StatusCode::OK, seq);
-    Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev.to_string())))
+    Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev)))
 }
 
 /// Writes a document's body under another id of the same database: the same edit as a PUT of it would be.
@@ -110,8 +110,7 @@ pub async fn copy(call: &Call, db: &str, id: &str) -> Answer {
         return target.write_later(copied.await?).await;
     }
     let (rev, seq) = target.write(&call.state, copied).await?;
-    Ok(tagged(target.placed(&call.req, StatusCode::CREATED, seq), &rev)
-        .body(written_json(target.id.as_str(), &rev.to_string())))
+    Ok(tagged(target.placed(&call.req, StatusCode::CREATED, seq), &rev).body(written_json(target.id.as_str(), &rev)))
 }
 
 /// Where a copy goes: `id`, or `id?rev=…` to replace that revision.
@@ -145,7 +144,7 @@ pub async fn post(call: Call, db: &str) -> Answer {
         return target.write_later(document).await;
     }
     let (rev, seq) = target.write(&state, ready(Ok(document))).await?;
-    Ok(target.placed(&req, StatusCode::CREATED, seq).body(written_json(target.id.as_str(), &rev.to_string())))
+    Ok(target.placed(&req, StatusCode::CREATED, seq).body(written_json(target.id.as_str(), &rev)))
 }
 
 /// What is written, and how.
@@ -182,17 +181,17 @@ impl Target<'_> {
         Ok(accepted(self.id.as_str()))
     }
 
-    /// Writes a document; it may be made of what the database has now.
+    /// Writes a document; it may be made of what the database has now. Gives its revision as text.
     async fn write(
         &self,
         state: &CallState,
         document: impl Future<Output = Result<Document, ApiError>>,
-    ) -> Result<(RevId, (header::HeaderName, String)), ApiError> {
+    ) -> Result<(String, (header::HeaderName, String)), ApiError> {
         let writes = async { Ok(vec![Write::Edit(self.edit(document.await?)?)]) };
         let written = state.write_prepared(self.database, writes).await?;
         let header = reply::seq_header(self.database.seq_format().await?, written.seq);
         match written.outcomes.into_iter().next() {
-            Some(Outcome::Written { rev, .. } | Outcome::Known { rev }) => Ok((rev, header)),
+            Some(Outcome::Written { rev, .. } | Outcome::Known { rev }) => Ok((rev.to_string(), header)),
             Some(Outcome::Refused(refusal)) => Err(ApiError::from(&refusal)),
             _ => {
                 tracing::debug!(db = self.db, id = %self.id, "conflict");
@@ -241,7 +240,7 @@ fn written(status: StatusCode, seq: (header::HeaderName, String)) -> HttpRespons
     answer
 }
 
-fn tagged(mut answer: HttpResponseBuilder, rev: &RevId) -> HttpResponseBuilder {
+fn tagged(mut answer: HttpResponseBuilder, rev: &str) -> HttpResponseBuilder {
     if let Some(etag) = reply::rev_etag(rev) {
         answer.insert_header((header::ETAG, etag));
     }
