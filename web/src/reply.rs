@@ -75,7 +75,7 @@ pub fn seq_header(format: SeqFormat, seq: Sequence) -> (header::HeaderName, Stri
 /// A `Location`: the server as the client calls it, and path segments, escaped.
 pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, String) {
     let connection = req.connection_info();
-    let mut url = format!("{}://{}", connection.scheme(), connection.host());
+    let mut url = [connection.scheme(), "://", connection.host()].concat();
     for segment in segments {
         url.push('/');
         url.extend(utf8_percent_encode(segment, PLAIN));
@@ -94,7 +94,7 @@ pub fn etag_of(parts: impl Hash) -> String {
 /// space, a letter beyond ASCII).
 pub fn rev_etag(rev: &str) -> Option<String> {
     let fits = rev.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
-    fits.then(|| format!("\"{rev}\""))
+    fits.then(|| ["\"", rev, "\""].concat())
 }
 
 /// Whether the client has this ETag already.

@@ -78,11 +78,11 @@ pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
     let rev = agreed_rev(&call.req, &call.query, None)?;
     let there = id.clone();
     let read = database.read(move |snapshot| read_document(snapshot, &there, &Which::Winner, Extras::default()));
-    let tombstone = async {
+    let tombstone = Box::pin(async {
         // There must be something to delete.
         read.await??;
         Ok(Document::new(rev, true, Body::empty()))
-    };
+    });
     let target = Target { database: &database, db, id, replicated: false };
     if unattended(&call.query) {
         return target.write_later(tombstone.await?).await;
@@ -101,10 +101,10 @@ pub async fn copy(call: &Call, db: &str, id: &str) -> Answer {
     let (id, rev) = destination(&call.req)?;
     let which = call.query.get("rev").map(RevId::parse).transpose()?.map_or(Which::Winner, Which::Rev);
     let read = move |snapshot: &Snapshot<'_>| read_document(snapshot, &source, &which, Extras::default());
-    let copied = async {
+    let copied = Box::pin(async {
         let found = database.read(read).await??;
         Ok(Document::new(rev, found.deleted, found.body))
-    };
+    });
     let target = Target { database: &database, db, id, replicated: false };
     if unattended(&call.query) {
         return target.write_later(copied.await?).await;
@@ -181,7 +181,8 @@ impl Target<'_> {
         Ok(accepted(self.id.as_str()))
     }
 
-    /// Writes a document; it may be made of what the database has now. Gives its revision as text.
+    /// Writes a document; it may be made of what the database has now. Gives its revision as text. What reads first is
+    /// best boxed: every future on the way down has room for it.
     async fn write(
         &self,
         state: &CallState,
