@@ -42,6 +42,6 @@ pub fn is_from_page(req: &ServiceRequest) -> bool {
 
 /// An answer that no page reads. It tells caches what one to a page would vary with.
 pub fn for_no_page<B>(mut answer: ServiceResponse<B>) -> ServiceResponse<EitherBody<B>> {
-    answer.headers_mut().insert(header::VARY, VARY);
+    answer.headers_mut().append(header::VARY, VARY);
     answer.map_into_left_body()
 }
