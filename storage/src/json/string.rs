@@ -26,14 +26,25 @@ pub(super) fn scan(bytes: &[u8], at: usize) -> Option<Scanned> {
     }
 }
 
-/// How many bytes pass before a quote, a backslash or a control character.
+/// How many bytes pass before a quote, a backslash or a control character. Eight are looked at together.
 fn plain_run(bytes: &[u8]) -> usize {
-    const CHUNK: usize = 8;
-    let ends = |byte: u8| byte == b'"' || byte == b'\\' || byte < 0x20;
-    // Without an early exit inside a chunk the compiler compares all of it at once.
-    let plain = |chunk: &&[u8]| !chunk.iter().fold(false, |found, &byte| found | ends(byte));
-    let skipped = bytes.chunks_exact(CHUNK).take_while(plain).count() * CHUNK;
-    skipped + bytes[skipped..].iter().take_while(|&&byte| !ends(byte)).count()
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    // Has the high bit of each byte below `bound` set; the lowest one that is set is right, whatever lies above it.
+    let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word & (ONES << 7);
+    let is = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let ends = below(word, b' ') | is(word, b'"') | is(word, b'\\');
+        if ends != 0 {
+            return at * 8 + ends.trailing_zeros() as usize / 8;
+        }
+    }
+    words.len() * 8 + rest.iter().take_while(|&&byte| !ends_run(byte)).count()
+}
+
+fn ends_run(byte: u8) -> bool {
+    byte == b'"' || byte == b'\\' || byte < b' '
 }
 
 /// Reads the escape whose backslash is at `at`: the character it stands for, and the offset after it.
@@ -124,4 +135,24 @@ fn write_escape(out: &mut Vec<u8>, byte: u8) {
         }
     };
     out.extend([b'\\', short]);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_run_ends_before_the_first_byte_that_ends_one(
+            plain in prop::collection::vec(prop_oneof![Just(b' '), Just(b'!'), Just(b'#'), Just(b'['), 0x7fu8..], 0..40),
+            end in prop::option::of(prop_oneof![Just(b'"'), Just(b'\\'), 0u8..0x20]),
+            behind: [u8; 8],
+        ) {
+            let length = plain.len();
+            let bytes: Vec<u8> = plain.into_iter().chain(end).chain(end.map(|_| behind).into_iter().flatten()).collect();
+            prop_assert_eq!(plain_run(&bytes), length);
+        }
+    }
 }
