@@ -154,6 +154,7 @@ impl Shared {
         let failed_before = std::mem::replace(&mut state.failed, applied.is_err());
         if applied.is_ok() {
             (state.over.frozen, state.covered) = (None, up_to);
+            state.claim_again(&self.env);
         }
         drop(state);
         self.changed.notify_all();

@@ -16,13 +16,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::claims::{Claim, DISK};
+use super::load::{Coming, Load};
 use super::memtable::Overlay;
 use super::record::{self, Origin};
 use super::replay::{FoundLog, Replayed, covered};
 use super::segment::BYTES_MAX;
 use super::segments::Segments;
 use crate::codec::meta;
-use crate::disk::free_bytes;
 use crate::env::{self, Durability, Env};
 use crate::error::StorageError;
 use crate::notice::Tell;
@@ -32,11 +33,6 @@ use crate::view::{META_LOG, View};
 
 /// A record larger than this goes to LMDB by itself.
 const RECORD_BYTES_MAX: usize = BYTES_MAX as usize / 4;
-/// A row may touch a leaf of a table, and part of a branch; pages beyond those that are in use are needed for both.
-const PAGES_A_ROW: usize = 2;
-const PAGE_BYTES: usize = 4096;
-/// There must be as much room beyond what waits, or the log is not used.
-const SPARE_BYTES: usize = 64 << 20;
 /// A reader that came in between a commit and its being told looks again after so long, if it is not told before.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -79,6 +75,10 @@ struct Writing {
 /// What readers see, and how far LMDB has come. Commits are numbered; those that went to LMDB by themselves as well.
 pub(super) struct State {
     pub over: Overlay,
+    /// What is being written, and will be among these rows.
+    pub coming: Coming,
+    /// What these rows may need of the disk.
+    pub disk: Claim,
     /// The last commit that is seen.
     pub number: u64,
     /// The last one whose rows are frozen.
@@ -158,8 +158,10 @@ impl Logged {
         by_itself: bool,
     ) -> Result<Logged, StorageError> {
         let Replayed { origin, over, number, covered, .. } = replayed;
-        let state = State {
+        let mut state = State {
             over,
+            coming: Coming::default(),
+            disk: Claim::on(&DISK),
             number,
             frozen_up_to: number,
             covered,
@@ -169,6 +171,7 @@ impl Logged {
             closing: false,
         };
         let segments = found.into_segments(folder, number)?;
+        state.claim_again(&env);
         let shared = Shared {
             env,
             folder: folder.to_owned(),
@@ -288,27 +291,19 @@ impl Shared {
 
     /// Whether a record of these rows can be appended now. Waits for LMDB where both segments are needed.
     fn is_ready_for(&self, writing: &mut Writing, room: Room, rows: &Rows) -> bool {
-        let bytes = rows.0.iter().map(record::row_bytes).sum();
-        if bytes > RECORD_BYTES_MAX || !self.has_room(room, rows.0.len(), bytes) {
+        let rows = Load::of(rows);
+        let bytes = rows.bytes + record::OWN_BYTES;
+        let segment_bytes = writing.segments.grow_by(bytes);
+        let coming = Coming { rows, segment_bytes };
+        if rows.bytes > RECORD_BYTES_MAX || !self.claim(coming, room) {
             return false;
         }
-        let bytes = bytes + record::OWN_BYTES;
-        writing.segments.current(bytes).is_some()
-            || self.wait_until_covered(writing.segments.needed_before_next()) && writing.segments.begin(bytes)
-    }
-
-    /// Whether what waits, and this, will have room in LMDB: what is in the log must not meet a full disk or map.
-    fn has_room(&self, room: Room, rows: usize, bytes: usize) -> bool {
-        let state = self.state();
-        let layers = || state.over.frozen.as_deref().into_iter().chain([&state.over.active]);
-        let rows = rows + layers().map(|layer| layer.len()).sum::<usize>();
-        let bytes = bytes + layers().map(|layer| layer.bytes()).sum::<usize>();
-        drop(state);
-        // No more pages are written anew than there are.
-        let touched = (rows * PAGES_A_ROW * PAGE_BYTES).min(self.env.used_bytes());
-        let needed = touched + 2 * bytes + SPARE_BYTES;
-        let fits = self.env.check_room(room, needed).is_ok();
-        fits && free_bytes(&self.folder).is_ok_and(|free| free >= needed as u64)
+        let is_ready = writing.segments.current(bytes).is_some()
+            || self.wait_until_covered(writing.segments.needed_before_next()) && writing.segments.begin(bytes);
+        if !is_ready {
+            self.state().nothing_comes(&self.env);
+        }
+        is_ready
     }
 
     /// Writes a record for which a segment is ready, syncs it, and shows its rows.
@@ -320,6 +315,7 @@ impl Shared {
         };
         let record = record::encode(self.origin, segment.generation(), number, &rows);
         if let Err(why) = segment.append(number, &record) {
+            self.state().nothing_comes(&self.env);
             writing.void = Some(number);
             return match self.make_void(writing) {
                 Ok(()) => Err(StorageError::disk(why)),
@@ -334,6 +330,7 @@ impl Shared {
     fn show(&self, number: u64, rows: Rows) {
         let mut state = self.state();
         rows.0.into_iter().for_each(|row| state.over.active.insert(row));
+        state.nothing_comes(&self.env);
         state.number = number;
         // The thread looks by itself how long rows have waited, once there are some.
         let is_first = state.since.is_none();

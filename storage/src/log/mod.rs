@@ -3,9 +3,12 @@
 //!
 //! `record` and `segment` are the files, `segments` the two that take turns, `replay` what is made of them after a crash.
 //! `memtable` and `merge` lay rows over others. `logged` is what the rest of the store has to do with: it writes and
-//! reads; `applier` is the thread.
+//! reads; `applier` is the thread. `load` is what waits and whether it will fit, `claims` what all logs
+//! of the process need together.
 
 mod applier;
+mod claims;
+mod load;
 pub(crate) mod logged;
 pub(crate) mod memtable;
 pub(crate) mod merge;

@@ -82,16 +82,30 @@ impl Segments {
         self.slots[slot].as_ref().map_or(0, Segment::last)
     }
 
+    /// How large the next one is made, where no record needs more.
+    fn bytes_of_next(&self) -> u64 {
+        let was_too_small = self.current.is_some_and(|(_, since)| since.elapsed() < FILLS_IN);
+        if was_too_small { (2 * self.bytes).min(BYTES_MAX) } else { self.bytes }
+    }
+
+    /// By how many bytes the files grow, at most, for a record of so many bytes to have a segment.
+    pub fn grow_by(&mut self, bytes: usize) -> usize {
+        if self.current(bytes).is_some() {
+            return 0;
+        }
+        let next = with_room_for(bytes, self.bytes_of_next());
+        let is_there = self.slots[self.next()].as_ref().is_some_and(|segment| segment.bytes() >= next);
+        if is_there { 0 } else { usize::try_from(next).unwrap_or(usize::MAX) }
+    }
+
     /// Begins the next segment, for a record of so many bytes and more; `false` where the disk does not allow it.
     pub fn begin(&mut self, bytes: usize) -> bool {
         if self.refused.is_some_and(|refused| refused.elapsed() < ASK_AGAIN) {
             return false;
         }
-        if self.current.is_some_and(|(_, since)| since.elapsed() < FILLS_IN) {
-            self.bytes = (2 * self.bytes).min(BYTES_MAX);
-        }
+        self.bytes = self.bytes_of_next();
         let next = self.next();
-        let begun = self.begin_in(next, self.bytes.max((2 * bytes as u64).next_power_of_two()));
+        let begun = self.begin_in(next, with_room_for(bytes, self.bytes));
         self.refused = begun.is_err().then(Instant::now);
         if begun.is_ok() {
             self.current = Some((next, Instant::now()));
@@ -128,5 +142,31 @@ impl Segments {
             let _ = segment.remove();
         }
         self.current = None;
+    }
+}
+
+/// The length of a segment whose first record has so many bytes.
+fn with_room_for(record: usize, bytes: u64) -> u64 {
+    bytes.max((2 * record as u64).next_power_of_two())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_how_much_the_files_grow_is_known_before_they_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut segments = Segments::new(folder.path(), [None, None]);
+        let length = |name| folder.path().join(name).metadata().map_or(0, |file| file.len() as usize);
+        let length = || NAMES.iter().map(length).sum::<usize>();
+        for record in [100, 5000, 100_000, 300_000] {
+            let (before, most) = (length(), segments.grow_by(record));
+            assert!(segments.begin(record));
+            // A file that was there and too small is part of the new one.
+            let grown = length() - before;
+            assert!(grown > most / 2 && grown <= most, "{grown} of {most}");
+            assert_eq!(segments.grow_by(record), 0, "it has one now");
+        }
     }
 }

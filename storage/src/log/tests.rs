@@ -25,6 +25,8 @@ use crate::room::Room;
 use crate::tables::{Rows, Table};
 use crate::view::{Direction, META_IDENTITY, View};
 
+mod bounds;
+
 const TABLES: [Table; 3] = [Table::Docs, Table::BySeq, Table::Bodies];
 
 type Key = Vec<u8>;

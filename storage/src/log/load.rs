@@ -1,0 +1,97 @@
+//! What waits for LMDB, and whether it will fit there: what is acknowledged must not meet a full disk or a full map later.
+
+use super::logged::{Shared, State};
+use super::memtable::Memtable;
+use super::record::row_bytes;
+use crate::disk::free_bytes;
+use crate::env::Env;
+use crate::room::Room;
+use crate::tables::Rows;
+
+/// A row may touch a leaf of a table, and part of a branch; pages beyond those that are in use are needed for both.
+const PAGES_A_ROW: usize = 2;
+const PAGE_BYTES: usize = 4096;
+/// There must be as much room beyond what waits, on the disk for all logs and in each map, or the log is not used.
+const SPARE_BYTES: usize = 64 << 20;
+
+/// Rows that wait for LMDB, or are about to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Load {
+    rows: usize,
+    /// As [`row_bytes`] counts them.
+    pub bytes: usize,
+}
+
+impl Load {
+    pub fn of(rows: &Rows) -> Load {
+        Load { rows: rows.0.len(), bytes: rows.0.iter().map(row_bytes).sum() }
+    }
+
+    fn of_memtable(memtable: &Memtable) -> Load {
+        Load { rows: memtable.len(), bytes: memtable.bytes() }
+    }
+
+    fn and(self, other: Load) -> Load {
+        Load { rows: self.rows + other.rows, bytes: self.bytes + other.bytes }
+    }
+
+    /// The most that LMDB's file grows by when it gets these rows in one commit. A page that is changed is written
+    /// elsewhere, and the old one may be kept by readers; but no more are written anew than there are. A value takes at
+    /// most twice its bytes in new pages.
+    fn lmdb_bytes(self, used_bytes: usize) -> usize {
+        (self.rows * PAGES_A_ROW * PAGE_BYTES).min(used_bytes) + 2 * self.bytes
+    }
+}
+
+/// What a commit is about to add.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Coming {
+    pub rows: Load,
+    /// By how much the log's files are about to grow.
+    pub segment_bytes: usize,
+}
+
+/// What all logs claim, and one of them.
+struct Needed {
+    /// By which this log's LMDB file may grow.
+    here: usize,
+    /// What all logs may take of the disk.
+    disk: u64,
+}
+
+impl State {
+    /// Claims what waits, and what a commit is about to add, in place of what was claimed before.
+    fn claim(&mut self, coming: Coming, env: &Env) -> Needed {
+        self.coming = coming;
+        let used_bytes = env.used_bytes();
+        let active = Load::of_memtable(&self.over.active).and(coming.rows);
+        let frozen = self.over.frozen.as_deref().map(Load::of_memtable).unwrap_or_default();
+        // They go to LMDB in two commits.
+        let here = active.lmdb_bytes(used_bytes) + frozen.lmdb_bytes(used_bytes);
+        Needed { here, disk: self.disk.set(here + coming.segment_bytes) }
+    }
+
+    /// Claims anew what waits, some of which LMDB has got.
+    pub fn claim_again(&mut self, env: &Env) {
+        self.claim(self.coming, env);
+    }
+
+    /// Gives back what was claimed for a commit, which is among the rows by now or will not be.
+    pub fn nothing_comes(&mut self, env: &Env) {
+        self.claim(Coming::default(), env);
+    }
+}
+
+impl Shared {
+    /// Claims what a commit is about to add; `false`, and nothing of it is claimed, where that may not fit.
+    pub fn claim(&self, coming: Coming, room: Room) -> bool {
+        let Needed { here, disk } = self.state().claim(coming, &self.env);
+        // The disk is asked when the claim is among all others: of two that are made at once, one knows of the other.
+        let fits = self.env.check_room(room, here + SPARE_BYTES).is_ok()
+            && free_bytes(&self.folder).is_ok_and(|free| free >= disk + SPARE_BYTES as u64);
+        if !fits {
+            self.state().nothing_comes(&self.env);
+        }
+        fits
+    }
+}
