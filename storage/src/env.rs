@@ -66,6 +66,8 @@ pub(crate) struct Env {
     lmdb: RwLock<Option<Lmdb>>,
     /// Bytes of the pages that tables need, as of the last commit.
     used_bytes: AtomicUsize,
+    /// Where the last page ends that was ever in use, as of the last commit.
+    end_bytes: AtomicUsize,
     /// One write at a time, its transaction opened, used and committed on one thread. What a failed commit may have
     /// changed of the meta pages is here until it is undone on disk.
     writing: Mutex<Option<MetaPages>>,
@@ -87,8 +89,9 @@ impl Env {
         let txn = lmdb.env.read_txn()?;
         let used_bytes = AtomicUsize::new(lmdb.used_bytes(&txn)?);
         drop(txn);
+        let end_bytes = AtomicUsize::new(lmdb.end_bytes());
         let (lmdb, writing) = (RwLock::new(Some(lmdb)), Mutex::new(None));
-        Ok(Env { folder: folder.to_owned(), options, seals: Seals::Optional, lmdb, used_bytes, writing })
+        Ok(Env { folder: folder.to_owned(), options, seals: Seals::Optional, lmdb, used_bytes, end_bytes, writing })
     }
 
     /// From now on a row without a checksum is damaged.
@@ -149,6 +152,7 @@ impl Env {
                 room.check(used, self.options.map_bytes_max)
             };
             let written = lmdb.try_write(check_room, self.seals, &mut plan);
+            self.end_bytes.store(lmdb.end_bytes(), Ordering::Relaxed);
             drop(lmdb);
             match written {
                 Err(StorageError::Lmdb(heed::Error::Mdb(MdbError::MapFull))) => self.grow()?,
@@ -213,12 +217,13 @@ impl Env {
     }
 
     fn grow(&self) -> Result<(), StorageError> {
-        let alone = self.alone();
-        let Lmdb { env, .. } = alone.as_ref().ok_or(StorageError::Closed)?;
-        let (map_bytes, map_bytes_max) = (env.info().map_size, self.options.map_bytes_max);
+        let (map_bytes, map_bytes_max) = (self.map_bytes(), self.options.map_bytes_max);
+        // Before readers are waited for, which may be long.
         if map_bytes >= map_bytes_max {
             return Err(StorageError::MapFull { map_bytes_max });
         }
+        let alone = self.alone();
+        let Lmdb { env, .. } = alone.as_ref().ok_or(StorageError::Closed)?;
         // SAFETY: no transaction is open: readers hold the gate, the only writer is this thread between two attempts.
         let grown = unsafe { env.resize(map_bytes.saturating_mul(2).min(map_bytes_max)) };
         drop(alone);
@@ -230,9 +235,11 @@ impl Env {
         Ok(grown?)
     }
 
-    /// Refuses what needs more bytes than there is room for, as of the last commit.
-    pub fn check_room(&self, room: Room, bytes: usize) -> Result<(), StorageError> {
-        room.check(self.used_bytes().saturating_add(bytes), self.options.map_bytes_max)
+    /// Refuses what needs more bytes than there are behind the last page that was ever in use. Many before it may be
+    /// free, but readers may keep all of them from being used again.
+    pub fn check_room_at_the_end(&self, room: Room, bytes: usize) -> Result<(), StorageError> {
+        let end_bytes = self.end_bytes.load(Ordering::Relaxed);
+        room.check(end_bytes.saturating_add(bytes), self.options.map_bytes_max)
     }
 
     /// Bytes of the pages that tables need, as of the last commit.
@@ -306,6 +313,12 @@ impl Lmdb {
         check_room(self.used_bytes(&txn)?)?;
         txn.commit()?;
         Ok(outcome)
+    }
+
+    /// Where the last page ends that was ever in use, as of the last commit.
+    fn end_bytes(&self) -> usize {
+        let page_bytes = self.env.unnamed_database_stat().page_size as usize;
+        (self.env.info().last_page_number + 1) * page_bytes
     }
 
     /// Bytes of the pages that tables need; all others can be used again.

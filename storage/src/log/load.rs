@@ -87,7 +87,7 @@ impl Shared {
     pub fn claim(&self, coming: Coming, room: Room) -> bool {
         let Needed { here, disk } = self.state().claim(coming, &self.env);
         // The disk is asked when the claim is among all others: of two that are made at once, one knows of the other.
-        let fits = self.env.check_room(room, here + SPARE_BYTES).is_ok()
+        let fits = self.env.check_room_at_the_end(room, here + SPARE_BYTES).is_ok()
             && free_bytes(&self.folder).is_ok_and(|free| free >= disk + SPARE_BYTES as u64);
         if !fits {
             self.state().nothing_comes(&self.env);

@@ -34,10 +34,12 @@ type Model = BTreeMap<(Table, Key), Vec<u8>>;
 /// What one commit writes.
 type Changes = Vec<(Table, Key, Option<Vec<u8>>)>;
 
+const OPTIONS: EnvOptions =
+    EnvOptions { map_bytes: 64 << 20, map_bytes_max: 1 << 30, readers_max: 64, durability: Durability::Full };
+
 /// An environment of the database with this uuid.
-fn open_env_of(folder: &Path, uuid: u8, map_bytes_max: usize) -> Env {
-    let map_bytes = map_bytes_max.min(64 << 20);
-    let env = Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max: 64, durability: Durability::Full });
+fn open_env_of(folder: &Path, uuid: u8, options: EnvOptions) -> Env {
+    let env = Env::open(folder, options);
     let identity = Identity { uuid: [uuid; 16], created_secs: 0, seq_format: SeqFormat::Integer };
     let name = |view: View<'_>| {
         let mut rows = Rows::default();
@@ -50,7 +52,7 @@ fn open_env_of(folder: &Path, uuid: u8, map_bytes_max: usize) -> Env {
 }
 
 fn open_env(folder: &Path) -> Env {
-    open_env_of(folder, 1, 1 << 30)
+    open_env_of(folder, 1, OPTIONS)
 }
 
 fn replay(folder: &Path, env: &Env) -> (FoundLog, Replayed) {
@@ -60,7 +62,11 @@ fn replay(folder: &Path, env: &Env) -> (FoundLog, Replayed) {
 }
 
 fn open(folder: &Path) -> Logged {
-    let env = open_env(folder);
+    open_with(folder, OPTIONS)
+}
+
+fn open_with(folder: &Path, options: EnvOptions) -> Logged {
+    let env = open_env_of(folder, 1, options);
     let (found, replayed) = replay(folder, &env);
     assert_eq!(replayed.damage, None);
     Logged::new(folder, env, Durability::Full, |_, _| {}, found, replayed, false).unwrap()
@@ -421,7 +427,7 @@ fn another_database_s_log_is_neither_replayed_nor_damage() {
     let folder = with_four_records();
     let elsewhere = tempfile::tempdir().unwrap();
     fs::copy(folder.path().join(NAMES[0]), elsewhere.path().join(NAMES[0])).unwrap();
-    let env = open_env_of(elsewhere.path(), 2, 1 << 30);
+    let env = open_env_of(elsewhere.path(), 2, OPTIONS);
     let (_, Replayed { over, number, damage, .. }) = replay(elsewhere.path(), &env);
     assert!(over.is_empty() && number == 0 && damage.is_none(), "{number} {damage:?}");
 }

@@ -53,3 +53,32 @@ fn a_commit_that_did_not_reach_the_log_gives_back_what_it_claimed() {
     put(&logged, "b", "1").unwrap_err();
     assert_eq!(Claim::on(disk).set(0), 0);
 }
+
+/// A reader keeps the pages of all commits since from being used again, so that the file grows up to the map's bound,
+/// though little of it is in use. Who writes is told so; what was acknowledged goes to LMDB before.
+#[test]
+fn what_is_acknowledged_does_not_meet_the_map_s_bound_behind_a_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let map_bytes_max = 80 << 20;
+    let logged = open_with(folder.path(), EnvOptions { map_bytes: map_bytes_max, map_bytes_max, ..OPTIONS });
+    let value = |number: usize| number.to_string().repeat(1_000_000 / number.to_string().len());
+    put(&logged, "a", &value(0)).unwrap();
+    logged.shared.drain().unwrap();
+    let reading = logged.read().unwrap();
+    let (mut to_the_log, mut acknowledged) = (0, 0);
+    let refused = loop {
+        let covered = logged.shared.state().covered;
+        if let Err(refused) = put(&logged, "a", &value(acknowledged + 1)) {
+            break refused;
+        }
+        acknowledged += 1;
+        to_the_log += usize::from(logged.shared.state().covered == covered);
+        logged.shared.drain().expect("room for what was acknowledged");
+    };
+    assert!(matches!(refused, StorageError::MapFull { .. }), "{refused}");
+    assert!(to_the_log > 0 && acknowledged > to_the_log, "{to_the_log} of {acknowledged}");
+    assert_eq!(get(&logged, "a"), Some(value(acknowledged)));
+    assert_eq!(reading.view().get(Table::Docs, b"a").unwrap(), Some(value(0).as_bytes()));
+    drop(reading);
+    put(&logged, "a", "1").unwrap();
+}
