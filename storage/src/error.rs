@@ -125,6 +125,11 @@ impl StorageError {
         matches!(self, Damaged { table, .. } | Missing { table, .. } if *table == of.name())
     }
 
+    /// Whether all slots of readers are taken.
+    pub(crate) fn is_too_many_readers(&self) -> bool {
+        matches!(self, StorageError::Lmdb(heed::Error::Mdb(heed::MdbError::ReadersFull)))
+    }
+
     pub(crate) fn damaged(table: Table, key: &[u8], what: Malformed) -> StorageError {
         StorageError::Damaged { table: table.name(), key: printable(key), what }
     }

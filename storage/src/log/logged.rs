@@ -5,8 +5,9 @@
 //! synced commit that says up to which record it has come; a segment is written over when LMDB has come past its last
 //! record. So LMDB is a whole database by itself at every moment, only an older one.
 //!
-//! Where the log is of no use (the disk or the map is nearly full, a commit is huge, LMDB or the log's disk fails), LMDB
-//! is brought up to date first and then written to as if there were no log: what there is to say is said there.
+//! Where the log is of no use (the disk or the map is nearly full, a commit is huge, readers have all slots, LMDB or the
+//! log's disk fails), LMDB is brought up to date first and then written to as if there were no log: what there is to say is
+//! said there.
 //!
 //! Locks are taken in this order, and none is waited for while the state is held: writing, applying, the environment's
 //! own, the state.
@@ -205,7 +206,13 @@ impl Logged {
         if !shared.logs || shared.state().failed {
             return shared.write_through(&mut writing, room, plan, committed);
         }
-        let reading = shared.read()?;
+        let reading = match shared.read() {
+            // Writing to LMDB needs no slot.
+            Err(full) if full.is_too_many_readers() => {
+                return shared.write_through(&mut writing, room, plan, committed);
+            }
+            read => read?,
+        };
         let (rows, outcome) = plan(reading.view())?;
         drop(reading);
         if rows.0.is_empty() {

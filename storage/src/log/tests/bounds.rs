@@ -82,3 +82,27 @@ fn what_is_acknowledged_does_not_meet_the_map_s_bound_behind_a_reader() {
     drop(reading);
     put(&logged, "a", "1").unwrap();
 }
+
+/// Who writes needs a reader's slot for the log, but none for LMDB.
+#[test]
+fn writing_goes_on_while_readers_have_all_slots() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open_with(folder.path(), EnvOptions { readers_max: 2, ..OPTIONS });
+    put(&logged, "a", "1").unwrap();
+    let mut readings = Vec::new();
+    let refused = loop {
+        match logged.read() {
+            Ok(reading) => readings.push(reading),
+            Err(refused) => break refused,
+        }
+    };
+    assert!(refused.is_too_many_readers() && readings.len() < 8, "{refused} after {}", readings.len());
+    put(&logged, "a", "2").unwrap();
+    write(&logged, &vec![(Table::Docs, b"b".to_vec(), Some(b"2".to_vec())), (Table::Docs, b"a".to_vec(), None)])
+        .unwrap();
+    for reading in readings {
+        assert_eq!(reading.view().get(Table::Docs, b"a").unwrap(), Some(&b"1"[..]));
+    }
+    assert_eq!(["a", "b"].map(|key| get(&logged, key)), [None, Some("2".to_owned())]);
+    assert!(goes_to_the_log(&logged, "c"), "there are slots again");
+}
