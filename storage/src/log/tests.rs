@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -69,7 +70,10 @@ fn open_with(folder: &Path, options: EnvOptions) -> Logged {
     let env = open_env_of(folder, 1, options);
     let (found, replayed) = replay(folder, &env);
     assert_eq!(replayed.damage, None);
-    Logged::new(folder, env, Durability::Full, |_, _| {}, found, replayed, false).unwrap()
+    let logged = Logged::new(folder, env, Durability::Full, |_, _| {}, found, replayed, false).unwrap();
+    // Else the first commit would go to LMDB by itself.
+    logged.with_segments(|segments| segments.were_asked_for(Duration::ZERO));
+    logged
 }
 
 fn damage_in(folder: &Path) -> Option<Damage> {
@@ -302,13 +306,14 @@ fn the_thread_puts_rows_into_lmdb_and_ends_and_starts_again() {
     let env = open_env(folder.path());
     let (found, replayed) = replay(folder.path(), &env);
     let logged = Logged::open(folder.path(), env, Durability::Full, |_, _| {}, found, replayed).unwrap();
+    logged.with_segments(|segments| segments.were_asked_for(Duration::ZERO));
     for (number, key) in [(1, "a"), (2, "b")] {
         put(&logged, key, "1").unwrap();
         let until = |what: &str, is_so: &dyn Fn() -> bool| {
-            let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+            let deadline = std::time::Instant::now() + Duration::from_secs(60);
             while !is_so() {
                 assert!(std::time::Instant::now() < deadline, "{what}");
-                thread::sleep(std::time::Duration::from_millis(5));
+                thread::sleep(Duration::from_millis(5));
             }
         };
         until("LMDB should get the row", &|| logged.shared.state().covered == number);
@@ -459,7 +464,7 @@ fn what_lmdb_does_not_take_at_opening_is_read_and_writing_waits() {
         });
     };
     // No commit fits into this map.
-    let env = open_env_of(folder.path(), 1, 4096);
+    let env = open_env_of(folder.path(), 1, EnvOptions { map_bytes: 4096, map_bytes_max: 4096, ..OPTIONS });
     let (found, replayed) = replay(folder.path(), &env);
     let logged = Logged::open(folder.path(), env, Durability::Relaxed, tell, found, replayed).unwrap();
     assert!((0..100).all(|number| get(&logged, &format!("d{number}")).is_some()));

@@ -106,3 +106,18 @@ fn writing_goes_on_while_readers_have_all_slots() {
     assert_eq!(["a", "b"].map(|key| get(&logged, key)), [None, Some("2".to_owned())]);
     assert!(goes_to_the_log(&logged, "c"), "there are slots again");
 }
+
+#[test]
+fn files_are_made_for_the_second_of_two_commits_that_follow_each_other_soon() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    let long = Duration::from_secs(2 * 3600);
+    for key in ["a", "b", "c"] {
+        logged.with_segments(|segments| segments.were_asked_for(long));
+        assert!(!goes_to_the_log(&logged, key), "it is alone");
+        assert!(NAMES.iter().all(|name| !folder.path().join(name).exists()));
+    }
+    assert!(goes_to_the_log(&logged, "d"), "another one came before");
+    logged.with_segments(|segments| segments.were_asked_for(long));
+    assert!(goes_to_the_log(&logged, "e"), "the file is there");
+}
