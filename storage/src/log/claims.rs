@@ -10,6 +10,8 @@ pub struct Total(AtomicU64);
 /// What rows in logs may need of the disk when they go to LMDB. Databases may lie on several disks: each is then taken to
 /// have to hold all of it.
 pub static DISK: Total = Total::new();
+/// What rows in logs take in memory.
+pub static MEMORY: Total = Total::new();
 
 impl Total {
     pub const fn new() -> Total {

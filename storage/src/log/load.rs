@@ -1,4 +1,5 @@
-//! What waits for LMDB, and whether it will fit there: what is acknowledged must not meet a full disk or a full map later.
+//! What waits for LMDB, and whether it will fit: in LMDB, as what is acknowledged must not meet a full disk or a full map
+//! later, and in memory until then.
 
 use super::logged::{Shared, State};
 use super::memtable::Memtable;
@@ -13,6 +14,10 @@ const PAGES_A_ROW: usize = 2;
 const PAGE_BYTES: usize = 4096;
 /// There must be as much room beyond what waits, on the disk for all logs and in each map, or the log is not used.
 const SPARE_BYTES: usize = 64 << 20;
+/// What a row takes in memory beyond what [`row_bytes`] counts. Measured were 160 to 260 bytes.
+const ROW_BYTES: usize = 256;
+/// Rows of all logs take no more memory.
+const MEMORY_MAX: u64 = 256 << 20;
 
 /// Rows that wait for LMDB, or are about to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,6 +46,10 @@ impl Load {
     fn lmdb_bytes(self, used_bytes: usize) -> usize {
         (self.rows * PAGES_A_ROW * PAGE_BYTES).min(used_bytes) + 2 * self.bytes
     }
+
+    fn memory_bytes(self) -> usize {
+        self.bytes + self.rows * ROW_BYTES
+    }
 }
 
 /// What a commit is about to add.
@@ -57,6 +66,8 @@ struct Needed {
     here: usize,
     /// What all logs may take of the disk.
     disk: u64,
+    /// What all logs take in memory.
+    memory: u64,
 }
 
 impl State {
@@ -68,7 +79,16 @@ impl State {
         let frozen = self.over.frozen.as_deref().map(Load::of_memtable).unwrap_or_default();
         // They go to LMDB in two commits.
         let here = active.lmdb_bytes(used_bytes) + frozen.lmdb_bytes(used_bytes);
-        Needed { here, disk: self.disk.set(here + coming.segment_bytes) }
+        let memory = active.and(frozen).memory_bytes();
+        Needed { here, disk: self.disk.set(here + coming.segment_bytes), memory: self.memory.set(memory) }
+    }
+
+    /// The commit up to which LMDB will have come when it has got the next rows, if any wait.
+    fn waits_for(&self) -> Option<u64> {
+        match self.over.frozen {
+            Some(_) => Some(self.frozen_up_to),
+            None => Some(self.number).filter(|_| !self.over.is_empty()),
+        }
     }
 
     /// Claims anew what waits, some of which LMDB has got.
@@ -83,11 +103,23 @@ impl State {
 }
 
 impl Shared {
-    /// Claims what a commit is about to add; `false`, and nothing of it is claimed, where that may not fit.
+    /// Claims what a commit is about to add, once so much of what waits has gone to LMDB that it fits; `false`, and nothing
+    /// of it is claimed, where it does not.
     pub fn claim(&self, coming: Coming, room: Room) -> bool {
-        let Needed { here, disk } = self.state().claim(coming, &self.env);
+        while !self.try_claim(coming, room) {
+            let waits = self.state().waits_for();
+            if !waits.is_some_and(|number| self.wait_until_covered(number)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn try_claim(&self, coming: Coming, room: Room) -> bool {
+        let Needed { here, disk, memory } = self.state().claim(coming, &self.env);
         // The disk is asked when the claim is among all others: of two that are made at once, one knows of the other.
-        let fits = self.env.check_room_at_the_end(room, here + SPARE_BYTES).is_ok()
+        let fits = memory <= MEMORY_MAX
+            && self.env.check_room_at_the_end(room, here + SPARE_BYTES).is_ok()
             && free_bytes(&self.folder).is_ok_and(|free| free >= disk + SPARE_BYTES as u64);
         if !fits {
             self.state().nothing_comes(&self.env);

@@ -5,9 +5,9 @@
 //! synced commit that says up to which record it has come; a segment is written over when LMDB has come past its last
 //! record. So LMDB is a whole database by itself at every moment, only an older one.
 //!
-//! Where the log is of no use (the disk or the map is nearly full, a commit is huge, readers have all slots, LMDB or the
-//! log's disk fails), LMDB is brought up to date first and then written to as if there were no log: what there is to say is
-//! said there.
+//! Where the log is of no use (the disk, the map or memory is nearly full, a commit is huge, readers have all slots, LMDB
+//! or the log's disk fails), LMDB is brought up to date first and then written to as if there were no log: what there is
+//! to say is said there.
 //!
 //! Locks are taken in this order, and none is waited for while the state is held: writing, applying, the environment's
 //! own, the state.
@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::claims::{Claim, DISK};
+use super::claims::{Claim, DISK, MEMORY};
 use super::load::{Coming, Load};
 use super::memtable::Overlay;
 use super::record::{self, Origin};
@@ -80,6 +80,8 @@ pub(super) struct State {
     pub coming: Coming,
     /// What these rows may need of the disk.
     pub disk: Claim,
+    /// What they take in memory.
+    pub memory: Claim,
     /// The last commit that is seen.
     pub number: u64,
     /// The last one whose rows are frozen.
@@ -163,6 +165,7 @@ impl Logged {
             over,
             coming: Coming::default(),
             disk: Claim::on(&DISK),
+            memory: Claim::on(&MEMORY),
             number,
             frozen_up_to: number,
             covered,
@@ -296,7 +299,7 @@ impl Shared {
         }
     }
 
-    /// Whether a record of these rows can be appended now. Waits for LMDB where both segments are needed.
+    /// Whether a record of these rows can be appended now. Waits for LMDB where there is no room before it has got more.
     fn is_ready_for(&self, writing: &mut Writing, room: Room, rows: &Rows) -> bool {
         let rows = Load::of(rows);
         let bytes = rows.bytes + record::OWN_BYTES;

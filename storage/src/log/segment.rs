@@ -53,6 +53,9 @@ impl Segment {
         let mut segment = Segment { path: path.to_owned(), file, bytes, end: 0, generation: 0, last: 0 };
         if let Err(why) = segment.fill() {
             let _ = segment.file.set_len(before);
+            if before == 0 {
+                let _ = segment.remove();
+            }
             return Err(why);
         }
         segment.restart()?;

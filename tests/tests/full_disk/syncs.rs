@@ -17,6 +17,22 @@ async fn with_a_document(server: &Server) -> Database {
     database
 }
 
+/// The same, and its log takes the next commit.
+async fn with_a_log(server: &Server) -> Database {
+    let database = with_a_document(server).await;
+    let log = server.data_dir().join("databases/db/log-0");
+    let deadline = Instant::now() + SOON;
+    // A commit by itself makes no log.
+    for number in 0.. {
+        if log.exists() {
+            break;
+        }
+        assert!(Instant::now() < deadline, "no log is made");
+        database.request("PUT", &format!("/_local/{number}")).json(&json!({})).expect(201).await;
+    }
+    database
+}
+
 /// Tries to write a document; the word of the error it gets.
 async fn refused(database: &Database, id: &str) -> String {
     let answer = database.request("PUT", &format!("/{id}")).json(&json!({})).send().await;
@@ -117,7 +133,7 @@ async fn a_database_whose_meta_pages_cannot_be_put_back_is_closed_until_they_can
 async fn a_record_of_the_log_that_cannot_be_synced_did_not_happen_and_writing_goes_on() {
     let disk = Disk::with_room(PLENTY);
     let mut server = disk.launch().start();
-    let database = with_a_document(&server).await;
+    let database = with_a_log(&server).await;
     disk.set_fault(Fault::LogSyncs, true);
     assert_eq!(refused(&database, "one").await, "disk_failed");
     database.get("/one").expect(404).await;
@@ -136,7 +152,7 @@ async fn a_record_of_the_log_that_cannot_be_synced_did_not_happen_and_writing_go
 async fn a_record_of_the_log_that_cannot_be_undone_is_unknown_and_nothing_is_written_until_it_is() {
     let disk = Disk::with_room(PLENTY);
     let server = disk.launch().start();
-    let database = with_a_document(&server).await;
+    let database = with_a_log(&server).await;
     disk.set_fault(Fault::Syncs, true);
     for (id, error) in [("one", "outcome_unknown"), ("two", "disk_failed"), ("three", "disk_failed")] {
         assert_eq!(refused(&database, id).await, error);
@@ -152,7 +168,7 @@ async fn a_record_of_the_log_that_cannot_be_undone_is_unknown_and_nothing_is_wri
 async fn a_database_that_lmdb_fails_under_keeps_what_was_acknowledged_and_refuses_the_rest() {
     let disk = Disk::with_room(PLENTY);
     let mut server = disk.launch().start();
-    let database = with_a_document(&server).await;
+    let database = with_a_log(&server).await;
     disk.set_fault(Fault::SyncedWrites, true);
     let deadline = Instant::now() + SOON;
     let mut acknowledged = Vec::new();

@@ -121,3 +121,34 @@ fn files_are_made_for_the_second_of_two_commits_that_follow_each_other_soon() {
     logged.with_segments(|segments| segments.were_asked_for(long));
     assert!(goes_to_the_log(&logged, "e"), "the file is there");
 }
+
+#[test]
+fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
+    const MEMORY_MAX: u64 = 256 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let env = open_env(folder.path());
+    let (found, replayed) = replay(folder.path(), &env);
+    let logged = Logged::open(folder.path(), env, Durability::Full, found, replayed).unwrap();
+    logged.with_segments(|segments| segments.were_asked_for(Duration::ZERO));
+    let memory = new_total();
+    let claimed = || Claim::on(memory).set(0);
+    logged.shared.state().memory = Claim::on(memory);
+    let mut elsewhere = Claim::on(memory);
+
+    // There is as much as two of its rows take.
+    elsewhere.set((MEMORY_MAX - (5 << 19)) as usize);
+    let mut to_the_log = 0;
+    for number in 0..20 {
+        let value = "x".repeat(1 << 20);
+        let covered = logged.shared.state().covered;
+        put(&logged, &format!("d{number}"), &value).unwrap();
+        to_the_log += u64::from(logged.shared.state().covered <= covered);
+        assert!(claimed() <= MEMORY_MAX, "{}", claimed());
+    }
+    assert!(to_the_log > 0);
+    elsewhere.set(MEMORY_MAX as usize);
+    let before = logged.shared.state().number;
+    put(&logged, "last", "1").unwrap();
+    assert_eq!(logged.shared.state().covered, before + 1, "it went to LMDB by itself, with all before it");
+    assert!((0..20).all(|number| get(&logged, &format!("d{number}")).is_some()));
+}
