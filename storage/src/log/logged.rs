@@ -206,7 +206,7 @@ impl Logged {
         let shared = &self.shared;
         let mut writing = shared.writing();
         shared.make_void(&mut writing)?;
-        if !shared.logs || shared.state().failed {
+        if !shared.logs || !writing.segments.are_wanted() || shared.state().failed {
             return shared.write_through(&mut writing, room, plan, committed);
         }
         let reading = match shared.read() {
@@ -381,6 +381,9 @@ impl Shared {
         let written = self.env.write(room, plan, told);
         if let Err(StorageError::InDoubt { .. }) = &written {
             writing.void = Some(number);
+        }
+        if self.state().number == number {
+            writing.segments.note_commit();
         }
         written.map(|(outcome, _)| outcome)
     }

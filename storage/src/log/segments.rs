@@ -16,7 +16,7 @@ const FILLS_IN: Duration = Duration::from_millis(200);
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The first one is begun for a commit that follows another within so long: making one costs more than a few commits to
-/// LMDB do, and many databases are opened, written to once, and closed. Tests say themselves when one was asked for.
+/// LMDB do, and many databases are opened, written to once, and closed. Tests say themselves when one was made.
 const SOON: Duration = Duration::from_secs(if cfg!(test) { 3600 } else { 1 });
 
 /// The segments, as whoever writes needs them.
@@ -27,8 +27,8 @@ pub struct Segments {
     current: Option<(usize, Instant)>,
     /// How large the next one is made.
     bytes: u64,
-    /// When one was last asked for.
-    asked: Option<Instant>,
+    /// When a commit last went to LMDB by itself.
+    committed: Option<Instant>,
     /// When the disk refused one.
     refused: Option<Instant>,
     /// Control for tests: segments are written over before LMDB has what they hold.
@@ -46,11 +46,21 @@ impl Segments {
             slots,
             current: None,
             bytes,
-            asked: None,
+            committed: None,
             refused: None,
             #[cfg(test)]
             recycles_early: false,
         }
+    }
+
+    /// Whether the next commit is to go to a segment.
+    pub fn are_wanted(&self) -> bool {
+        self.current.is_some() || self.committed.is_some_and(|committed| committed.elapsed() < SOON)
+    }
+
+    /// A commit went to LMDB by itself.
+    pub fn note_commit(&mut self) {
+        self.committed = Some(Instant::now());
     }
 
     /// The one that takes records, if one of so many bytes fits into it.
@@ -105,13 +115,8 @@ impl Segments {
         if is_there { 0 } else { usize::try_from(next).unwrap_or(usize::MAX) }
     }
 
-    /// Begins the next segment, for a record of so many bytes and more; `false` where it is not worth it, or the disk does
-    /// not allow it.
+    /// Begins the next segment, for a record of so many bytes and more; `false` where the disk does not allow it.
     pub fn begin(&mut self, bytes: usize) -> bool {
-        let asked = self.asked.replace(Instant::now());
-        if self.current.is_none() && asked.is_none_or(|asked| asked.elapsed() >= SOON) {
-            return false;
-        }
         if self.refused.is_some_and(|refused| refused.elapsed() < ASK_AGAIN) {
             return false;
         }
@@ -133,10 +138,10 @@ impl Segments {
         Ok(())
     }
 
-    /// From now on one was last asked for so long ago.
+    /// From now on the last commit was made so long ago.
     #[cfg(test)]
-    pub fn were_asked_for(&mut self, ago: Duration) {
-        self.asked = Instant::now().checked_sub(ago);
+    pub fn had_commit(&mut self, ago: Duration) {
+        self.committed = Instant::now().checked_sub(ago);
     }
 
     /// From now on records cannot be written.
@@ -176,7 +181,6 @@ mod tests {
     fn by_how_much_the_files_grow_is_known_before_they_do() {
         let folder = tempfile::tempdir().unwrap();
         let mut segments = Segments::new(folder.path(), [None, None]);
-        segments.were_asked_for(Duration::ZERO);
         let length = |name| folder.path().join(name).metadata().map_or(0, |file| file.len() as usize);
         let length = || NAMES.iter().map(length).sum::<usize>();
         for record in [100, 5000, 100_000, 300_000] {

@@ -72,7 +72,7 @@ fn open_with(folder: &Path, options: EnvOptions) -> Logged {
     assert_eq!(replayed.damage, None);
     let logged = Logged::new(folder, env, Durability::Full, |_, _| {}, found, replayed, false).unwrap();
     // Else the first commit would go to LMDB by itself.
-    logged.with_segments(|segments| segments.were_asked_for(Duration::ZERO));
+    logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
     logged
 }
 
@@ -306,7 +306,7 @@ fn the_thread_puts_rows_into_lmdb_and_ends_and_starts_again() {
     let env = open_env(folder.path());
     let (found, replayed) = replay(folder.path(), &env);
     let logged = Logged::open(folder.path(), env, Durability::Full, |_, _| {}, found, replayed).unwrap();
-    logged.with_segments(|segments| segments.were_asked_for(Duration::ZERO));
+    logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
     for (number, key) in [(1, "a"), (2, "b")] {
         put(&logged, key, "1").unwrap();
         let until = |what: &str, is_so: &dyn Fn() -> bool| {

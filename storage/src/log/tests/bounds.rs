@@ -113,12 +113,12 @@ fn files_are_made_for_the_second_of_two_commits_that_follow_each_other_soon() {
     let logged = open(folder.path());
     let long = Duration::from_secs(2 * 3600);
     for key in ["a", "b", "c"] {
-        logged.with_segments(|segments| segments.were_asked_for(long));
+        logged.with_segments(|segments| segments.had_commit(long));
         assert!(!goes_to_the_log(&logged, key), "it is alone");
         assert!(NAMES.iter().all(|name| !folder.path().join(name).exists()));
     }
     assert!(goes_to_the_log(&logged, "d"), "another one came before");
-    logged.with_segments(|segments| segments.were_asked_for(long));
+    logged.with_segments(|segments| segments.had_commit(long));
     assert!(goes_to_the_log(&logged, "e"), "the file is there");
 }
 
@@ -129,7 +129,7 @@ fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
     let env = open_env(folder.path());
     let (found, replayed) = replay(folder.path(), &env);
     let logged = Logged::open(folder.path(), env, Durability::Full, found, replayed).unwrap();
-    logged.with_segments(|segments| segments.were_asked_for(Duration::ZERO));
+    logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
     let memory = new_total();
     let claimed = || Claim::on(memory).set(0);
     logged.shared.state().memory = Claim::on(memory);
