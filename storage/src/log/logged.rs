@@ -206,7 +206,7 @@ impl Logged {
         let shared = &self.shared;
         let mut writing = shared.writing();
         shared.make_void(&mut writing)?;
-        if !shared.logs || !writing.segments.are_wanted() || shared.state().failed {
+        if !shared.logs || shared.goes_alone(&writing) {
             return shared.write_through(&mut writing, room, plan, committed);
         }
         let reading = match shared.read() {
@@ -276,6 +276,12 @@ impl Shared {
 
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a commit is not worth a segment, or LMDB is to be asked first whether it works again.
+    fn goes_alone(&self, writing: &Writing) -> bool {
+        let state = self.state();
+        state.failed || (state.over.is_empty() && !writing.segments.are_wanted())
     }
 
     /// What lies over LMDB is taken first. LMDB may then have some of it already, which changes nothing; if it has more
