@@ -128,7 +128,7 @@ fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
     let folder = tempfile::tempdir().unwrap();
     let env = open_env(folder.path());
     let (found, replayed) = replay(folder.path(), &env);
-    let logged = Logged::open(folder.path(), env, Durability::Full, found, replayed).unwrap();
+    let logged = Logged::open(folder.path(), env, Durability::Full, |_, _| {}, found, replayed).unwrap();
     logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
     let memory = new_total();
     let claimed = || Claim::on(memory).set(0);
