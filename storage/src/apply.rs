@@ -1,6 +1,6 @@
 //! Writes a planned document at a given sequence: pure, from a head before and a tree after to rows.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use crate::change::leaf_revs;
 use crate::codec::change::ChangeRow;
@@ -11,7 +11,8 @@ use crate::model::body_place::BodyKey;
 use crate::model::doc_id::DocId;
 use crate::model::rev_tree::{Ancestor, Ancestors, Leaf, RevTree};
 use crate::model::sequence::Sequence;
-use crate::tables::{Rows, Table};
+use crate::rows::Rows;
+use crate::tables::Table;
 
 /// Most ancestors of a leaf that stand in the head.
 const RECENT_MAX: usize = 26;
@@ -35,42 +36,41 @@ pub(crate) struct PlannedDoc {
     pub erased: Vec<(BodyKey, u64)>,
 }
 
-/// The rows of a batch, gathered table by table so that each is written in the order of its keys.
-#[derive(Debug, Default)]
-pub(crate) struct Effects {
-    docs: BTreeMap<DocId, Vec<u8>>,
-    docs_left: Vec<DocId>,
-    history: Rows,
-    seqs_left: Vec<Sequence>,
-    by_seq: BTreeMap<Sequence, Vec<u8>>,
-    bodies: BTreeMap<BodyKey, Vec<u8>>,
-    bodies_left: Vec<BodyKey>,
-}
-
-impl Effects {
-    /// Adds what a document's move to its sequence writes: its head, one row of `by_seq` instead of the old one, its
+impl PlannedDoc {
+    /// Adds what the document's move to its sequence writes: its head, one row of `by_seq` instead of the old one, its
     /// bodies, and history chunks where a branch has grown past them. Of one that vanishes all rows go.
-    pub fn apply(&mut self, doc: &PlannedDoc) {
-        let head = self.settle_history(doc);
-        if let Some(before) = &doc.before {
-            self.seqs_left.push(before.seq);
+    pub fn write(&self, rows: &mut Rows) {
+        let head = self.settle_history(rows);
+        let id = self.id.as_str();
+        if let Some(before) = &self.before {
+            rows.delete(Table::BySeq, keys::seq(before.seq));
         }
-        self.bodies_left.extend(doc.erased.iter().map(|(key, _)| *key));
-        let Some(row) = change_row(doc.id.as_str(), &head) else {
-            self.docs_left.push(doc.id.clone());
+        for (key, _) in &self.erased {
+            rows.delete(Table::Bodies, keys::body(*key));
+        }
+        let Some(row) = change_row(id, &head) else {
+            rows.delete(Table::Docs, id);
             return;
         };
-        self.by_seq.insert(doc.seq, change::encode(&row));
-        for (key, json) in &doc.bodies {
-            self.bodies.insert(*key, body::encode(doc.id.as_str(), json.as_bytes()));
+        rows.put(Table::BySeq, keys::seq(self.seq), change::encode(&row));
+        for (key, json) in &self.bodies {
+            rows.put(Table::Bodies, keys::body(*key), body::encode(id, json.as_bytes()));
         }
-        self.docs.insert(doc.id.clone(), head::encode(&head));
+        rows.put(Table::Docs, id, head::encode(&head));
+    }
+
+    /// About how many bytes the rows have of most documents.
+    pub fn row_bytes(&self) -> usize {
+        /// Keys, revisions and lengths.
+        const OWN_BYTES: usize = 200;
+        let bodies: usize = self.bodies.iter().map(|(_, body)| body.as_bytes().len()).sum();
+        OWN_BYTES + 3 * self.id.as_str().len() + bodies
     }
 
     /// Moves ancestors the head has no room for into chunks, and drops chunks that no branch needs any more.
-    fn settle_history(&mut self, doc: &PlannedDoc) -> DocHead {
-        let before = doc.before.as_ref();
-        let mut tree = doc.tree.clone();
+    fn settle_history(&self, rows: &mut Rows) -> DocHead {
+        let before = self.before.as_ref();
+        let mut tree = self.tree.clone();
         let mut next_chunk = before.map_or(0, |head| head.next_chunk);
         let unchanged = |leaf: &Leaf| before.and_then(|head| unchanged_in(&head.tree, leaf));
         // Most edits leave all as it is: then the tree need not be copied.
@@ -79,9 +79,8 @@ impl Effects {
                 match unchanged(leaf) {
                     Some(same) => leaf.ancestors = same.ancestors.clone(),
                     None => {
-                        for chunk in spill(leaf, &mut next_chunk) {
-                            let key = keys::history(&doc.id, chunk.0);
-                            self.history.put(Table::History, key, history::encode(&chunk.1));
+                        for (number, chunk) in spill(leaf, &mut next_chunk) {
+                            rows.put(Table::History, keys::history(&self.id, number), history::encode(&chunk));
                         }
                     }
                 }
@@ -89,33 +88,9 @@ impl Effects {
         }
         let left = before.map_or_else(Vec::new, |head| chunks_left(&head.tree, &tree));
         for chunk in left {
-            self.history.delete(Table::History, keys::history(&doc.id, chunk));
+            rows.delete(Table::History, keys::history(&self.id, chunk));
         }
-        DocHead { seq: doc.seq, tree, next_chunk }
-    }
-
-    /// All rows, in the order they are written.
-    pub fn into_rows(self) -> Rows {
-        let mut rows = self.history;
-        for seq in self.seqs_left {
-            rows.delete(Table::BySeq, keys::seq(seq));
-        }
-        for (seq, value) in self.by_seq {
-            rows.append(Table::BySeq, keys::seq(seq), value);
-        }
-        for key in self.bodies_left {
-            rows.delete(Table::Bodies, keys::body(key));
-        }
-        for (key, value) in self.bodies {
-            rows.append(Table::Bodies, keys::body(key), value);
-        }
-        for id in self.docs_left {
-            rows.delete(Table::Docs, id.as_str().as_bytes());
-        }
-        for (id, value) in self.docs {
-            rows.put(Table::Docs, id.as_str().as_bytes(), value);
-        }
-        rows
+        DocHead { seq: self.seq, tree, next_chunk }
     }
 }
 

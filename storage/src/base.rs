@@ -6,7 +6,7 @@ use crate::log::logged::{self, Logged};
 use crate::log::memtable::Overlay;
 use crate::pages::{Damage, Survey};
 use crate::room::Room;
-use crate::tables::Rows;
+use crate::rows::Rows;
 use crate::view::View;
 
 pub(crate) enum Base {

@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 
 use self::feed_index::IndexUpkeep;
 use self::purge::Purges;
-use crate::apply::{Effects, PlannedDoc};
+use crate::apply::PlannedDoc;
 use crate::change::Change;
 use crate::codec::head::DocHead;
 use crate::codec::meta::Counters;
@@ -25,7 +25,8 @@ use crate::model::sequence::Sequence;
 use crate::plan::{Edit, Expected, Plan, plan};
 use crate::refusal::Refusal;
 use crate::request::{Attempt, Request, RequestOutcome};
-use crate::tables::{Rows, Table};
+use crate::rows::Rows;
+use crate::tables::Table;
 use crate::transactions::{TransactionLimits, Transactions};
 use crate::view::{META_COUNTERS, META_REVS_LIMIT, View};
 
@@ -321,13 +322,14 @@ impl<'txn> Batch<'txn> {
             })
             .collect();
         docs.sort_unstable_by_key(|doc| doc.seq);
-        let mut effects = Effects::default();
+        let mut rows = self.rows;
+        rows.reserve(docs.iter().map(PlannedDoc::row_bytes).sum());
         let mut blocks = BlockChanges::default();
         let mut changes = Vec::with_capacity(docs.len());
         let mut vanished = Vec::new();
         let mut index = self.index.rows(self.view);
         for doc in &docs {
-            effects.apply(doc);
+            doc.write(&mut rows);
             index.leave(doc)?;
             count(&mut self.counters, doc);
             if let Some(before) = &doc.before {
@@ -342,9 +344,7 @@ impl<'txn> Batch<'txn> {
             index.come(&change)?;
             changes.push(change);
         }
-        let mut rows = self.rows;
-        rows.0.extend(effects.into_rows().0);
-        rows.0.extend(index.into_rows().0);
+        index.write(&mut rows);
         blocks.write(self.view, &mut rows)?;
         self.purges.write(self.view, &mut rows)?;
         self.transactions.write(self.view, &mut rows)?;

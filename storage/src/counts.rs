@@ -11,7 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::codec::{Malformed, keys, meta};
 use crate::error::StorageError;
 use crate::model::sequence::Sequence;
-use crate::tables::{Rows, Table};
+use crate::rows::Rows;
+use crate::tables::Table;
 use crate::view::{Direction, View};
 
 const BLOCK_VERSIONS: u64 = 1024;

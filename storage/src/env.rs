@@ -11,16 +11,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use heed::types::Bytes;
-use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, MdbError, PutFlags, RoTxn, RwTxn, WithoutTls};
+use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
 use memmap2::Mmap;
 
-use crate::codec::meta;
 use crate::disk::{MetaPages, READERS_NAME, allocate_lock_file};
 use crate::error::StorageError;
 use crate::room::Room;
-use crate::seal::{Seals, seal};
-use crate::tables::{Handle, Handles, Row, RowChange, Rows, Table};
-use crate::view::{META_COMMIT, View};
+use crate::rows::ToWrite;
+use crate::seal::Seals;
+use crate::tables::{Handles, Table};
+use crate::view::View;
+use crate::write_rows::{WriteRows, note_commit};
 
 /// What a commit promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -136,10 +137,10 @@ impl Env {
     /// Lets `plan` read the newest state and decide on rows, writes them, commits, and tells `committed` before the
     /// next write starts. While the map is too small for the rows it grows, and the same plan is made once more.
     /// Nothing is written when anything fails, but see [`StorageError::InDoubt`].
-    pub fn write<T>(
+    pub fn write<R: ToWrite, T>(
         &self,
         room: Room,
-        mut plan: impl FnMut(View<'_>) -> Result<(Rows, T), StorageError>,
+        mut plan: impl FnMut(View<'_>) -> Result<(R, T), StorageError>,
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
         let mut undone = self.writing();
@@ -294,21 +295,20 @@ impl Lmdb {
     }
 
     /// Plans, writes and commits, if there is room for what is in use then.
-    fn try_write<T>(
+    fn try_write<R: ToWrite, T>(
         &self,
         check_room: impl FnOnce(usize) -> Result<(), StorageError>,
         seals: Seals,
-        plan: &mut impl FnMut(View<'_>) -> Result<(Rows, T), StorageError>,
+        plan: &mut impl FnMut(View<'_>) -> Result<(R, T), StorageError>,
     ) -> Result<T, StorageError> {
         let mut txn = self.env.write_txn()?;
         let (rows, outcome) = plan(View::of_lmdb(&txn, self.handles, seals))?;
-        if rows.0.is_empty() {
+        if rows.is_empty() {
             txn.abort();
             return Ok(outcome);
         }
-        for row in &rows.0 {
-            write_row(&mut txn, self.handles.of(row.table), row)?;
-        }
+        let mut writing = WriteRows::new(&mut txn, self.handles);
+        rows.in_order().try_for_each(|row| writing.write(row))?;
         note_commit(&mut txn, self.handles.of(Table::Meta))?;
         check_room(self.used_bytes(&txn)?)?;
         txn.commit()?;
@@ -351,25 +351,6 @@ fn create_tables(env: &heed::Env<WithoutTls>) -> Result<Handles, StorageError> {
         Ok::<_, StorageError>(CommitOrAbort::<_, ()>::Commit(handles))
     })?;
     Ok(Handles(created.unwrap_commit()))
-}
-
-fn write_row(txn: &mut RwTxn<'_>, handle: Handle<'_>, row: &Row) -> Result<(), StorageError> {
-    match &row.change {
-        RowChange::Put(value) => handle.put(txn, &row.key, &seal(row.table, &row.key, value))?,
-        RowChange::Append(value) => {
-            handle.put_with_flags(txn, PutFlags::APPEND, &row.key, &seal(row.table, &row.key, value))?;
-        }
-        RowChange::Delete => {
-            handle.delete(txn, &row.key)?;
-        }
-    }
-    Ok(())
-}
-
-/// Each commit says under a checksum which one it is: LMDB's meta pages, which decide which commit is read, have none.
-fn note_commit(txn: &mut RwTxn<'_>, meta: Handle<'_>) -> Result<(), StorageError> {
-    let change = RowChange::Put(meta::encode_number(txn.id() as u64));
-    write_row(txn, meta, &Row { table: Table::Meta, key: META_COMMIT.to_vec(), change })
 }
 
 /// Keeps the pages of the newest commit, and of all that follow, from being used again by the process that writes to

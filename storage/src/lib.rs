@@ -31,6 +31,7 @@ mod refusal;
 mod rehearsal;
 mod request;
 mod room;
+mod rows;
 mod seal;
 mod snapshot;
 mod store;
@@ -38,6 +39,7 @@ mod tables;
 mod transactions;
 mod updates;
 mod view;
+mod write_rows;
 
 pub use batch::{Commit, LocalEdit, Outcome, Write};
 pub use change::{Change, LeafRev};

@@ -11,8 +11,9 @@ use crate::error::StorageError;
 use crate::model::body_place::{BodyKey, BodyPlace};
 use crate::model::doc_id::DocId;
 use crate::room::Room;
+use crate::rows::Rows;
 use crate::store::Store;
-use crate::tables::{Rows, Table};
+use crate::tables::Table;
 use crate::view::{Direction, META_COUNTERS, RawRow, View};
 
 /// What a slice of a sweep did.

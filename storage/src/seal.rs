@@ -21,13 +21,12 @@ pub(crate) enum Seals {
     Optional,
 }
 
-/// A row as it is stored.
-pub(crate) fn seal(table: Table, key: &[u8], value: &[u8]) -> Vec<u8> {
-    let mut stored = Vec::with_capacity(1 + CHECKSUM_BYTES + value.len());
+/// Makes of `stored` a row as it is stored.
+pub(crate) fn seal(stored: &mut Vec<u8>, table: Table, key: &[u8], value: &[u8]) {
+    stored.clear();
     stored.push(SEALED);
     stored.extend_from_slice(&checksum(table, key, value));
     stored.extend_from_slice(value);
-    stored
 }
 
 /// Takes the value out of a stored row.
@@ -62,9 +61,15 @@ mod tests {
 
     const VALUE: &[u8] = b"\x01value";
 
+    fn sealed() -> Vec<u8> {
+        let mut stored = b"of a row before".to_vec();
+        seal(&mut stored, Table::Docs, b"a", VALUE);
+        stored
+    }
+
     #[test]
     fn a_row_comes_back_from_where_it_was_put_and_from_nowhere_else() {
-        let stored = seal(Table::Docs, b"a", VALUE);
+        let stored = sealed();
         for seals in [Seals::Required, Seals::Optional] {
             assert_eq!(open(Table::Docs, b"a", &stored, seals), Ok(VALUE));
             assert!(open(Table::Local, b"a", &stored, seals).is_err());
@@ -74,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_flipped_byte_is_noticed_wherever_it_is_and_whatever_it_becomes() {
-        let stored = seal(Table::Docs, b"a", VALUE);
+        let stored = sealed();
         for (at, flip) in (0..stored.len()).flat_map(|at| (1..=255).map(move |flip| (at, flip))) {
             let mut damaged = stored.clone();
             damaged[at] ^= flip;

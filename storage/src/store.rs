@@ -21,8 +21,9 @@ use crate::notice::Tell;
 use crate::pages::{Damage, Looked, Survey, look};
 use crate::request::Request;
 use crate::room::Room;
+use crate::rows::Rows;
 use crate::snapshot::Snapshot;
-use crate::tables::{Rows, Table};
+use crate::tables::Table;
 use crate::transactions::TransactionLimits;
 use crate::view::{
     Direction, META_BORN, META_COUNTERS, META_FEED_INDEX, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View,

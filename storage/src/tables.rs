@@ -1,4 +1,4 @@
-//! The tables of a database, and rows on their way into them.
+//! The tables of a database.
 
 use heed::types::Bytes;
 
@@ -69,42 +69,5 @@ pub(crate) struct Handles(pub [Handle<'static>; Table::ALL.len()]);
 impl Handles {
     pub fn of(&self, table: Table) -> Handle<'static> {
         self.0[table as usize]
-    }
-}
-
-/// A row to write. What a batch does is a list of these, so that whatever carries them need not know their meaning.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub table: Table,
-    pub key: Vec<u8>,
-    pub change: RowChange,
-}
-
-/// What happens to a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RowChange {
-    /// Written, wherever it stands.
-    Put(Vec<u8>),
-    /// Written at the end: its key is above every other.
-    Append(Vec<u8>),
-    /// Removed, if it is there.
-    Delete,
-}
-
-/// Rows in the order they are written.
-#[derive(Debug, Default)]
-pub(crate) struct Rows(pub Vec<Row>);
-
-impl Rows {
-    pub fn put(&mut self, table: Table, key: impl Into<Vec<u8>>, value: Vec<u8>) {
-        self.0.push(Row { table, key: key.into(), change: RowChange::Put(value) });
-    }
-
-    pub fn append(&mut self, table: Table, key: impl Into<Vec<u8>>, value: Vec<u8>) {
-        self.0.push(Row { table, key: key.into(), change: RowChange::Append(value) });
-    }
-
-    pub fn delete(&mut self, table: Table, key: impl Into<Vec<u8>>) {
-        self.0.push(Row { table, key: key.into(), change: RowChange::Delete });
     }
 }

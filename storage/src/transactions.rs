@@ -11,7 +11,8 @@ use crate::codec::transaction::{self, Age, Totals, Transaction, age_key};
 use crate::error::StorageError;
 use crate::model::idempotency::IdempotencyKey;
 use crate::request::{RequestKey, RequestOutcome};
-use crate::tables::{Rows, Table};
+use crate::rows::Rows;
+use crate::tables::Table;
 use crate::view::{Direction, META_TRANSACTIONS, RawRow, View};
 
 /// Old records that a commit may remove beyond twice as many as it adds.
@@ -155,7 +156,7 @@ impl Tables<'_, '_> {
         let value = transaction::encode(&record);
         let bytes = record_bytes(key, &value);
         let age = transaction::encode_age(&Age { at_secs: record.at_secs, bytes, key });
-        self.rows.append(Table::TransactionAges, age_key(record.order), age);
+        self.rows.put(Table::TransactionAges, age_key(record.order), age);
         self.rows.put(Table::Transactions, key, value);
         self.totals.next_order += 1;
         self.totals.count += 1;

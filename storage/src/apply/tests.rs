@@ -8,7 +8,6 @@ use crate::model::body_place::BodyPlace;
 use crate::model::rev::{RevHash, RevId};
 use crate::model::rev_path::RevPath;
 use crate::model::rev_tree::Merge;
-use crate::tables::RowChange;
 
 /// One document as tables keep it, beside the same tree with all its history at hand.
 #[derive(Default)]
@@ -102,20 +101,16 @@ impl Disk {
 
     fn apply(&mut self, tree: RevTree) {
         let seq = self.head.as_ref().map_or(Sequence::ZERO, |head| head.seq).next();
-        let mut effects = Effects::default();
-        effects.apply(&PlannedDoc {
-            id: Disk::id(),
-            before: self.head.take(),
-            tree,
-            seq,
-            bodies: Vec::new(),
-            erased: Vec::new(),
-        });
-        for row in effects.into_rows().0 {
-            match (row.table, row.change) {
-                (Table::History, RowChange::Put(chunk)) => assert_eq!(self.chunks.insert(row.key, chunk), None),
-                (Table::History, RowChange::Delete) => assert!(self.chunks.remove(&row.key).is_some()),
-                (Table::Docs, RowChange::Put(value)) => self.head = Some(head::decode(&value).unwrap()),
+        let mut rows = Rows::default();
+        let doc =
+            PlannedDoc { id: Disk::id(), before: self.head.take(), tree, seq, bodies: Vec::new(), erased: Vec::new() };
+        doc.write(&mut rows);
+        for row in rows.iter() {
+            let key = row.key.to_vec();
+            match (row.table, row.value) {
+                (Table::History, Some(chunk)) => assert_eq!(self.chunks.insert(key, chunk.to_vec()), None),
+                (Table::History, None) => assert!(self.chunks.remove(&key).is_some()),
+                (Table::Docs, Some(value)) => self.head = Some(head::decode(value).unwrap()),
                 _ => {}
             }
         }
@@ -171,31 +166,4 @@ fn an_edit_touches_history_only_when_a_chunk_fills() {
         filled += new;
     }
     assert_eq!(filled, (240 - RECENT_KEPT) / CHUNK_LEN);
-}
-
-#[test]
-fn rows_are_written_in_an_order_that_lets_new_ones_be_appended() {
-    let place = |seq, ordinal| BodyKey { seq, ordinal };
-    let tree = |body| RevTree::default().extended(None, RevId::parse("1-a").unwrap(), false, body, 1000).unwrap();
-    let doc = |id: &str, version, ordinals: &[u32]| {
-        let seq = Sequence::new(0, version);
-        let bodies = ordinals.iter().map(|n| (place(seq, *n), Body::empty())).collect();
-        let before = Some(DocHead { seq: Sequence::new(0, version - 5), tree: tree(BodyPlace::Empty), next_chunk: 0 });
-        let body = BodyPlace::Stored { key: place(seq, 0), bytes: 2 };
-        PlannedDoc { id: DocId::stored(id), before, tree: tree(body), seq, bodies, erased: Vec::new() }
-    };
-    let mut effects = Effects::default();
-    for doc in [doc("b", 8, &[1, 0]), doc("c", 6, &[0]), doc("a", 7, &[])] {
-        effects.apply(&doc);
-    }
-    let rows = effects.into_rows().0;
-    let keys = |table, appended: bool| {
-        let is_append = |change: &RowChange| matches!(change, RowChange::Append(_));
-        let rows = rows.iter().filter(|row| row.table == table && is_append(&row.change) == appended);
-        rows.map(|row| row.key.clone()).collect::<Vec<_>>()
-    };
-    let seqs = |versions: [u64; 3]| versions.map(|version| keys::seq(Sequence::new(0, version)).to_vec());
-    assert_eq!(keys(Table::BySeq, true), seqs([6, 7, 8]));
-    assert_eq!(keys(Table::BySeq, false).len(), 3, "the rows left");
-    assert!(keys(Table::Bodies, true).is_sorted() && keys(Table::Bodies, true).len() == 3);
 }

@@ -9,7 +9,8 @@ use crate::codec::feed_index::{self, FeedIndex, IndexKey};
 use crate::error::StorageError;
 use crate::feed_index::{FeedKeys, Indexed, Indexer};
 use crate::model::sequence::Sequence;
-use crate::tables::{Rows, Table};
+use crate::rows::Rows;
+use crate::tables::Table;
 use crate::view::{META_FEED_INDEX, View};
 
 /// What the index is of, as the batch stands.
@@ -80,8 +81,8 @@ impl IndexRows<'_> {
         Ok(())
     }
 
-    pub fn into_rows(self) -> Rows {
-        let mut rows = Rows::default();
+    /// Adds them to the rows of the batch.
+    pub fn write(self, rows: &mut Rows) {
         if let Some(index) = self.redefined {
             rows.put(Table::Meta, META_FEED_INDEX, feed_index::encode(index));
         }
@@ -91,6 +92,5 @@ impl IndexRows<'_> {
                 false => rows.delete(Table::FeedIndex, key.to_bytes()),
             }
         }
-        rows
     }
 }

@@ -8,7 +8,8 @@ use crate::model::doc_id::DocId;
 use crate::model::rev::RevId;
 use crate::model::rev_tree::RevTree;
 use crate::purge::{Purge, plan_purge};
-use crate::tables::{Rows, Table};
+use crate::rows::Rows;
+use crate::tables::Table;
 use crate::view::{META_PURGE_SEQ, View};
 
 /// What the purges of a batch did beside what their documents say.

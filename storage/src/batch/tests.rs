@@ -10,13 +10,12 @@ use crate::model::sequence::SeqFormat;
 use crate::request::RequestKey;
 use crate::room::Room;
 use crate::store::{Birth, Store, StoreOptions};
-use crate::tables::{Row, RowChange};
 use crate::view::reads;
 
 /// What a commit read and wrote.
 struct Cost {
     read: Vec<Table>,
-    rows: Vec<Row>,
+    rows: Rows,
 }
 
 impl Cost {
@@ -27,7 +26,7 @@ impl Cost {
     /// Rows of a table removed, and rows written.
     fn writes(&self, table: Table) -> (usize, usize) {
         let rows: Vec<_> = self.rows.iter().filter(|row| row.table == table).collect();
-        let removed = rows.iter().filter(|row| row.change == RowChange::Delete).count();
+        let removed = rows.iter().filter(|row| row.value.is_none()).count();
         (removed, rows.len() - removed)
     }
 }
@@ -47,7 +46,7 @@ fn write(store: &Store, request: &Request) -> (RequestOutcome, Cost) {
             Ok::<_, StorageError>((outcome, batch.finish()?.0))
         });
         let (outcome, rows) = planned?;
-        let cost = Cost { read, rows: rows.0.clone() };
+        let cost = Cost { read, rows: rows.clone() };
         Ok((rows, (outcome, cost)))
     };
     store.base().write(Room::Ordinary, plan, |_| {}).unwrap()

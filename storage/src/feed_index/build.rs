@@ -8,9 +8,10 @@ use crate::codec::feed_index::{self, Building, FeedIndex};
 use crate::codec::{change, keys};
 use crate::error::StorageError;
 use crate::room::Room;
+use crate::rows::Rows;
 use crate::snapshot::{Budget, PageLimits};
 use crate::store::Store;
-use crate::tables::{Rows, Table};
+use crate::tables::Table;
 use crate::view::{Direction, META_FEED_INDEX, View};
 
 /// What a slice did.

@@ -1,17 +1,18 @@
 //! The thread that puts rows from the log into LMDB.
 
-use std::ops::Bound::Unbounded;
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::logged::{Logged, Shared, State};
+use super::memtable::Memtable;
 use crate::codec::meta;
 use crate::error::StorageError;
 use crate::notice::Notice;
 use crate::room::Room;
-use crate::tables::{RowChange, Rows, Table};
-use crate::view::{Direction, META_LOG, View};
+use crate::rows::{Row, ToWrite};
+use crate::tables::Table;
+use crate::view::{META_LOG, View};
 
 /// Rows go to LMDB when they have waited for so long.
 const WAIT_MAX: Duration = Duration::from_millis(200);
@@ -143,11 +144,9 @@ impl Shared {
             (state.over.frozen.clone(), state.frozen_up_to)
         };
         let Some(frozen) = frozen else { return Ok(()) };
-        let plan = |view: View<'_>| {
-            let mut rows = frozen.to_rows();
-            append_what_is_new(view, &mut rows)?;
-            rows.put(Table::Meta, META_LOG, meta::encode_number(up_to));
-            Ok((rows, ()))
+        let plan = |_: View<'_>| {
+            let frozen = Frozen { rows: Arc::clone(&frozen), up_to: meta::encode_number(up_to) };
+            Ok((frozen, ()))
         };
         let applied = self.env.write(Room::Reserve, plan, |()| {}).map_err(StorageError::of_an_earlier_one);
         let mut state = self.state();
@@ -167,23 +166,19 @@ impl Shared {
     }
 }
 
-/// Rows behind a table's last one are appended: LMDB then fills its pages.
-fn append_what_is_new(view: View<'_>, rows: &mut Rows) -> Result<(), StorageError> {
-    let mut last: [Option<Vec<u8>>; Table::ALL.len()] = Default::default();
-    for table in Table::ALL {
-        last[table as usize] = match view.range(table, (Unbounded, Unbounded), Direction::Backward)?.next() {
-            Some(Ok((key, _))) => Some(key.to_vec()),
-            // Damage is told of when it is read: nothing is appended behind it.
-            Some(Err(_)) => None,
-            None => Some(Vec::new()),
-        };
+/// Frozen rows, and up to which commit they are.
+struct Frozen {
+    rows: Arc<Memtable>,
+    up_to: Vec<u8>,
+}
+
+impl ToWrite for Frozen {
+    fn is_empty(&self) -> bool {
+        false
     }
-    for row in &mut rows.0 {
-        if let RowChange::Put(value) = &mut row.change
-            && last[row.table as usize].as_ref().is_some_and(|last| *last < row.key)
-        {
-            row.change = RowChange::Append(std::mem::take(value));
-        }
+
+    fn in_order(&self) -> impl Iterator<Item = Row<&[u8]>> {
+        let up_to = Row { table: Table::Meta, key: META_LOG, value: Some(&self.up_to[..]) };
+        self.rows.rows().chain([up_to])
     }
-    Ok(())
 }

@@ -3,18 +3,17 @@
 
 use super::logged::{Shared, State};
 use super::memtable::Memtable;
-use super::record::row_bytes;
 use crate::disk::free_bytes;
 use crate::env::Env;
 use crate::room::Room;
-use crate::tables::Rows;
+use crate::rows::Rows;
 
 /// A row may touch a leaf of a table, and part of a branch; pages beyond those that are in use are needed for both.
 const PAGES_A_ROW: usize = 2;
 const PAGE_BYTES: usize = 4096;
 /// There must be as much room beyond what waits, on the disk for all logs and in each map, or the log is not used.
 const SPARE_BYTES: usize = 64 << 20;
-/// What a row takes in memory beyond what [`row_bytes`] counts. Measured were 160 to 260 bytes.
+/// What a row takes in memory beyond what it takes in its record. Measured were 160 to 260 bytes.
 const ROW_BYTES: usize = 256;
 /// Rows of all logs take no more memory.
 const MEMORY_MAX: u64 = 256 << 20;
@@ -23,13 +22,13 @@ const MEMORY_MAX: u64 = 256 << 20;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Load {
     rows: usize,
-    /// As [`row_bytes`] counts them.
+    /// What they take in records.
     pub bytes: usize,
 }
 
 impl Load {
     pub fn of(rows: &Rows) -> Load {
-        Load { rows: rows.0.len(), bytes: rows.0.iter().map(row_bytes).sum() }
+        Load { rows: rows.len(), bytes: rows.record_bytes() }
     }
 
     fn of_memtable(memtable: &Memtable) -> Load {

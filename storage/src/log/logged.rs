@@ -29,7 +29,8 @@ use crate::env::{self, Durability, Env};
 use crate::error::StorageError;
 use crate::notice::Tell;
 use crate::room::Room;
-use crate::tables::{Rows, Table};
+use crate::rows::{Rows, ToWrite};
+use crate::tables::Table;
 use crate::view::{META_LOG, View};
 
 /// A record larger than this goes to LMDB by itself.
@@ -218,7 +219,7 @@ impl Logged {
         };
         let (rows, outcome) = plan(reading.view())?;
         drop(reading);
-        if rows.0.is_empty() {
+        if rows.is_empty() {
             committed(&outcome);
             return Ok(outcome);
         }
@@ -307,11 +308,9 @@ impl Shared {
 
     /// Whether a record of these rows can be appended now. Waits for LMDB where there is no room before it has got more.
     fn is_ready_for(&self, writing: &mut Writing, room: Room, rows: &Rows) -> bool {
-        let rows = Load::of(rows);
-        let bytes = rows.bytes + record::OWN_BYTES;
-        let segment_bytes = writing.segments.grow_by(bytes);
-        let coming = Coming { rows, segment_bytes };
-        if rows.bytes > RECORD_BYTES_MAX || !self.claim(coming, room) {
+        let bytes = rows.record_bytes();
+        let coming = Coming { rows: Load::of(rows), segment_bytes: writing.segments.grow_by(bytes) };
+        if bytes > RECORD_BYTES_MAX || !self.claim(coming, room) {
             return false;
         }
         let is_ready = writing.segments.current(bytes).is_some()
@@ -323,14 +322,13 @@ impl Shared {
     }
 
     /// Writes a record for which a segment is ready, syncs it, and shows its rows.
-    fn append(&self, writing: &mut Writing, rows: Rows) -> Result<(), StorageError> {
+    fn append(&self, writing: &mut Writing, mut rows: Rows) -> Result<(), StorageError> {
         let number = self.state().number + 1;
-        let bytes: usize = rows.0.iter().map(record::row_bytes).sum();
-        let Some(segment) = writing.segments.current(bytes + record::OWN_BYTES) else {
+        let Some(segment) = writing.segments.current(rows.record_bytes()) else {
             return Err(StorageError::Closed);
         };
-        let record = record::encode(self.origin, segment.generation(), number, &rows);
-        if let Err(why) = segment.append(number, &record) {
+        let record = record::encode(self.origin, segment.generation(), number, &mut rows);
+        if let Err(why) = segment.append(number, record) {
             self.state().nothing_comes(&self.env);
             writing.void = Some(number);
             return match self.make_void(writing) {
@@ -345,7 +343,7 @@ impl Shared {
     /// From now on readers see these rows.
     fn show(&self, number: u64, rows: Rows) {
         let mut state = self.state();
-        rows.0.into_iter().for_each(|row| state.over.active.insert(row));
+        rows.into_shared().for_each(|row| state.over.active.insert(row));
         state.nothing_comes(&self.env);
         state.number = number;
         // The thread looks by itself how long rows have waited, once there are some.
@@ -372,7 +370,7 @@ impl Shared {
         let number = self.state().number + 1;
         let plan = |view: View<'_>| {
             let (mut rows, outcome) = plan(view)?;
-            let writes = !rows.0.is_empty();
+            let writes = !rows.is_empty();
             if writes {
                 rows.put(Table::Meta, META_LOG, meta::encode_number(number));
             }

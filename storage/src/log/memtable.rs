@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use imbl::OrdMap;
 
-use super::record::row_bytes;
-use crate::tables::{Row, RowChange, Rows, Table};
+use crate::rows::Row;
+use crate::tables::Table;
 use crate::view::{Direction, KeyRange};
 
 /// A row that is laid over LMDB's: a value, or that there is none.
@@ -20,13 +20,9 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    pub fn insert(&mut self, row: Row) {
-        self.bytes += row_bytes(&row);
-        let value = match row.change {
-            RowChange::Put(value) | RowChange::Append(value) => Some(Bytes::from(value)),
-            RowChange::Delete => None,
-        };
-        self.tables[row.table as usize].insert(row.key.into(), value);
+    pub fn insert(&mut self, row: Row<Bytes>) {
+        self.bytes += row.key.len() + row.value.as_ref().map_or(0, Bytes::len);
+        self.tables[row.table as usize].insert(row.key, row.value);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -57,15 +53,11 @@ impl Memtable {
     }
 
     /// All rows, table by table, each in the order of its keys.
-    pub fn to_rows(&self) -> Rows {
-        let rows = Table::ALL.iter().flat_map(|table| {
-            self.tables[*table as usize].iter().map(|(key, value)| Row {
-                table: *table,
-                key: key.to_vec(),
-                change: value.as_ref().map_or(RowChange::Delete, |value| RowChange::Put(value.to_vec())),
-            })
-        });
-        Rows(rows.collect())
+    pub fn rows(&self) -> impl Iterator<Item = Row<&[u8]>> {
+        let tables = Table::ALL.into_iter().zip(&self.tables);
+        tables.flat_map(|(table, rows)| {
+            rows.iter().map(move |(key, value)| Row { table, key: &key[..], value: value.as_deref() })
+        })
     }
 }
 

@@ -85,7 +85,7 @@ mod tests {
 
     use super::super::memtable::Memtable;
     use super::*;
-    use crate::tables::{Row, RowChange};
+    use crate::rows::Row;
 
     type Layer = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
@@ -102,8 +102,8 @@ mod tests {
     fn memtable(layer: &Layer) -> Memtable {
         let mut memtable = Memtable::default();
         for (key, value) in layer {
-            let change = value.clone().map_or(RowChange::Delete, RowChange::Put);
-            memtable.insert(Row { table: Table::Docs, key: key.clone(), change });
+            let (key, value) = (key.clone().into(), value.clone().map(Into::into));
+            memtable.insert(Row { table: Table::Docs, key, value });
         }
         memtable
     }

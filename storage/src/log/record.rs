@@ -1,20 +1,17 @@
 //! A record of the log: what one commit writes, as rows, under a checksum.
 
+use bytes::Bytes;
+
+use crate::codec::Reader;
 use crate::codec::meta::Identity;
-use crate::codec::{Malformed, Reader, put_varint};
-use crate::tables::{Row, RowChange, Rows, Table};
+use crate::rows::{self, Row, Rows};
 
 /// Length and checksum.
 pub const HEAD_BYTES: usize = 8;
-/// A record takes no more than its rows do, as [`row_bytes`] counts them, and this.
-pub const OWN_BYTES: usize = HEAD_BYTES + 16;
 /// Where a record has its generation.
 pub const GENERATION_AT: usize = HEAD_BYTES;
 /// Where a record has its number.
 pub const NUMBER_AT: usize = HEAD_BYTES + 8;
-
-const DELETE: u8 = 0;
-const PUT: u8 = 1;
 
 /// A record that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +20,8 @@ pub struct Record {
     pub generation: u64,
     /// The number of its commit.
     pub number: u64,
-    /// What it writes, in order. What was appended is put.
-    pub rows: Vec<Row>,
+    /// What it writes, in order.
+    pub rows: Vec<Row<Bytes>>,
 }
 
 /// The database that records are of. Its uuid comes first under their checksums: what another database wrote is no
@@ -44,42 +41,17 @@ impl Origin {
     }
 }
 
-/// A record as bytes: length and checksum of the rest, in 4 bytes each, then generation and number in 8 bytes each, all
-/// big-endian, then the rows. The checksum is CRC-32C of the database's uuid and that rest.
-pub fn encode(origin: Origin, generation: u64, number: u64, rows: &Rows) -> Vec<u8> {
-    let bytes: usize = rows.0.iter().map(row_bytes).sum();
-    let mut out = Vec::with_capacity(OWN_BYTES + bytes);
-    out.extend_from_slice(&[0; HEAD_BYTES]);
-    out.extend_from_slice(&generation.to_be_bytes());
-    out.extend_from_slice(&number.to_be_bytes());
-    for Row { table, key, change } in &rows.0 {
-        out.push(*table as u8);
-        match change {
-            RowChange::Put(value) | RowChange::Append(value) => {
-                out.push(PUT);
-                put_bytes(&mut out, key);
-                put_bytes(&mut out, value);
-            }
-            RowChange::Delete => {
-                out.push(DELETE);
-                put_bytes(&mut out, key);
-            }
-        }
-    }
-    let length = u32::try_from(out.len() - HEAD_BYTES).unwrap_or(u32::MAX);
-    out[..4].copy_from_slice(&length.to_be_bytes());
-    let sum = origin.checksum(&out[HEAD_BYTES..]);
-    out[4..HEAD_BYTES].copy_from_slice(&sum.to_be_bytes());
-    out
-}
-
-/// The most bytes a row takes in a record, and about as many as it takes in memory.
-pub fn row_bytes(row: &Row) -> usize {
-    let value = match &row.change {
-        RowChange::Put(value) | RowChange::Append(value) => value.len(),
-        RowChange::Delete => 0,
-    };
-    row.key.len() + value + 12
+/// Makes a record of rows: length and checksum of the rest, in 4 bytes each, then generation and number in 8 bytes each,
+/// all big-endian, then the rows. The checksum is CRC-32C of the database's uuid and that rest.
+pub fn encode(origin: Origin, generation: u64, number: u64, rows: &mut Rows) -> &[u8] {
+    let record = rows.record();
+    record[GENERATION_AT..NUMBER_AT].copy_from_slice(&generation.to_be_bytes());
+    record[NUMBER_AT..Rows::HEAD_BYTES].copy_from_slice(&number.to_be_bytes());
+    let length = u32::try_from(record.len() - HEAD_BYTES).unwrap_or(u32::MAX);
+    let sum = origin.checksum(&record[HEAD_BYTES..]);
+    record[..4].copy_from_slice(&length.to_be_bytes());
+    record[4..HEAD_BYTES].copy_from_slice(&sum.to_be_bytes());
+    record
 }
 
 /// Reads the record at the beginning of these bytes, and how long it is; `None` where there is none that is whole.
@@ -88,38 +60,17 @@ pub fn decode(origin: Origin, bytes: &[u8]) -> Option<(Record, usize)> {
     let (sum, rest) = rest.split_first_chunk::<4>()?;
     let length = u32::from_be_bytes(*length) as usize;
     let body = rest.get(..length)?;
-    // Read before it is summed up: what only looks like a record is soon found out, and a sum takes its time.
-    let record = read(body).ok()?;
-    (origin.checksum(body) == u32::from_be_bytes(*sum)).then_some((record, HEAD_BYTES + length))
-}
-
-fn read(body: &[u8]) -> Result<Record, Malformed> {
     let mut reader = Reader::new(body);
-    let (generation, number) = (u64::from_be_bytes(reader.array()?), u64::from_be_bytes(reader.array()?));
-    let mut rows = Vec::new();
-    while !reader.is_empty() {
-        let table = reader.u8()?;
-        let table = Table::ALL.get(usize::from(table)).copied().ok_or(Malformed("unknown table"))?;
-        let kind = reader.u8()?;
-        let key = read_bytes(&mut reader)?;
-        let change = match kind {
-            PUT => RowChange::Put(read_bytes(&mut reader)?),
-            DELETE => RowChange::Delete,
-            _ => return Err(Malformed("unknown change")),
-        };
-        rows.push(Row { table, key, change });
+    let (generation, number) = (reader.array().ok()?, reader.array().ok()?);
+    let rows = reader.rest();
+    // Gone through before it is summed up: what only looks like a record is soon found out, and a sum takes its time.
+    let places = rows::places(rows).ok()?;
+    if origin.checksum(body) != u32::from_be_bytes(*sum) {
+        return None;
     }
-    Ok(Record { generation, number, rows })
-}
-
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_varint(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
-fn read_bytes(reader: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
-    let length = reader.number()?;
-    Ok(reader.bytes(length)?.to_vec())
+    let (generation, number) = (u64::from_be_bytes(generation), u64::from_be_bytes(number));
+    let rows = rows::shared(Bytes::copy_from_slice(rows), places).collect();
+    Some((Record { generation, number, rows }, HEAD_BYTES + length))
 }
 
 #[cfg(test)]
@@ -128,13 +79,7 @@ mod tests {
 
     use super::*;
     use crate::model::sequence::SeqFormat;
-
-    pub fn any_rows() -> impl Strategy<Value = Vec<Row>> {
-        let bytes = || prop::collection::vec(any::<u8>(), 0..40);
-        let change = prop_oneof![bytes().prop_map(RowChange::Put), Just(RowChange::Delete)];
-        let row = (prop::sample::select(&Table::ALL[..]), bytes(), change);
-        prop::collection::vec(row.prop_map(|(table, key, change)| Row { table, key, change }), 0..8)
-    }
+    use crate::rows::tests::any_rows;
 
     fn origin(uuid: u8) -> Origin {
         Origin::of(&Identity { uuid: [uuid; 16], created_secs: 0, seq_format: SeqFormat::Integer })
@@ -142,18 +87,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_round_trip(generation: u64, number: u64, rows in any_rows(), behind: Vec<u8>) {
-            let mut bytes = encode(origin(1), generation, number, &Rows(rows.clone()));
+        fn records_round_trip(generation: u64, number: u64, mut rows in any_rows(), behind: Vec<u8>) {
+            let mut bytes = encode(origin(1), generation, number, &mut rows).to_vec();
             let length = bytes.len();
             bytes.extend_from_slice(&behind);
+            let rows = rows.into_shared().collect();
             prop_assert_eq!(decode(origin(2), &bytes), None, "another database's");
             prop_assert_eq!(decode(origin(1), &bytes), Some((Record { generation, number, rows }, length)));
         }
 
         #[test]
-        fn a_record_that_was_changed_or_cut_is_none(rows in any_rows(), at: prop::sample::Index, flip in 1u8..) {
-            let bytes = encode(origin(1), 3, 9, &Rows(rows));
-            let mut changed = bytes.clone();
+        fn a_record_that_was_changed_or_cut_is_none(mut rows in any_rows(), at: prop::sample::Index, flip in 1u8..) {
+            let bytes = encode(origin(1), 3, 9, &mut rows);
+            let mut changed = bytes.to_vec();
             changed[at.index(bytes.len())] ^= flip;
             prop_assert_eq!(decode(origin(1), &changed), None);
             prop_assert_eq!(decode(origin(1), &bytes[..at.index(bytes.len())]), None);

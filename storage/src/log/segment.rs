@@ -208,7 +208,8 @@ mod tests {
     use super::*;
     use crate::codec::meta::Identity;
     use crate::model::sequence::SeqFormat;
-    use crate::tables::{Rows, Table};
+    use crate::rows::Rows;
+    use crate::tables::Table;
 
     fn origin(uuid: u8) -> Origin {
         Origin::of(&Identity { uuid: [uuid; 16], created_secs: 0, seq_format: SeqFormat::Integer })
@@ -217,7 +218,7 @@ mod tests {
     fn append(segment: &mut Segment, number: u64) {
         let mut rows = Rows::default();
         rows.put(Table::Docs, format!("d{number}"), vec![1; 100]);
-        segment.append(number, &record::encode(origin(1), segment.generation(), number, &rows)).unwrap();
+        segment.append(number, record::encode(origin(1), segment.generation(), number, &mut rows)).unwrap();
     }
 
     fn numbers_above(path: &Path, uuid: u8, above: u64) -> Vec<u64> {

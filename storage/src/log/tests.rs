@@ -23,7 +23,8 @@ use crate::model::sequence::SeqFormat;
 use crate::notice::{Notice, Tell};
 use crate::pages::{At, Damage, Lost};
 use crate::room::Room;
-use crate::tables::{Rows, Table};
+use crate::rows::Rows;
+use crate::tables::Table;
 use crate::view::{Direction, META_IDENTITY, View};
 
 mod bounds;
