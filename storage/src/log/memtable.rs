@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use imbl::OrdMap;
 
+use super::key::{Key, Sought};
 use crate::rows::Row;
 use crate::tables::Table;
 use crate::view::{Direction, KeyRange};
@@ -14,7 +15,7 @@ pub(crate) type Over = Option<Bytes>;
 /// changed since.
 #[derive(Clone, Default)]
 pub(crate) struct Memtable {
-    tables: [OrdMap<Bytes, Over>; Table::ALL.len()],
+    tables: [OrdMap<Key, Over>; Table::ALL.len()],
     /// What was put in, superseded rows included.
     bytes: usize,
 }
@@ -22,7 +23,7 @@ pub(crate) struct Memtable {
 impl Memtable {
     pub fn insert(&mut self, row: Row<Bytes>) {
         self.bytes += row.key.len() + row.value.as_ref().map_or(0, Bytes::len);
-        self.tables[row.table as usize].insert(row.key, row.value);
+        self.tables[row.table as usize].insert(row.key.into(), row.value);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -41,11 +42,12 @@ impl Memtable {
 
     /// `None` when it says nothing of the row.
     pub fn get(&self, table: Table, key: &[u8]) -> Option<&Over> {
-        self.tables[table as usize].get(key)
+        self.tables[table as usize].get(&Sought::from(key))
     }
 
     pub fn range(&self, table: Table, range: KeyRange<'_>, direction: Direction) -> OverRows<'_> {
-        let rows = self.tables[table as usize].range::<_, [u8]>(range);
+        let range = (range.0.map(Sought::from), range.1.map(Sought::from));
+        let rows = self.tables[table as usize].range(range);
         match direction {
             Direction::Forward => Box::new(rows),
             Direction::Backward => Box::new(rows.rev()),
@@ -56,13 +58,13 @@ impl Memtable {
     pub fn rows(&self) -> impl Iterator<Item = Row<&[u8]>> {
         let tables = Table::ALL.into_iter().zip(&self.tables);
         tables.flat_map(|(table, rows)| {
-            rows.iter().map(move |(key, value)| Row { table, key: &key[..], value: value.as_deref() })
+            rows.iter().map(move |(key, value)| Row { table, key: key.as_bytes(), value: value.as_deref() })
         })
     }
 }
 
 /// Rows of a memtable, one after the other.
-pub(crate) type OverRows<'a> = Box<dyn Iterator<Item = (&'a Bytes, &'a Over)> + 'a>;
+pub(crate) type OverRows<'a> = Box<dyn Iterator<Item = (&'a Key, &'a Over)> + 'a>;
 
 /// What lies over LMDB in one state: the newest rows, and those that are being put into it.
 #[derive(Clone, Default)]

@@ -42,7 +42,7 @@ impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Merged<'txn, 
     fn next_key(&mut self) -> Option<&'txn [u8]> {
         let mut keys = [None; 3];
         for (key, layer) in keys.iter_mut().zip(&mut self.layers) {
-            *key = layer.as_mut().and_then(|rows| rows.peek().map(|(key, _)| &key[..]));
+            *key = layer.as_mut().and_then(|rows| rows.peek().map(|(key, _)| key.as_bytes()));
         }
         keys[2] = self.below.peek().and_then(|row| row.as_ref().ok().map(|(key, _)| *key));
         keys.into_iter().flatten().min_by(|one, other| self.order(one, other))
@@ -61,7 +61,7 @@ impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Iterator for 
             // All rows of the key are taken; the uppermost counts.
             let mut found = None;
             for rows in self.layers.iter_mut().flatten() {
-                if let Some((_, over)) = rows.next_if(|(at, _)| at[..] == *key) {
+                if let Some((_, over)) = rows.next_if(|(at, _)| at.as_bytes() == key) {
                     found = found.or(Some(over.as_deref()));
                 }
             }

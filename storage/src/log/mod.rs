@@ -8,6 +8,7 @@
 
 mod applier;
 mod claims;
+mod key;
 mod load;
 pub(crate) mod logged;
 pub(crate) mod memtable;
