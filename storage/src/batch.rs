@@ -238,6 +238,7 @@ impl<'txn> Batch<'txn> {
         made_ids: Vec<DocId>,
     ) -> Result<RequestOutcome, StorageError> {
         let mut outcomes = Vec::with_capacity(writes.len());
+        self.drafts.reserve(writes.len());
         for write in writes {
             outcomes.push(match write {
                 Write::Edit(edit) => self.plan_edit(request, edit)?,
@@ -414,6 +415,10 @@ impl Draft {
         if let BodyPlace::Stored { key, .. } = place
             && tree.leaves().iter().any(|leaf| leaf.body == place)
         {
+            if self.bodies.is_empty() {
+                // Most documents bring no more than one.
+                self.bodies.reserve_exact(1);
+            }
             self.bodies.push((key, body.clone()));
         }
         self.tree = tree;

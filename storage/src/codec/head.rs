@@ -68,14 +68,13 @@ fn put_ancestors(out: &mut Vec<u8>, ancestors: &Ancestors) {
 /// [`Malformed`].
 pub fn decode(value: &[u8]) -> Result<DocHead, Malformed> {
     let (seq, branches, mut reader) = open(value)?;
-    let mut leaves = Vec::new();
-    for _ in 0..branches {
+    let leaves = reader.times(branches as usize, |reader| {
         let generation = reader.varint()?;
-        let revision = revision::read(&mut reader)?;
-        let ancestors = read_ancestors(&mut reader, generation)?;
+        let revision = revision::read(reader)?;
+        let ancestors = read_ancestors(reader, generation)?;
         let rev = RevId::new(generation, revision.hash);
-        leaves.push(Leaf { rev, deleted: revision.deleted, body: revision.body, ancestors });
-    }
+        Ok(Leaf { rev, deleted: revision.deleted, body: revision.body, ancestors })
+    })?;
     let next_chunk = reader.number()?;
     reader.end()?;
     // Who reads no further than the first leaf takes it for the winner.

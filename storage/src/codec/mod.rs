@@ -92,8 +92,17 @@ impl<'a> Reader<'a> {
     }
 
     /// A count, and so many of what `read` reads.
-    pub fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T, Malformed>) -> Result<Vec<T>, Malformed> {
-        let count = self.number::<usize>()?;
+    pub fn list<T>(&mut self, read: impl FnMut(&mut Self) -> Result<T, Malformed>) -> Result<Vec<T>, Malformed> {
+        let count = self.number()?;
+        self.times(count, read)
+    }
+
+    /// So many of what `read` reads.
+    pub fn times<T>(
+        &mut self,
+        count: usize,
+        mut read: impl FnMut(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
         // Each takes a byte at least: a count that is wrong reserves no more than the value has.
         let mut list = Vec::with_capacity(count.min(self.rest.len()));
         for _ in 0..count {

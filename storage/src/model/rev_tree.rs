@@ -232,7 +232,9 @@ impl RevTree {
     /// The tree with a new leaf, which takes the place of the one it was built on.
     fn with_leaf(&self, leaf: Leaf, instead_of: Option<usize>) -> RevTree {
         let others = self.leaves.iter().enumerate().filter(|(at, _)| Some(*at) != instead_of);
-        let mut leaves: Vec<Leaf> = others.map(|(_, other)| other.clone()).collect();
+        // Most trees have one leaf, and there are many trees.
+        let mut leaves = Vec::with_capacity(self.leaves.len() + usize::from(instead_of.is_none()));
+        leaves.extend(others.map(|(_, other)| other.clone()));
         leaves.push(leaf);
         RevTree::from_leaves(leaves)
     }
