@@ -47,7 +47,7 @@ impl MetaPages {
     }
 
     /// Why a commit failed. LMDB reports a write that was cut short as `EIO`; going on with it tells a full disk, or a
-    /// quota used up, from a broken one.
+    /// quota used up, from a broken one, unless there has come room meanwhile.
     pub fn why(&self, error: io::Error) -> io::Error {
         if error.raw_os_error() != Some(Errno::IO.raw_os_error()) {
             return error;

@@ -55,6 +55,10 @@ pub(crate) struct EnvOptions {
     pub durability: Durability,
 }
 
+/// LMDB reports a write that was cut short by a full disk as it reports a disk that fails. Where there is room again when
+/// it is asked why, only writing once more tells which it was: a commit that the disk fails is tried as often as this.
+const DISK_ATTEMPTS: usize = 2;
+
 /// No map is larger, in bytes: half the address space a process has on common machines.
 pub(crate) const MAP_BYTES_MAX: usize = 1 << 46;
 
@@ -135,8 +139,9 @@ impl Env {
     }
 
     /// Lets `plan` read the newest state and decide on rows, writes them, commits, and tells `committed` before the
-    /// next write starts. While the map is too small for the rows it grows, and the same plan is made once more.
-    /// Nothing is written when anything fails, but see [`StorageError::InDoubt`].
+    /// next write starts. While the map is too small for the rows it grows, and the same plan is made once more; so it is
+    /// after a failure that may have been a disk full for a moment. Nothing is written when anything fails, but see
+    /// [`StorageError::InDoubt`].
     pub fn write<R: ToWrite, T>(
         &self,
         room: Room,
@@ -144,8 +149,9 @@ impl Env {
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
         let mut undone = self.writing();
-        self.settle(&mut undone)?;
+        let mut attempts = 1..DISK_ATTEMPTS;
         loop {
+            self.settle(&mut undone)?;
             let lmdb = self.lmdb()?;
             let before = lmdb.meta_pages()?;
             let check_room = |used| {
@@ -160,7 +166,10 @@ impl Env {
                 Err(StorageError::DiskFull { source } | StorageError::Lmdb(heed::Error::Io(source))) => {
                     let why = before.why(source);
                     *undone = Some(before);
-                    return Err(self.undo(&mut undone, why));
+                    match self.undo(&mut undone, why) {
+                        StorageError::DiskFailed { .. } if attempts.next().is_some() => {}
+                        failed => return Err(failed),
+                    }
                 }
                 done => return done.inspect(committed),
             }

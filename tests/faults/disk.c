@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ struct control {
     _Atomic int64_t log_syncs_fail;      /* the same of the files log-0 and log-1 alone */
     _Atomic int64_t log_reads_fail;      /* EIO from reads of these files at a given place */
     _Atomic int64_t opens_fail;          /* this error from opening a file for writing, and from making one */
+    _Atomic int64_t cuts_tables;         /* the next write that LMDB's file grows by is cut short, as if there were room for half */
 };
 
 static struct control *control;
@@ -89,15 +91,17 @@ static ssize_t fail(int error) {
 static ssize_t write_by(int fd, const struct iovec *data, int count, off_t offset) {
     struct iovec pieces[IOV_MAX];
     struct stat file;
+    char path[PATH_MAX];
     int64_t whole = 0, left;
-    if (!is_on_disk(fd, &file) || count > IOV_MAX)
+    if (!path_on_disk(fd, &file, path) || count > IOV_MAX)
         return offset < 0 ? syscall(SYS_writev, fd, data, count) : syscall(SYS_pwritev, fd, data, count, offset, 0);
     int flags = fcntl(fd, F_GETFL);
     if (control->put_back_fails && !(flags & O_DSYNC) && offset >= 0 && offset < 2 * 4096) return fail(EIO);
     for (int i = 0; i < count; i++) whole += (int64_t)data[i].iov_len;
     off_t from = offset >= 0 ? offset : flags & O_APPEND ? file.st_size : lseek(fd, 0, SEEK_CUR);
     int64_t growth = from + whole - file.st_size;
-    int64_t taken = growth > 0 ? take_room(growth) : 0;
+    int64_t room_for = growth > 0 && strstr(path, "/data.mdb") && atomic_exchange(&control->cuts_tables, 0) ? growth / 2 : growth;
+    int64_t taken = growth > 0 ? take_room(room_for) : 0;
     left = growth > 0 ? whole - (growth - taken) : whole;
     if (left <= 0 && whole > 0) {
         control->room += taken;

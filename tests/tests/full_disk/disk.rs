@@ -1,5 +1,7 @@
 //! A full disk under load.
 
+use serde_json::json;
+
 use seqtide_tests::Database;
 
 use crate::faults::{Disk, PLENTY};
@@ -36,6 +38,20 @@ async fn writing_stops_and_goes_on_with_the_room_on_the_disk() {
     assert_clean(&server);
 }
 
+/// Without a log, as in relaxed durability, LMDB's write is the answer's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_is_full_for_a_moment_is_not_taken_for_one_that_fails() {
+    let disk = Disk::with_room(PLENTY);
+    let mut server = disk.launch().arg("--durability=relaxed").start();
+    let database = Database::create(&server, "db").await;
+    database.put("before", &json!({})).await;
+    disk.cut_next_write_of_tables();
+    assert_eq!(database.put("large", &json!({ "pad": "x".repeat(200_000) })).await.seq(), 2);
+    assert!(!disk.cuts_next_write_of_tables(), "nothing was cut short");
+    server.stop();
+    assert_clean(&server);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_while_the_disk_is_full_loses_nothing() {
     let disk = Disk::with_room(ROOM);
@@ -52,7 +68,7 @@ async fn a_kill_while_the_disk_is_full_loses_nothing() {
     server.restart_on_same_port_and_data();
     assert_holds(&database, &log).await;
     disk.set_room(PLENTY);
-    let next = database.put("next", &serde_json::json!({})).await.seq();
+    let next = database.put("next", &json!({})).await.seq();
     assert!(log.written.keys().all(|seq| *seq < next));
     server.stop();
     assert_clean(&server);

@@ -32,6 +32,9 @@ pub enum Fault {
 /// The place of the error that opening a file for writing ends in.
 const OPENS: u64 = 6;
 
+/// The place of what cuts LMDB's next write short.
+const CUTS_TABLES: u64 = 7;
+
 /// The disk of one data folder.
 pub struct Disk {
     folder: TempDir,
@@ -43,7 +46,7 @@ impl Disk {
     pub fn with_room(bytes: i64) -> Disk {
         let folder = TempDir::with_prefix("seqtide-full-disk-").expect("a temporary folder");
         let path = folder.path().join("control");
-        let control = OpenOptions::new().write(true).create_new(true).open(&path).expect("a file");
+        let control = OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("a file");
         control.set_len(4096).expect("a page");
         let disk = Disk { folder, control };
         disk.set_room(bytes);
@@ -69,6 +72,18 @@ impl Disk {
     /// The next write that syncs by itself fails, and from then on all of them, and all syncs.
     pub fn fail_from_the_next_synced_write(&self) {
         self.set(Fault::SyncedWrites as u64, 2);
+    }
+
+    /// The next write by which LMDB's file grows finds room for half of it; what follows finds the room there is.
+    pub fn cut_next_write_of_tables(&self) {
+        self.set(CUTS_TABLES, 1);
+    }
+
+    /// Whether no such write has come since.
+    pub fn cuts_next_write_of_tables(&self) -> bool {
+        let mut number = [0; 8];
+        self.control.read_exact_at(&mut number, 8 * CUTS_TABLES).expect("the control file");
+        i64::from_ne_bytes(number) != 0
     }
 
     /// `seqtide check` of a data folder on this disk, where opening a file for writing ends in this error.
