@@ -6,10 +6,13 @@ use std::path::PathBuf;
 use std::process::Output;
 
 use rustix::io::Errno;
+use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
+use seqtide_tests::http::SOON;
 use seqtide_tests::server::{Launch, seqtide_command};
-use seqtide_tests::{Server, preload};
+use seqtide_tests::{Database, Server, preload};
 
 /// Room without an end.
 pub const PLENTY: i64 = i64::MAX / 2;
@@ -67,6 +70,26 @@ impl Disk {
     /// From now on this fails, or works again.
     pub fn set_fault(&self, fault: Fault, fails: bool) {
         self.set(fault as u64, i64::from(fails));
+    }
+
+    /// From now on LMDB fails, under a write that the log took: a commit that follows another soon goes there.
+    ///
+    /// # Panics
+    /// When the log never takes it.
+    pub async fn fail_lmdb_under(&self, database: &Database, method: &str, path: &str, body: &Value) {
+        let deadline = Instant::now() + SOON;
+        for number in 0.. {
+            self.set_fault(Fault::SyncedWrites, false);
+            database.request("PUT", &format!("/_local/{number}")).json(&json!({})).expect(201).await;
+            self.set_fault(Fault::SyncedWrites, true);
+            let answer = database.request(method, path).json(body).send().await;
+            if answer.status == 201 {
+                return;
+            }
+            // It came too late for the log, and LMDB did not take it either.
+            answer.assert_status(500);
+            assert!(Instant::now() < deadline, "the log never takes it");
+        }
     }
 
     /// The next write that syncs by itself fails, and from then on all of them, and all syncs.

@@ -19,9 +19,9 @@ const LITTLE_ROOM: i64 = 10_000;
 async fn killed_with_a_log(disk: &Disk) -> (Server, Database) {
     let mut server = disk.launch().start();
     let database = Database::create(&server, "db").await;
-    disk.set_fault(Fault::SyncedWrites, true);
     let doc = |number| json!({ "_id": format!("d{number}"), "pad": "x".repeat(10_000) });
-    database.bulk(&(0..DOCUMENTS).map(doc).collect::<Vec<_>>()).await;
+    let docs: Vec<_> = (0..DOCUMENTS).map(doc).collect();
+    disk.fail_lmdb_under(&database, "POST", "/_bulk_docs", &json!({ "docs": docs })).await;
     server.kill();
     disk.set_fault(Fault::SyncedWrites, false);
     (server, database)
@@ -107,8 +107,7 @@ async fn that_lmdb_does_not_take_the_log_is_logged_once_and_counted_and_the_end_
     let disk = Disk::with_room(PLENTY);
     let mut server = disk.launch().start();
     let database = Database::create(&server, "db").await;
-    disk.set_fault(Fault::SyncedWrites, true);
-    database.put("one", &json!({})).await;
+    disk.fail_lmdb_under(&database, "PUT", "/one", &json!({})).await;
     let deadline = Instant::now() + SOON;
     while Api::new(&server).metric("seqtide_log_failures_total").await < Some(2) {
         assert!(Instant::now() < deadline, "it is never told: {}", server.stderr());
