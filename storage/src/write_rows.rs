@@ -60,3 +60,49 @@ pub(crate) fn note_commit(txn: &mut RwTxn<'_>, meta: Handle<'_>) -> Result<(), S
     seal(&mut stored, Table::Meta, META_COMMIT, &number);
     Ok(meta.put(txn, META_COMMIT, &stored)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::env::{Durability, Env, EnvOptions};
+    use crate::error::StorageError;
+    use crate::room::Room;
+    use crate::rows::Rows;
+    use crate::tables::Table;
+
+    const ROWS: u32 = 2000;
+    const VALUE_BYTES: usize = 100;
+
+    /// Writes rows with these keys in two commits; gives the bytes that the tables need then.
+    fn used_bytes(keys: impl Fn(u32) -> u32) -> usize {
+        let folder = tempfile::tempdir().unwrap();
+        let (map_bytes, durability) = (64 << 20, Durability::Relaxed);
+        let options = EnvOptions { map_bytes, map_bytes_max: map_bytes, readers_max: 8, durability };
+        let env = Env::open(folder.path(), options).unwrap();
+        for numbers in [0..ROWS / 2, ROWS / 2..ROWS] {
+            let plan = |_: crate::view::View<'_>| {
+                let mut rows = Rows::default();
+                for number in numbers.clone().rev() {
+                    rows.put(Table::Bodies, keys(number).to_be_bytes(), [1; VALUE_BYTES]);
+                    rows.delete(Table::Bodies, b"none");
+                }
+                Ok::<_, StorageError>((rows, ()))
+            };
+            env.write(Room::Ordinary, plan, |()| {}).unwrap();
+        }
+        let reading = env.read().unwrap();
+        for number in 0..ROWS {
+            let value = reading.view().get(Table::Bodies, &keys(number).to_be_bytes()).unwrap();
+            assert_eq!(value, Some(&[1; VALUE_BYTES][..]), "{number}");
+        }
+        env.used_bytes()
+    }
+
+    #[test]
+    fn pages_are_filled_by_rows_that_come_behind_the_last_one_and_by_no_others() {
+        let rows_bytes = ROWS as usize * VALUE_BYTES;
+        let [ascending, scattered] =
+            [|number: u32| number, |number: u32| number.wrapping_mul(0x9e37_79b1)].map(used_bytes);
+        assert!(ascending < rows_bytes * 4 / 3, "{ascending}");
+        assert!(scattered > ascending, "{scattered} is no less than {ascending}");
+    }
+}
