@@ -58,7 +58,7 @@ pub(crate) fn damage(store: &Store, table: Table, key: &[u8], value: Option<&[u8
     let plan = |_: View<'_>| {
         let mut rows = Rows::default();
         match value {
-            Some(value) => rows.put(table, key, value.to_vec()),
+            Some(value) => rows.put(table, key, value),
             None => rows.delete(table, key),
         }
         Ok((rows, ()))
