@@ -144,11 +144,13 @@ impl OpenDatabase {
 
     /// Has the writer free all bodies that no leaf needs now, whether there is much garbage or not.
     pub fn reclaim(&self) -> Result<(), Error> {
-        self.sweeping.start_whole();
         if !self.writer.connected() {
             return Err(self.live.gone());
         }
-        self.writer.do_send(LookAround);
+        // While a sweep goes on the writer knows: however often it is asked for, one message waits.
+        if self.sweeping.start_whole() {
+            self.writer.do_send(LookAround);
+        }
         Ok(())
     }
 

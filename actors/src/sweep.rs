@@ -44,11 +44,12 @@ impl Sweeping {
         self.state().start();
     }
 
-    /// Starts a sweep that frees all that is garbage now; one that goes on is prolonged.
-    pub fn start_whole(&self) {
+    /// Starts a sweep that frees all that is garbage now, and says that none went on; one that does is prolonged.
+    pub fn start_whole(&self) -> bool {
         let mut state = self.state();
         state.once_more = state.under_way.is_some();
         state.start();
+        !state.once_more
     }
 
     /// Takes note of a slice.
@@ -103,9 +104,7 @@ mod tests {
     #[test]
     fn who_asks_for_all_garbage_during_a_sweep_has_it_go_through_once_more() {
         let sweeping = Sweeping::default();
-        sweeping.start_whole();
-        sweeping.start_whole();
-        sweeping.start_whole();
+        assert!(sweeping.start_whole() && !sweeping.start_whole() && !sweeping.start_whole());
         sweeping.examined(slice(true));
         assert_eq!(sweeping.now().unwrap().bodies_examined, 5);
         sweeping.examined(slice(true));
