@@ -37,6 +37,7 @@ mod snapshot;
 mod store;
 mod tables;
 mod transactions;
+mod unwinding;
 mod updates;
 mod view;
 mod write_rows;
@@ -66,5 +67,6 @@ pub use snapshot::{
 pub use store::{Birth, FORMAT, Store, StoreOptions};
 pub use tables::Table;
 pub use transactions::TransactionLimits;
+pub use unwinding::unwinding;
 pub use updates::{DbUpdate, ReadUpdates, UpdateKind, UpdateLog, UpdatesPage};
 pub use view::Direction;

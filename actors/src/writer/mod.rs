@@ -17,13 +17,14 @@ use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{
     Attempt, Commit, Outcome, PageLimits, ReclaimPolicy, Request, RequestOutcome, StorageError, Store, Tended, Write,
+    unwinding,
 };
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
 use self::asker::Asker;
 pub(crate) use self::commit::WriteCommit;
-use self::commit::{commit, unwinding};
+use self::commit::commit;
 use self::load::Load;
 use self::queue::{Job, Queue};
 use self::waiting::Waiting;

@@ -4,6 +4,8 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[cfg(test)]
+use super::logged::meanwhile;
 use super::logged::{Logged, Shared, State};
 use super::memtable::Memtable;
 use crate::codec::meta;
@@ -12,6 +14,7 @@ use crate::notice::Notice;
 use crate::room::Room;
 use crate::rows::{Row, ToWrite};
 use crate::tables::Table;
+use crate::unwinding::unwinding;
 use crate::view::{META_LOG, View};
 
 /// Rows go to LMDB when they have waited for so long.
@@ -145,10 +148,14 @@ impl Shared {
         };
         let Some(frozen) = frozen else { return Ok(()) };
         let plan = |_: View<'_>| {
+            #[cfg(test)]
+            meanwhile::happens();
             let frozen = Frozen { rows: Arc::clone(&frozen), up_to: meta::encode_number(up_to) };
             Ok((frozen, ()))
         };
-        let applied = self.env.write(Room::Reserve, plan, |()| {}).map_err(StorageError::of_an_earlier_one);
+        // A panic is a failure like others: told, and tried again.
+        let written = unwinding(|| self.env.write(Room::Reserve, plan, |()| {}));
+        let applied = written.map_err(StorageError::of_an_earlier_one);
         let mut state = self.state();
         let failed_before = std::mem::replace(&mut state.failed, applied.is_err());
         if applied.is_ok() {

@@ -428,7 +428,7 @@ impl Shared {
 }
 
 /// What a test has happen while a thread has taken the rows in memory and not yet LMDB's state, or one file of the log and
-/// not yet the other.
+/// not yet the other; or while it puts rows into LMDB.
 #[cfg(test)]
 pub(crate) mod meanwhile {
     use std::cell::RefCell;

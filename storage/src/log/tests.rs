@@ -68,13 +68,25 @@ fn open(folder: &Path) -> Logged {
 }
 
 fn open_with(folder: &Path, options: EnvOptions) -> Logged {
+    open_and_tell(folder, options, |_, _| {})
+}
+
+/// Without its thread.
+fn open_and_tell(folder: &Path, options: EnvOptions, tell: Tell) -> Logged {
     let env = open_env_of(folder, 1, options);
     let (found, replayed) = replay(folder, &env);
     assert_eq!(replayed.damage, None);
-    let logged = Logged::new(folder, env, Durability::Full, |_, _| {}, found, replayed, false).unwrap();
+    let logged = Logged::new(folder, env, Durability::Full, tell, found, replayed, false).unwrap();
     // Else the first commit would go to LMDB by itself.
     logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
     logged
+}
+
+fn in_words(notice: &Notice<'_>) -> String {
+    match notice {
+        Notice::Stalled { error, first } => format!("{first}: {error}"),
+        Notice::Resumed => "resumed".to_owned(),
+    }
 }
 
 fn damage_in(folder: &Path) -> Option<Damage> {
@@ -458,12 +470,7 @@ fn what_lmdb_does_not_take_at_opening_is_read_and_writing_waits() {
     let logged = open(folder.path());
     (0..100).for_each(|number| put(&logged, &format!("d{number}"), "1").unwrap());
     drop(logged);
-    let tell: Tell = |_, notice| {
-        TOLD.lock().unwrap().push(match notice {
-            Notice::Stalled { error, first } => format!("{first}: {error}"),
-            Notice::Resumed => "resumed".to_owned(),
-        });
-    };
+    let tell: Tell = |_, notice| TOLD.lock().unwrap().push(in_words(notice));
     // No commit fits into this map.
     let env = open_env_of(folder.path(), 1, EnvOptions { map_bytes: 4096, map_bytes_max: 4096, ..OPTIONS });
     let (found, replayed) = replay(folder.path(), &env);
@@ -535,4 +542,21 @@ fn the_log_is_bounded_and_who_writes_waits_for_lmdb() {
     let bytes = NAMES.map(|name| fs::metadata(folder.path().join(name)).map_or(0, |file| file.len()));
     assert!(bytes.iter().all(|bytes| *bytes <= super::segment::BYTES_MAX), "{bytes:?}");
     assert!(logged.shared.state().covered > 0, "LMDB was given some");
+}
+
+/// A panic while rows are put into LMDB is told as any other failure, and they are put there the next time.
+#[test]
+fn a_panic_while_lmdb_takes_rows_is_told_and_tried_again() {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open_and_tell(folder.path(), OPTIONS, |_, notice| TOLD.lock().unwrap().push(in_words(notice)));
+    put(&logged, "a", "1").unwrap();
+    logged.shared.state().freeze();
+    meanwhile::set(|| panic!("on purpose"));
+    assert!(matches!(logged.shared.apply(), Err(StorageError::Panicked { .. })));
+    assert!(matches!(&TOLD.lock().unwrap()[..], [told] if told == "true: writing failed: on purpose"));
+    assert_eq!((get(&logged, "a").as_deref(), logged.shared.state().covered), (Some("1"), 0));
+    logged.shared.apply().unwrap();
+    assert_eq!(TOLD.lock().unwrap()[1..], ["resumed"]);
+    assert_eq!((get(&logged, "a").as_deref(), logged.shared.state().covered), (Some("1"), 1));
 }
