@@ -214,7 +214,8 @@ impl Store {
         plan: impl FnMut(View<'_>) -> Result<(Rows, T), StorageError>,
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
-        self.write_due()?;
+        // Whatever became of what is due, this was not begun.
+        self.write_due().map_err(StorageError::of_an_earlier_one)?;
         self.base.write(room, plan, committed)
     }
 
