@@ -99,6 +99,13 @@ pub enum StorageError {
         /// The panic's message.
         what: String,
     },
+    /// A panic between the sync of a commit and its being seen, of which half may be in memory: until the database is
+    /// opened again, which shows whether all of it was written, nothing is read or written.
+    #[error("a panic broke off a commit, and nothing is read or written until the database is opened again: {what}")]
+    BrokenOff {
+        /// The panic's message.
+        what: String,
+    },
     /// LMDB failed.
     #[error("LMDB: {0}")]
     Lmdb(#[source] heed::Error),

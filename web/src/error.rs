@@ -226,6 +226,7 @@ impl From<&StorageError> for ApiError {
             }
             StorageError::FolderInUse { .. }
             | StorageError::Panicked { .. }
+            | StorageError::BrokenOff { .. }
             | StorageError::Lmdb(_)
             | StorageError::Io { .. } => {
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_server_error", reason)

@@ -144,6 +144,7 @@ impl Shared {
         let _one = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
         let (frozen, up_to) = {
             let state = self.state();
+            state.check()?;
             (state.over.frozen.clone(), state.frozen_up_to)
         };
         let Some(frozen) = frozen else { return Ok(()) };

@@ -31,6 +31,7 @@ use crate::notice::Tell;
 use crate::room::Room;
 use crate::rows::{Rows, ToWrite};
 use crate::tables::Table;
+use crate::unwinding::unwinding;
 use crate::view::{META_LOG, View};
 
 /// A record larger than this goes to LMDB by itself.
@@ -96,9 +97,20 @@ pub(super) struct State {
     /// Whether the thread runs.
     pub running: bool,
     pub closing: bool,
+    /// The panic that broke off a commit. Half of it may be among the rows then, and its number may be in the log, where
+    /// another of that number would be damage. So nothing is made of either any more; the next opening reads the log.
+    broken_off: Option<String>,
 }
 
 impl State {
+    /// Refuses what is asked for after a panic that broke off a commit.
+    pub fn check(&self) -> Result<(), StorageError> {
+        match &self.broken_off {
+            Some(what) => Err(StorageError::BrokenOff { what: what.clone() }),
+            None => Ok(()),
+        }
+    }
+
     /// Freezes the newest rows, unless there are frozen ones.
     pub fn freeze(&mut self) {
         if self.over.frozen.is_none() && !self.over.active.is_empty() {
@@ -174,6 +186,7 @@ impl Logged {
             failed: false,
             running: false,
             closing: false,
+            broken_off: None,
         };
         let segments = found.into_segments(folder, number)?;
         state.claim_again(&env);
@@ -206,6 +219,7 @@ impl Logged {
     ) -> Result<T, StorageError> {
         let shared = &self.shared;
         let mut writing = shared.writing();
+        shared.state().check()?;
         shared.make_void(&mut writing)?;
         if !shared.logs || shared.goes_alone(&writing) {
             return shared.write_through(&mut writing, room, plan, committed);
@@ -226,7 +240,7 @@ impl Logged {
         if !shared.is_ready_for(&mut writing, room, &rows) {
             return shared.write_through(&mut writing, room, plan, committed);
         }
-        shared.append(&mut writing, rows)?;
+        shared.append_or_break_off(&mut writing, rows)?;
         self.start();
         committed(&outcome);
         Ok(outcome)
@@ -291,6 +305,7 @@ impl Shared {
         loop {
             let (over, number) = {
                 let state = self.state();
+                state.check()?;
                 (state.over.clone(), state.number)
             };
             #[cfg(test)]
@@ -321,6 +336,20 @@ impl Shared {
         is_ready
     }
 
+    /// The same as [`Shared::append`]; where it panics, nothing goes on.
+    fn append_or_break_off(&self, writing: &mut Writing, rows: Rows) -> Result<(), StorageError> {
+        let appended = unwinding(|| self.append(writing, rows));
+        if let Err(StorageError::Panicked { what }) = appended {
+            let mut state = self.state();
+            (state.broken_off, state.closing) = (Some(what), true);
+            let broken_off = state.check();
+            drop(state);
+            self.changed.notify_all();
+            return broken_off;
+        }
+        appended
+    }
+
     /// Writes a record for which a segment is ready, syncs it, and shows its rows.
     fn append(&self, writing: &mut Writing, mut rows: Rows) -> Result<(), StorageError> {
         let number = self.state().number + 1;
@@ -344,6 +373,8 @@ impl Shared {
     fn show(&self, number: u64, rows: Rows) {
         let mut state = self.state();
         rows.into_shared().for_each(|row| state.over.active.insert(row));
+        #[cfg(test)]
+        meanwhile::happens();
         state.nothing_comes(&self.env);
         state.number = number;
         // The thread looks by itself how long rows have waited, once there are some.
@@ -411,6 +442,7 @@ impl Shared {
 
     /// Has LMDB take everything for good, so that no log is needed any more.
     fn settle(&self, writing: &mut Writing) -> Result<(), StorageError> {
+        self.state().check()?;
         self.make_void(writing)?;
         self.drain()?;
         // What the log had promised must outlive a power cut without it, also where LMDB took it in relaxed durability.
@@ -428,7 +460,7 @@ impl Shared {
 }
 
 /// What a test has happen while a thread has taken the rows in memory and not yet LMDB's state, or one file of the log and
-/// not yet the other; or while it puts rows into LMDB.
+/// not yet the other; or while it puts rows into LMDB, or shows them.
 #[cfg(test)]
 pub(crate) mod meanwhile {
     use std::cell::RefCell;

@@ -544,6 +544,30 @@ fn the_log_is_bounded_and_who_writes_waits_for_lmdb() {
     assert!(logged.shared.state().covered > 0, "LMDB was given some");
 }
 
+/// Its record is synced, some of its rows are in memory, and its number is not taken.
+#[test]
+fn after_a_panic_that_broke_off_a_commit_nothing_is_read_or_written_until_the_log_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    put(&logged, "a", "1").unwrap();
+    // The first thing that happens is the reading by which it is planned.
+    meanwhile::set(|| meanwhile::set(|| panic!("on purpose")));
+    let broken_off = |answer: Result<(), StorageError>| match answer {
+        Err(StorageError::BrokenOff { what }) => assert_eq!(what, "on purpose"),
+        other => panic!("{other:?}"),
+    };
+    broken_off(put(&logged, "b", "1"));
+    broken_off(put(&logged, "c", "1"));
+    broken_off(logged.read().map(drop));
+    broken_off(logged.shared.drain());
+    broken_off(logged.close());
+    let logged = open(folder.path());
+    assert_eq!(["a", "b", "c"].map(|key| get(&logged, key).is_some()), [true, true, false]);
+    put(&logged, "c", "1").unwrap();
+    drop(logged);
+    assert!(["a", "b", "c"].iter().all(|key| get(&open(folder.path()), key).is_some()));
+}
+
 /// A panic while rows are put into LMDB is told as any other failure, and they are put there the next time.
 #[test]
 fn a_panic_while_lmdb_takes_rows_is_told_and_tried_again() {
