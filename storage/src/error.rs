@@ -160,6 +160,22 @@ impl StorageError {
         }
     }
 
+    /// For a write that is not begun because of this, which is kept for others.
+    pub(crate) fn again(&self) -> StorageError {
+        let copy = |source: &io::Error| match source.raw_os_error() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(source.kind(), source.to_string()),
+        };
+        match self {
+            StorageError::DiskFull { source } => StorageError::DiskFull { source: copy(source) },
+            StorageError::MapFull { map_bytes_max } => StorageError::MapFull { map_bytes_max: *map_bytes_max },
+            StorageError::DiskFailed { source } => StorageError::DiskFailed { source: copy(source) },
+            StorageError::Panicked { what } => StorageError::Panicked { what: what.clone() },
+            StorageError::Closed => StorageError::Closed,
+            other => StorageError::DiskFailed { source: io::Error::other(other.to_string()) },
+        }
+    }
+
     /// Of a write that failed.
     pub(crate) fn disk(source: io::Error) -> StorageError {
         if is_full(&source) { StorageError::DiskFull { source } } else { StorageError::DiskFailed { source } }

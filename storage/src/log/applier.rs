@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 #[cfg(test)]
 use super::logged::meanwhile;
-use super::logged::{Logged, Shared, State};
+use super::logged::{Failure, Logged, Shared, State};
 use super::memtable::Memtable;
 use crate::codec::meta;
 use crate::error::StorageError;
@@ -118,7 +118,7 @@ impl Shared {
     pub fn wait_until_covered(&self, number: u64) -> bool {
         let mut state = self.state();
         while state.covered < number {
-            if state.failed || !state.running {
+            if state.failed.is_some() || !state.running {
                 return false;
             }
             state.freeze();
@@ -158,7 +158,8 @@ impl Shared {
         let written = unwinding(|| self.env.write(Room::Reserve, plan, |()| {}));
         let applied = written.map_err(StorageError::of_an_earlier_one);
         let mut state = self.state();
-        let failed_before = std::mem::replace(&mut state.failed, applied.is_err());
+        let failure = applied.as_ref().err().map(|error| Failure { error: error.again(), at: Instant::now() });
+        let failed_before = std::mem::replace(&mut state.failed, failure).is_some();
         if applied.is_ok() {
             (state.over.frozen, state.covered) = (None, up_to);
             state.claim_again(&self.env);

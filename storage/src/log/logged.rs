@@ -39,6 +39,10 @@ const RECORD_BYTES_MAX: usize = BYTES_MAX as usize / 4;
 /// A reader that came in between a commit and its being told looks again after so long, if it is not told before.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
+/// After a failure whoever writes has LMDB asked again whether it works at most so often. A disk takes its time to fail, on
+/// a thread that other databases wait for, and clients try again at once; but nobody who has made room should notice.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// An environment and its log.
 pub(crate) struct Logged {
     pub(super) shared: Arc<Shared>,
@@ -92,8 +96,8 @@ pub(super) struct State {
     pub covered: u64,
     /// Since when there are rows that are not frozen.
     pub since: Option<Instant>,
-    /// Whether LMDB failed to take the frozen rows the last time.
-    pub failed: bool,
+    /// That LMDB failed to take the frozen rows the last time.
+    pub failed: Option<Failure>,
     /// Whether the thread runs.
     pub running: bool,
     pub closing: bool,
@@ -102,7 +106,21 @@ pub(super) struct State {
     broken_off: Option<String>,
 }
 
+/// A failure of LMDB.
+pub(super) struct Failure {
+    pub error: StorageError,
+    pub at: Instant,
+}
+
 impl State {
+    /// Refuses a write soon after LMDB has failed.
+    fn check_pause(&self) -> Result<(), StorageError> {
+        match &self.failed {
+            Some(Failure { error, at }) if at.elapsed() < PAUSE => Err(error.again()),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses what is asked for after a panic that broke off a commit.
     pub fn check(&self) -> Result<(), StorageError> {
         match &self.broken_off {
@@ -183,7 +201,7 @@ impl Logged {
             frozen_up_to: number,
             covered,
             since: None,
-            failed: false,
+            failed: None,
             running: false,
             closing: false,
             broken_off: None,
@@ -220,6 +238,7 @@ impl Logged {
         let shared = &self.shared;
         let mut writing = shared.writing();
         shared.state().check()?;
+        shared.state().check_pause()?;
         shared.make_void(&mut writing)?;
         if !shared.logs || shared.goes_alone(&writing) {
             return shared.write_through(&mut writing, room, plan, committed);
@@ -296,7 +315,7 @@ impl Shared {
     /// Whether a commit is not worth a segment, or LMDB is to be asked first whether it works again.
     fn goes_alone(&self, writing: &Writing) -> bool {
         let state = self.state();
-        state.failed || (state.over.is_empty() && !writing.segments.are_wanted())
+        state.failed.is_some() || (state.over.is_empty() && !writing.segments.are_wanted())
     }
 
     /// What lies over LMDB is taken first. LMDB may then have some of it already, which changes nothing; if it has more
@@ -456,6 +475,15 @@ impl Shared {
     fn went_through(&self, number: u64) {
         self.state().went_through(number);
         self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+impl State {
+    /// From now on LMDB failed the last time, so long ago that it is asked again.
+    pub fn has_failed_before(&mut self) {
+        let at = Instant::now().checked_sub(2 * PAUSE).unwrap();
+        self.failed = Some(Failure { error: StorageError::Closed, at });
     }
 }
 

@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use std::process::Output;
 
 use rustix::io::Errno;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::Instant;
 
 use seqtide_tests::http::SOON;
 use seqtide_tests::server::{Launch, seqtide_command};
 use seqtide_tests::{Database, Server, preload};
+
+use crate::load::write_despite;
 
 /// Room without an end.
 pub const PLENTY: i64 = i64::MAX / 2;
@@ -80,7 +82,7 @@ impl Disk {
         let deadline = Instant::now() + SOON;
         for number in 0.. {
             self.set_fault(Fault::SyncedWrites, false);
-            database.request("PUT", &format!("/_local/{number}")).json(&json!({})).expect(201).await;
+            write_despite(database, &format!("/_local/{number}"), 500).await;
             self.set_fault(Fault::SyncedWrites, true);
             let answer = database.request(method, path).json(body).send().await;
             if answer.status == 201 {

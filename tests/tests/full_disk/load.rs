@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use seqtide_tests::doors::{Door, HttpDoor, Item, WebSocketDoor};
 use seqtide_tests::http::{Answer, SOON};
@@ -195,6 +195,20 @@ fn row(row: &Value) -> (&str, (u64, &str, bool)) {
     let seq = row["seq"].as_u64().expect("a number");
     let rev = row["changes"][0]["rev"].as_str().expect("a revision");
     (row["id"].as_str().expect("an id"), (seq, rev, row["deleted"] == json!(true)))
+}
+
+/// Writes an empty document until that succeeds; answers of this status are passed over. For a moment after LMDB has
+/// failed it is not asked again.
+pub async fn write_despite(database: &Database, path: &str, status: u16) -> Answer {
+    let deadline = Instant::now() + SOON;
+    loop {
+        let answer = database.request("PUT", path).json(&json!({})).send().await;
+        if answer.status == 201 {
+            return answer;
+        }
+        answer.assert_status(status);
+        assert!(Instant::now() < deadline, "writing never goes on");
+    }
 }
 
 /// Asserts that what is on disk holds every invariant.

@@ -7,7 +7,7 @@ use serde_json::json;
 use seqtide_tests::{Database, Server};
 
 use crate::faults::{Disk, Fault, PLENTY};
-use crate::load::assert_clean;
+use crate::load::{assert_clean, write_despite};
 use seqtide_tests::http::SOON;
 use tokio::time::Instant;
 
@@ -42,7 +42,7 @@ async fn refused(database: &Database, id: &str) -> String {
 
 /// The disk works again: so does the database, without what failed.
 async fn assert_whole(mut server: Server, database: Database, failed: &[&str]) {
-    let next = database.put("after", &json!({})).await.seq();
+    let next = write_despite(&database, "/after", 500).await.seq();
     assert_eq!(next, 2, "nothing else was written");
     for id in failed {
         database.get(&format!("/{id}")).expect(404).await;
