@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::logged::meanwhile;
 use super::logged::{Failure, Logged, Shared, State};
 use super::memtable::Memtable;
+use super::permits::APPLYING;
 use crate::codec::meta;
 use crate::error::StorageError;
 use crate::notice::Notice;
@@ -21,6 +22,9 @@ use crate::view::{META_LOG, View};
 const WAIT_MAX: Duration = Duration::from_millis(200);
 /// Rows go to LMDB when they are so many bytes.
 const FREEZE_BYTES: usize = 8 << 20;
+/// Rows go to LMDB when they are so many: each may change pages of its own, which LMDB has in memory until it has committed
+/// them.
+const FREEZE_ROWS: usize = 20_000;
 /// A thread that has nothing to do for so long ends.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 /// After a failure LMDB is tried again as often as this, besides by whoever writes.
@@ -29,7 +33,7 @@ const RETRY: Duration = Duration::from_secs(1);
 impl State {
     /// Whether the newest rows should not wait any longer because of what they take.
     pub fn is_large(&self) -> bool {
-        self.over.active.bytes() >= FREEZE_BYTES
+        self.over.active.bytes() >= FREEZE_BYTES || self.over.active.len() >= FREEZE_ROWS
     }
 }
 
@@ -148,6 +152,7 @@ impl Shared {
             (state.over.frozen.clone(), state.frozen_up_to)
         };
         let Some(frozen) = frozen else { return Ok(()) };
+        let permit = APPLYING.take();
         let plan = |_: View<'_>| {
             #[cfg(test)]
             meanwhile::happens();
@@ -156,12 +161,17 @@ impl Shared {
         };
         // A panic is a failure like others: told, and tried again.
         let written = unwinding(|| self.env.write(Room::Reserve, plan, |()| {}));
+        drop(permit);
         let applied = written.map_err(StorageError::of_an_earlier_one);
         let mut state = self.state();
         let failure = applied.as_ref().err().map(|error| Failure { error: error.again(), at: Instant::now() });
         let failed_before = std::mem::replace(&mut state.failed, failure).is_some();
         if applied.is_ok() {
             (state.over.frozen, state.covered) = (None, up_to);
+            // What has become large meanwhile is next; who waits for room need not wait until LMDB has that as well.
+            if state.is_large() {
+                state.freeze();
+            }
             state.claim_again(&self.env);
         }
         drop(state);

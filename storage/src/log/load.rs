@@ -17,6 +17,8 @@ const SPARE_BYTES: usize = 64 << 20;
 const ROW_BYTES: usize = 256;
 /// Rows of all logs take no more memory.
 const MEMORY_MAX: u64 = 256 << 20;
+/// No more rows go to LMDB in one transaction, which has the pages that they change in memory.
+const ROWS_MAX: usize = 80_000;
 
 /// Rows that wait for LMDB, or are about to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -61,6 +63,8 @@ pub struct Coming {
 
 /// What all logs claim, and one of them.
 struct Needed {
+    /// How many rows go to LMDB when those that are frozen have.
+    rows: usize,
     /// By which this log's LMDB file may grow.
     here: usize,
     /// What all logs may take of the disk.
@@ -79,7 +83,12 @@ impl State {
         // They go to LMDB in two commits.
         let here = active.lmdb_bytes(used_bytes) + frozen.lmdb_bytes(used_bytes);
         let memory = active.and(frozen).memory_bytes();
-        Needed { here, disk: self.disk.set(here + coming.segment_bytes), memory: self.memory.set(memory) }
+        Needed {
+            rows: active.rows,
+            here,
+            disk: self.disk.set(here + coming.segment_bytes),
+            memory: self.memory.set(memory),
+        }
     }
 
     /// The commit up to which LMDB will have come when it has got the next rows, if any wait.
@@ -115,9 +124,10 @@ impl Shared {
     }
 
     fn try_claim(&self, coming: Coming, room: Room) -> bool {
-        let Needed { here, disk, memory } = self.state().claim(coming, &self.env);
+        let Needed { rows, here, disk, memory } = self.state().claim(coming, &self.env);
         // The disk is asked when the claim is among all others: of two that are made at once, one knows of the other.
-        let fits = memory <= MEMORY_MAX
+        let fits = rows <= ROWS_MAX
+            && memory <= MEMORY_MAX
             && self.env.check_room_at_the_end(room, here + SPARE_BYTES).is_ok()
             && free_bytes(&self.folder).is_ok_and(|free| free >= disk + SPARE_BYTES as u64);
         if !fits {

@@ -9,8 +9,8 @@
 //! or the log's disk fails), LMDB is brought up to date first and then written to as if there were no log: what there is
 //! to say is said there.
 //!
-//! Locks are taken in this order, and none is waited for while the state is held: writing, applying, the environment's
-//! own, the state.
+//! Locks are taken in this order, and none is waited for while the state is held: writing, applying, a permit to apply, the
+//! environment's own, the state.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

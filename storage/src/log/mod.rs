@@ -4,7 +4,7 @@
 //! `record` and `segment` are the files, `segments` the two that take turns, `replay` what is made of them after a crash.
 //! `memtable` and `merge` lay rows over others. `logged` is what the rest of the store has to do with: it writes and
 //! reads; `applier` is the thread. `load` is what waits and whether it will fit, `claims` what all logs
-//! of the process need together.
+//! of the process need together, `permits` how many of them LMDB takes rows from at once.
 
 mod applier;
 mod claims;
@@ -13,6 +13,7 @@ mod load;
 pub(crate) mod logged;
 pub(crate) mod memtable;
 pub(crate) mod merge;
+mod permits;
 mod record;
 pub(crate) mod replay;
 mod segment;

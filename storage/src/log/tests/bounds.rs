@@ -152,3 +152,24 @@ fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
     assert_eq!(logged.shared.state().covered, before + 1, "it went to LMDB by itself, with all before it");
     assert!((0..20).all(|number| get(&logged, &format!("d{number}")).is_some()));
 }
+
+/// LMDB has the pages that they change in memory.
+#[test]
+fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
+    const ROWS_MAX: usize = 80_000;
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    let key = |number: usize| number.to_be_bytes().to_vec();
+    let commit = |rows: std::ops::Range<usize>| {
+        write(&logged, &rows.map(|number| (Table::BySeq, key(number), Some(Vec::new()))).collect()).unwrap();
+    };
+    let mut largest = 0;
+    for first in (0..20 * 9_000).step_by(9_000) {
+        commit(first..first + 9_000);
+        largest = largest.max(logged.shared.state().over.active.len());
+    }
+    assert!(largest > ROWS_MAX / 2 && largest <= ROWS_MAX, "{largest}");
+    // What is more by itself goes to LMDB by itself.
+    commit(0..ROWS_MAX + 1);
+    assert!(logged.shared.state().over.is_empty());
+}
