@@ -26,7 +26,7 @@ pub(crate) struct Replayed {
     pub number: u64,
     /// Up to which record the tables have come.
     pub covered: u64,
-    /// That records are missing which had been acknowledged.
+    /// That records are missing which had been acknowledged, or that it is not known.
     pub damage: Option<Damage>,
 }
 
@@ -51,9 +51,17 @@ impl FoundLog {
     /// A record at the end that is not whole was not acknowledged, or cannot be told from one that was not. But each is
     /// written when the one before has been synced: where a later one is whole, one that was acknowledged is lost. So
     /// one may be where the disk does not give what lies behind the last record.
+    ///
+    /// Where the row is damaged that says how far the tables have come, none is laid over them.
     pub fn replay(&self, tables: View<'_>) -> Result<Replayed, StorageError> {
-        let covered = covered(tables)?;
         let origin = Origin::of(&tables.expect(Table::Meta, META_IDENTITY, meta::decode_identity)?);
+        let covered = match covered(tables) {
+            Err(why) if why.is_damage() => {
+                let damage = Some(Damage::of_row_of_log(Table::Meta, META_LOG, &why));
+                return Ok(Replayed { origin, over: Overlay::default(), number: 0, covered: 0, damage });
+            }
+            covered => covered?,
+        };
         let (mut records, mut unread) = (Vec::new(), None);
         for (name, found) in NAMES.iter().zip(&self.0) {
             let Some(found) = found else { continue };

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::ops::Bound;
 
-use crate::error::printable;
+use crate::error::{StorageError, printable};
 use crate::tables::Table;
 
 /// A place of a file that is not as it should be.
@@ -25,6 +25,8 @@ pub enum At {
     Page(u64),
     /// A byte of a file of the log.
     Log(&'static str, u64),
+    /// A row, where the pages are sound: a table's name, and the key in words.
+    Row(&'static str, String),
 }
 
 /// What a damage takes with it.
@@ -45,6 +47,8 @@ pub enum Lost {
     Tables(Vec<Table>),
     /// The newest writes, beginning with this record of the log.
     Newest(u64),
+    /// The writes that are in the log alone, if there are any.
+    Log,
     /// All of it.
     Database,
 }
@@ -68,6 +72,11 @@ impl Damage {
     pub(crate) fn of_unread_log(file: &'static str, byte: u64, why: &io::Error, misses: u64) -> Damage {
         Damage { at: At::Log(file, byte), what: format!("cannot be read: {why}"), lost: Lost::Newest(misses) }
     }
+
+    /// That a row is damaged without which nothing can be made of the log.
+    pub(crate) fn of_row_of_log(table: Table, key: &[u8], why: &StorageError) -> Damage {
+        Damage { at: At::Row(table.name(), printable(key)), what: why.to_string(), lost: Lost::Log }
+    }
 }
 
 impl fmt::Display for Damage {
@@ -81,6 +90,7 @@ impl fmt::Display for At {
         match self {
             At::Page(page) => write!(f, "page {page}"),
             At::Log(file, byte) => write!(f, "{file}, byte {byte}"),
+            At::Row(table, key) => write!(f, "table {table}, key {key}"),
         }
     }
 }
@@ -90,6 +100,7 @@ impl fmt::Display for Lost {
         match self {
             Lost::Nothing => f.write_str("everything can still be read"),
             Lost::Newest(record) => write!(f, "writes from record {record} of the log on are lost"),
+            Lost::Log => f.write_str("writes that are in the log alone are lost"),
             Lost::Database => f.write_str("nothing of the database can be read"),
             Lost::Tables(tables) => {
                 let names: Vec<&str> = tables.iter().map(|table| table.name()).collect();

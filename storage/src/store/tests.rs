@@ -11,7 +11,7 @@ use crate::model::doc_id::{DocId, LocalId};
 use crate::model::rev::RevId;
 use crate::plan::Edit;
 use crate::snapshot::{Detail, PageLimits, ReadChanges, ReadDocs};
-use crate::view::Direction;
+use crate::view::{Direction, META_LOG};
 use crate::{LocalEdit, Write, codec::keys};
 
 fn new_store(folder: &Path) -> Store {
@@ -205,6 +205,43 @@ fn a_log_that_went_on_while_it_was_read_is_read_again() {
     });
     let report = Store::check_folder(folder.path(), &NoKeys).unwrap();
     assert!(report.is_clean() && report.docs == 1, "{report:?}");
+}
+
+/// Without the row that says how far the tables have come, nothing of the log is laid over them; they are read.
+#[test]
+fn a_damaged_row_of_how_far_the_tables_have_come_costs_what_is_in_the_log_alone() {
+    /// The row's key, and the tag of what is sealed behind it.
+    const ROW: &[u8] = b"log\x02";
+    let folder = tempfile::tempdir().unwrap();
+    let store = filled(folder.path());
+    let birth = Birth { identity: *store.identity(), start: Sequence::ZERO };
+    store.close().unwrap();
+    let file = folder.path().join("data.mdb");
+    let sound = fs::read(&file).unwrap();
+    let mut flipped = sound.clone();
+    for at in (0..sound.len() - ROW.len()).filter(|at| sound[*at..].starts_with(ROW)) {
+        flipped[at + ROW.len()] ^= 1;
+    }
+    assert_ne!(sound, flipped);
+    let malformed = |_: View<'_>| {
+        let mut rows = Rows::default();
+        rows.put(Table::Meta, META_LOG, b"\xff");
+        Ok((rows, ()))
+    };
+    let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, .. } = StoreOptions::default();
+    let env = Env::open(folder.path(), EnvOptions { map_bytes, map_bytes_max, readers_max, durability }).unwrap();
+    env.write(Room::Reserve, malformed, |()| {}).unwrap();
+    env.close();
+    for bytes in [fs::read(&file).unwrap(), flipped] {
+        fs::write(&file, bytes).unwrap();
+        let store = Store::open(folder.path(), &StoreOptions::default(), &birth).unwrap();
+        let damages: Vec<String> = store.damages().iter().map(ToString::to_string).collect();
+        assert!(damages.iter().any(|damage| damage.contains("the log alone are lost")), "{damages:?}");
+        assert!(store.snapshot().unwrap().tree(&doc()).unwrap().is_some());
+        assert!(matches!(edit(&store), Err(StorageError::ReadOnly { .. })));
+        let report = Store::check_folder(folder.path(), &NoKeys).unwrap();
+        assert!(report.docs == 1 && report.problems.iter().any(|problem| problem.contains("\"log\"")), "{report:?}");
+    }
 }
 
 /// Keys that are made in another way.
