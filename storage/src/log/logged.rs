@@ -166,11 +166,11 @@ impl Logged {
         found: FoundLog,
         replayed: Replayed,
     ) -> Result<Logged, StorageError> {
+        // What the log is built on, and what it has, must outlive a power cut before it is seen. LMDB has to take what the
+        // log cannot keep.
+        let kept = found.keep(folder, &replayed);
         let logged = Logged::new(folder, env, durability, tell, found, replayed, true)?;
         let shared = &logged.shared;
-        // What the log is built on, and what it has, must outlive a power cut before it is seen: whoever wrote it may have
-        // ended before it was synced. LMDB has to take what the log cannot keep.
-        let kept = shared.writing().segments.sync();
         let drained = if shared.logs && kept.is_ok() { None } else { Some(shared.drain()) };
         shared.env.sync()?;
         match (kept, drained) {

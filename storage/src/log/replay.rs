@@ -1,5 +1,7 @@
 //! What a log holds when it is found: after a crash, or beside a server that writes to it.
 
+use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,6 +28,8 @@ pub(crate) struct Replayed {
     pub number: u64,
     /// Up to which record the tables have come.
     pub covered: u64,
+    /// Where the files have the records that they do not have.
+    parts: [Range<usize>; 2],
     /// That records are missing which had been acknowledged, or that it is not known.
     pub damage: Option<Damage>,
 }
@@ -58,17 +62,27 @@ impl FoundLog {
         let covered = match covered(tables) {
             Err(why) if why.is_damage() => {
                 let damage = Some(Damage::of_row_of_log(Table::Meta, META_LOG, &why));
-                return Ok(Replayed { origin, over: Overlay::default(), number: 0, covered: 0, damage });
+                return Ok(Replayed {
+                    origin,
+                    over: Overlay::default(),
+                    number: 0,
+                    covered: 0,
+                    parts: [0..0, 0..0],
+                    damage,
+                });
             }
             covered => covered?,
         };
         let (mut records, mut unread) = (Vec::new(), None);
-        for (name, found) in NAMES.iter().zip(&self.0) {
+        let mut parts = [0..0, 0..0];
+        for ((name, found), part) in NAMES.iter().zip(&self.0).zip(&mut parts) {
             let Some(found) = found else { continue };
             let of_this = found.records_above(origin, covered);
-            let end = of_this.last().map_or(0, |(at, _)| *at);
-            unread = unread.or(found.unread_behind(end).map(|(at, why)| (*name, at, why)));
-            records.extend(of_this.into_iter().map(|(at, record)| (*name, at, record)));
+            if let (Some((first, _)), Some((last, _))) = (of_this.first(), of_this.last()) {
+                *part = first.start..last.end;
+            }
+            unread = unread.or(found.unread_behind(part.end).map(|(at, why)| (*name, at, why)));
+            records.extend(of_this.into_iter().map(|(at, record)| (*name, at.start, record)));
         }
         records.sort_by_key(|(_, _, record)| record.number);
         let (mut frozen, mut number, mut damage) = (Memtable::default(), covered, None);
@@ -83,7 +97,17 @@ impl FoundLog {
         let damage = damage.or(unread.map(|(name, at, why)| Damage::of_unread_log(name, at as u64, why, number + 1)));
         let frozen = Some(Arc::new(frozen)).filter(|frozen| !frozen.is_empty());
         let over = Overlay { active: Memtable::default(), frozen };
-        Ok(Replayed { origin, over, number, covered, damage })
+        Ok(Replayed { origin, over, number, covered, parts, damage })
+    }
+
+    /// Makes the records that were replayed outlive a power cut.
+    pub fn keep(&self, folder: &Path, replayed: &Replayed) -> io::Result<()> {
+        for ((name, found), part) in NAMES.iter().zip(&self.0).zip(&replayed.parts) {
+            if let Some(found) = found.as_ref().filter(|_| !part.is_empty()) {
+                found.keep(&folder.join(name), part.clone())?;
+            }
+        }
+        Ok(())
     }
 
     /// The segments, to be used again when the tables have come up to the last record.

@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -120,11 +121,6 @@ impl Segment {
         self.file = File::open(&self.path).unwrap();
     }
 
-    /// Syncs what is written.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
-    }
-
     /// Removes the file.
     pub fn remove(self) -> io::Result<()> {
         std::fs::remove_file(&self.path)
@@ -163,15 +159,15 @@ impl Found {
     /// Its whole records whose numbers are above this one, wherever they lie, and where they do. Up to this number the
     /// tables have everything, so that a segment which has a record above it has not been begun anew since: all of them
     /// are of one generation. What is damaged, cut off, or left of an earlier use is passed over.
-    pub fn records_above(&self, origin: Origin, number: u64) -> Vec<(usize, Record)> {
-        let mut found: Vec<(usize, Record)> = Vec::new();
+    pub fn records_above(&self, origin: Origin, number: u64) -> Vec<(Range<usize>, Record)> {
+        let mut found: Vec<(Range<usize>, Record)> = Vec::new();
         let mut at = 0;
         while at < self.content.len() {
             let generation = found.first().map(|(_, first)| first.generation);
             match record::decode(origin, &self.content[at..]) {
                 Some((record, length)) => {
                     if record.number > number && generation.is_none_or(|generation| generation == record.generation) {
-                        found.push((at, record));
+                        found.push((at..at + length, record));
                     }
                     at += length;
                 }
@@ -192,6 +188,15 @@ impl Found {
         };
         let mut places = from..self.content.len().saturating_sub(record::NUMBER_AT);
         places.find(may_be).unwrap_or(self.content.len())
+    }
+
+    /// Makes this part of it outlive a power cut: whoever wrote it may have ended before it was synced. It is written once
+    /// more before: a sync that has failed before may have left it in memory as if it were on the disk, and the next
+    /// one then says nothing.
+    pub fn keep(&self, path: &Path, part: Range<usize>) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(path)?;
+        file.write_all_at(&self.content[part.clone()], part.start as u64)?;
+        file.sync_data()
     }
 
     /// Opens its file for writing over it. Nothing is written behind what was found, which may end in a record that is

@@ -69,11 +69,6 @@ impl Segments {
         self.slots[current].as_mut().filter(|segment| segment.fits(bytes))
     }
 
-    /// Makes what was found outlive a power cut: whoever wrote it may have ended before it did so.
-    pub fn sync(&self) -> io::Result<()> {
-        self.slots.iter().flatten().try_for_each(Segment::sync)
-    }
-
     /// The record up to which LMDB must have come before the next segment can be begun, as that one is written over.
     pub fn needed_before_next(&self) -> u64 {
         #[cfg(test)]

@@ -426,6 +426,21 @@ fn lmdb_has_what_was_found_before_anything_is_built_on_it() {
     assert!(logged.shared.state().covered >= 4);
 }
 
+/// What was read may be in the system's memory alone, which takes it for synced after a sync that failed: another sync
+/// would write nothing.
+#[test]
+fn what_is_found_is_written_again_before_it_is_synced() {
+    let folder = with_four_records();
+    let path = folder.path().join(NAMES[0]);
+    let written = fs::read(&path).unwrap();
+    let env = open_env(folder.path());
+    let (found, replayed) = replay(folder.path(), &env);
+    // As the disk has it.
+    fs::write(&path, vec![0; written.len()]).unwrap();
+    found.keep(folder.path(), &replayed).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), written);
+}
+
 #[test]
 fn damage_in_what_lmdb_has_costs_nothing() {
     for (damaged, found) in [(vec![1], Ok(4)), (vec![2], Ok(4)), (vec![1, 2], Ok(4)), (vec![2, 3], Err(3))] {
