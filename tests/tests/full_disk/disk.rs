@@ -5,7 +5,7 @@ use serde_json::json;
 use seqtide_tests::Database;
 
 use crate::faults::{Disk, PLENTY};
-use crate::load::{Load, assert_clean, assert_holds};
+use crate::load::{Load, assert_clean, assert_holds, write_despite};
 
 const ROOM: i64 = 2_000_000;
 /// What the log took while there was [`ROOM`] needs at most so much in LMDB: twice its bytes, and each page anew. Until it
@@ -68,7 +68,7 @@ async fn a_kill_while_the_disk_is_full_loses_nothing() {
     server.restart_on_same_port_and_data();
     assert_holds(&database, &log).await;
     disk.set_room(PLENTY);
-    let next = database.put("next", &json!({})).await.seq();
+    let next = write_despite(&database, "/next", 507).await.seq();
     assert!(log.written.keys().all(|seq| *seq < next));
     server.stop();
     assert_clean(&server);
