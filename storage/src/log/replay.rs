@@ -61,7 +61,7 @@ impl FoundLog {
         let origin = Origin::of(&tables.expect(Table::Meta, META_IDENTITY, meta::decode_identity)?);
         let covered = match covered(tables) {
             Err(why) if why.is_damage() => {
-                let damage = Some(Damage::of_row_of_log(Table::Meta, META_LOG, &why));
+                let damage = Some(Damage::of_whole_log(NAMES[0], &why));
                 return Ok(Replayed {
                     origin,
                     over: Overlay::default(),

@@ -25,8 +25,6 @@ pub enum At {
     Page(u64),
     /// A byte of a file of the log.
     Log(&'static str, u64),
-    /// A row, where the pages are sound: a table's name, and the key in words.
-    Row(&'static str, String),
 }
 
 /// What a damage takes with it.
@@ -73,9 +71,10 @@ impl Damage {
         Damage { at: At::Log(file, byte), what: format!("cannot be read: {why}"), lost: Lost::Newest(misses) }
     }
 
-    /// That a row is damaged without which nothing can be made of the log.
-    pub(crate) fn of_row_of_log(table: Table, key: &[u8], why: &StorageError) -> Damage {
-        Damage { at: At::Row(table.name(), printable(key)), what: why.to_string(), lost: Lost::Log }
+    /// That a log, which begins with this file, is of no use, as it cannot be told which of its records the tables have.
+    pub(crate) fn of_whole_log(file: &'static str, why: &StorageError) -> Damage {
+        let what = format!("it is not known which records the tables have: {why}");
+        Damage { at: At::Log(file, 0), what, lost: Lost::Log }
     }
 }
 
@@ -90,7 +89,6 @@ impl fmt::Display for At {
         match self {
             At::Page(page) => write!(f, "page {page}"),
             At::Log(file, byte) => write!(f, "{file}, byte {byte}"),
-            At::Row(table, key) => write!(f, "table {table}, key {key}"),
         }
     }
 }
