@@ -241,7 +241,8 @@ fn a_damaged_row_of_how_far_the_tables_have_come_costs_what_is_in_the_log_alone(
         assert!(matches!(edit(&store), Err(StorageError::ReadOnly { .. })));
         let report = Store::check_folder(folder.path(), &NoKeys).unwrap();
         assert!(
-            report.docs == 1 && report.problems.iter().any(|problem| problem.contains("which records the tables have"))
+            report.docs == 1 && report.problems.iter().any(|problem| problem.contains("which records the tables have")),
+            "{report:?}"
         );
     }
 }

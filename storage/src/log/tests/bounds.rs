@@ -156,7 +156,7 @@ fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
 /// LMDB has the pages that they change in memory.
 #[test]
 fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
-    const ROWS_MAX: usize = 80_000;
+    const ROWS_MAX: usize = 160_000;
     let folder = tempfile::tempdir().unwrap();
     let logged = open(folder.path());
     let key = |number: usize| number.to_be_bytes().to_vec();
@@ -164,7 +164,7 @@ fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
         write(&logged, &rows.map(|number| (Table::BySeq, key(number), Some(Vec::new()))).collect()).unwrap();
     };
     let mut largest = 0;
-    for first in (0..20 * 9_000).step_by(9_000) {
+    for first in (0..40 * 9_000).step_by(9_000) {
         commit(first..first + 9_000);
         largest = largest.max(logged.shared.state().over.active.len());
     }
