@@ -180,20 +180,23 @@ impl Writer {
         let makes_room = self.full && sweeps;
         let indexes = !makes_room && !self.index_waits && self.background.indexing.now().is_some();
         let slice_first = (makes_room || indexes) && !finishes && !self.sliced_last;
-        match () {
-            () if !self.queue.is_empty() && !slice_first => Some(Work::Commit),
-            () if finishes => None,
-            () if indexes => Some(Work::Index),
-            () if sweeps => Some(Work::Reclaim),
-            () => None,
+        if !self.queue.is_empty() && !slice_first {
+            Some(Work::Commit)
+        } else if finishes {
+            None
+        } else if indexes {
+            Some(Work::Index)
+        } else {
+            sweeps.then_some(Work::Reclaim)
         }
     }
 
     /// Has its turn come if there is something to do: when the other writers of its thread have had theirs, and it has
     /// taken in what has come until then.
     fn look_around(&mut self, ctx: &mut Context<Writer>) {
-        let has_work = self.next_work().is_some() || !self.finishing.is_empty();
-        if has_work && !std::mem::replace(&mut self.turn_comes, true) {
+        // Asked for with each request: most find that it comes already.
+        if !self.turn_comes && (self.next_work().is_some() || !self.finishing.is_empty()) {
+            self.turn_comes = true;
             let turn = yield_now().into_actor(self);
             ctx.spawn(turn.map(|(), writer, ctx| writer.take_turn(ctx)));
         }
