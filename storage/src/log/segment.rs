@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::blocks::Blocks;
 use super::record::{self, HEAD_BYTES, Origin, Record};
 
 /// The first segments of a database are small: there may be many databases. Those of tests are soon full.
@@ -27,10 +28,8 @@ static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
-    file: File,
+    blocks: Blocks,
     bytes: u64,
-    /// Where the next record goes.
-    end: u64,
     /// Of this use: stale records behind its own have another one.
     generation: u64,
     /// The number of its last record; 0 before the first.
@@ -51,31 +50,16 @@ impl Segment {
     pub fn make(path: &Path, bytes: u64) -> io::Result<Segment> {
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
         let before = file.metadata()?.len();
-        let mut segment = Segment { path: path.to_owned(), file, bytes, end: 0, generation: 0, last: 0 };
-        if let Err(why) = segment.fill() {
-            let _ = segment.file.set_len(before);
+        if let Err(why) = fill(&file, bytes).and_then(|()| sync_folder(path)) {
+            let _ = file.set_len(before);
             if before == 0 {
-                let _ = segment.remove();
+                let _ = std::fs::remove_file(path);
             }
             return Err(why);
         }
+        let mut segment = Segment { path: path.to_owned(), blocks: Blocks::new(file), bytes, generation: 0, last: 0 };
         segment.restart()?;
         Ok(segment)
-    }
-
-    /// Has the disk give all of the file's blocks.
-    fn fill(&self) -> io::Result<()> {
-        let mut at = 0;
-        while at < self.bytes {
-            let piece = ZEROS.len().min(usize::try_from(self.bytes - at).unwrap_or(usize::MAX));
-            self.file.write_all_at(&ZEROS[..piece], at)?;
-            at += piece as u64;
-        }
-        self.file.sync_all()?;
-        match self.path.parent() {
-            Some(folder) => File::open(folder)?.sync_all(),
-            None => Ok(()),
-        }
     }
 
     pub fn bytes(&self) -> u64 {
@@ -93,24 +77,23 @@ impl Segment {
 
     /// Whether a record of so many bytes has room.
     pub fn fits(&self, bytes: usize) -> bool {
-        self.end + bytes as u64 <= self.bytes
+        self.blocks.end() + bytes as u64 <= self.bytes
     }
 
     /// Begins anew, over what is there. A use has a random number, so that no count of uses must outlive a crash.
     pub fn restart(&mut self) -> io::Result<()> {
-        (self.end, self.generation, self.last) = (0, getrandom::u64()?, 0);
+        self.blocks.restart();
+        (self.generation, self.last) = (getrandom::u64()?, 0);
         Ok(())
     }
 
     /// Writes a record and syncs it. Where that fails the record may be on the disk or come there, until LMDB has come
     /// past its number; who reads the file meanwhile does not find it.
     pub fn append(&mut self, number: u64, record: &[u8]) -> io::Result<()> {
-        let written = self.file.write_all_at(record, self.end).and_then(|()| self.file.sync_data());
-        if let Err(why) = written {
-            let _ = self.file.write_all_at(&[0; HEAD_BYTES], self.end);
+        if let Err(why) = self.blocks.append(record) {
+            let _ = self.blocks.write(&[0; HEAD_BYTES]);
             return Err(why);
         }
-        self.end += record.len() as u64;
         self.last = number;
         Ok(())
     }
@@ -118,7 +101,7 @@ impl Segment {
     /// From now on records cannot be written: the file is open for reading alone.
     #[cfg(test)]
     pub fn break_file(&mut self) {
-        self.file = File::open(&self.path).unwrap();
+        self.blocks.break_file(&self.path);
     }
 
     /// Removes the file.
@@ -202,10 +185,26 @@ impl Found {
     /// Opens its file for writing over it. Nothing is written behind what was found, which may end in a record that is
     /// torn; its last record is at most this one.
     pub fn into_segment(self, path: &Path, last: u64) -> io::Result<Segment> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let (path, bytes) = (path.to_owned(), self.content.len() as u64);
-        Ok(Segment { path, file, bytes, end: bytes, generation: 0, last })
+        let file = OpenOptions::new().write(true).open(path)?;
+        let bytes = Blocks::whole(self.content.len() as u64);
+        Ok(Segment { path: path.to_owned(), blocks: Blocks::new(file), bytes, generation: 0, last })
     }
+}
+
+/// Has the disk give all blocks of a file of so many bytes.
+fn fill(file: &File, bytes: u64) -> io::Result<()> {
+    let mut at = 0;
+    while at < bytes {
+        let piece = ZEROS.len().min(usize::try_from(bytes - at).unwrap_or(usize::MAX));
+        file.write_all_at(&ZEROS[..piece], at)?;
+        at += piece as u64;
+    }
+    file.sync_all()
+}
+
+/// Makes a file's name outlive a power cut.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 #[cfg(test)]
@@ -267,7 +266,7 @@ mod tests {
         let path = folder.path().join("log");
         let mut segment = Segment::make(&path, 4096).unwrap();
         (1..=4).for_each(|number| append(&mut segment, number));
-        let length = usize::try_from(segment.end).unwrap() / 4;
+        let length = usize::try_from(segment.blocks.end()).unwrap() / 4;
         let whole = std::fs::read(&path).unwrap();
         for damaged in 1..=4 {
             // Its length, its checksum, its generation, its number, and a row.
@@ -298,10 +297,10 @@ mod tests {
         let path = folder.path().join("log");
         let mut segment = Segment::make(&path, 4096).unwrap();
         (1..=3).for_each(|number| append(&mut segment, number));
-        for length in 0..segment.end {
+        for length in 0..segment.blocks.end() {
             let cut = File::options().write(true).open(&path).unwrap();
-            cut.set_len(segment.end - length).unwrap();
-            let whole = (segment.end - length) / (segment.end / 3);
+            cut.set_len(segment.blocks.end() - length).unwrap();
+            let whole = (segment.blocks.end() - length) / (segment.blocks.end() / 3);
             assert_eq!(numbers(&path).len() as u64, whole, "{length} bytes less");
         }
     }

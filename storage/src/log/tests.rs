@@ -212,7 +212,7 @@ fn run(logged: &Logged, steps: &mut impl Iterator<Item = Step>, model: &mut Mode
 }
 
 /// Fewer than is usual, as each opens files over and over; `PROPTEST_CASES` overrules it.
-fn cases() -> ProptestConfig {
+pub(super) fn cases() -> ProptestConfig {
     let given = std::env::var_os("PROPTEST_CASES").is_some();
     if given { ProptestConfig::default() } else { ProptestConfig::with_cases(32) }
 }
