@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
@@ -79,6 +80,36 @@ pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
+/// What was found free of a disk, so that it need not be asked each time.
+///
+/// An answer counts for [`FreeBytes::COUNTS_FOR`], and only while it leaves [`FreeBytes::PLENTY`] beyond what is needed: to take
+/// that in this time, all programs together would have to write 20 GB a second. One that takes room without writing, as
+/// by `fallocate`, may do so behind any answer, however new.
+#[derive(Debug, Default)]
+pub(crate) struct FreeBytes {
+    last: Option<(Instant, u64)>,
+}
+
+impl FreeBytes {
+    const COUNTS_FOR: Duration = Duration::from_millis(50);
+    const PLENTY: u64 = 1 << 30;
+
+    /// Whether this folder's disk, always the same, has so many bytes free for this process. One that does not say has not.
+    pub fn are_at_least(&mut self, needed: u64, folder: &Path) -> bool {
+        self.are_at_least_by(needed, || free_bytes(folder))
+    }
+
+    fn are_at_least_by(&mut self, needed: u64, ask: impl FnOnce() -> io::Result<u64>) -> bool {
+        let plenty = needed.saturating_add(FreeBytes::PLENTY);
+        if self.last.is_some_and(|(asked, free)| free >= plenty && asked.elapsed() < FreeBytes::COUNTS_FOR) {
+            return true;
+        }
+        let asked = Instant::now();
+        self.last = ask().ok().map(|free| (asked, free));
+        self.last.is_some_and(|(_, free)| free >= needed)
+    }
+}
+
 /// LMDB's table of readers in a database's folder, its lock file.
 pub(crate) const READERS_NAME: &str = "lock.mdb";
 
@@ -100,4 +131,38 @@ pub(crate) fn allocate_lock_file(folder: &Path, readers_max: u32) -> Result<(), 
         }
     };
     allocate().map_err(StorageError::io(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_asked_again_when_its_answer_is_old_or_is_not_plenty() {
+        let mut free = FreeBytes::default();
+        let asks = |free: &mut FreeBytes, needed: u64, answer: io::Result<u64>| {
+            let mut asked = false;
+            let are = free.are_at_least_by(needed, || {
+                asked = true;
+                answer
+            });
+            (asked, are)
+        };
+        let none = || Err(io::Error::other("not said"));
+        // The test may be held up.
+        let asked_at = |free: &mut FreeBytes, at: Instant| free.last.as_mut().unwrap().0 = at;
+        let (old, new) =
+            (Instant::now().checked_sub(FreeBytes::COUNTS_FOR), Instant::now() + Duration::from_secs(3600));
+        let plenty = FreeBytes::PLENTY + 10;
+        assert_eq!(asks(&mut free, 10, none()), (true, false));
+        assert_eq!(asks(&mut free, 10, Ok(plenty)), (true, true));
+        asked_at(&mut free, new);
+        assert_eq!(asks(&mut free, 10, none()), (false, true));
+        // More is needed than leaves plenty.
+        assert_eq!(asks(&mut free, 11, Ok(11)), (true, true));
+        assert_eq!(asks(&mut free, 11, Ok(10)), (true, false));
+        assert_eq!(asks(&mut free, 10, Ok(plenty)), (true, true));
+        asked_at(&mut free, old.unwrap());
+        assert_eq!(asks(&mut free, 10, Ok(9)), (true, false));
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::logged::{Shared, State};
 use super::memtable::Memtable;
-use crate::disk::free_bytes;
+use crate::disk::FreeBytes;
 use crate::env::Env;
 use crate::room::Room;
 use crate::rows::Rows;
@@ -113,8 +113,8 @@ impl State {
 impl Shared {
     /// Claims what a commit is about to add, once so much of what waits has gone to LMDB that it fits; `false`, and nothing
     /// of it is claimed, where it does not.
-    pub fn claim(&self, coming: Coming, room: Room) -> bool {
-        while !self.try_claim(coming, room) {
+    pub fn claim(&self, coming: Coming, room: Room, free: &mut FreeBytes) -> bool {
+        while !self.try_claim(coming, room, free) {
             let waits = self.state().waits_for();
             if !waits.is_some_and(|number| self.wait_until_covered(number)) {
                 return false;
@@ -123,13 +123,13 @@ impl Shared {
         true
     }
 
-    fn try_claim(&self, coming: Coming, room: Room) -> bool {
+    fn try_claim(&self, coming: Coming, room: Room, free: &mut FreeBytes) -> bool {
         let Needed { rows, here, disk, memory } = self.state().claim(coming, &self.env);
         // The disk is asked when the claim is among all others: of two that are made at once, one knows of the other.
         let fits = rows <= ROWS_MAX
             && memory <= MEMORY_MAX
             && self.env.check_room_at_the_end(room, here + SPARE_BYTES).is_ok()
-            && free_bytes(&self.folder).is_ok_and(|free| free >= disk + SPARE_BYTES as u64);
+            && free.are_at_least(disk + SPARE_BYTES as u64, &self.folder);
         if !fits {
             self.state().nothing_comes(&self.env);
         }

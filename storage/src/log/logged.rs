@@ -25,6 +25,7 @@ use super::replay::{FoundLog, Replayed, covered};
 use super::segment::BYTES_MAX;
 use super::segments::Segments;
 use crate::codec::meta;
+use crate::disk::FreeBytes;
 use crate::env::{self, Durability, Env};
 use crate::error::StorageError;
 use crate::notice::Tell;
@@ -74,6 +75,8 @@ pub(super) struct Shared {
 /// What only whoever writes needs.
 struct Writing {
     segments: Segments,
+    /// Of the disk that has them and LMDB.
+    free: FreeBytes,
     /// The number of a commit that failed and may be on the disk all the same, in the log or in LMDB: until LMDB says
     /// that it has come that far, nothing is written.
     void: Option<u64>,
@@ -113,8 +116,9 @@ pub(super) struct Failure {
 }
 
 impl State {
-    /// Refuses a write soon after LMDB has failed.
-    fn check_pause(&self) -> Result<(), StorageError> {
+    /// Refuses a write soon after LMDB has failed, and what [`State::check`] does.
+    fn check_write(&self) -> Result<(), StorageError> {
+        self.check()?;
         match &self.failed {
             Some(Failure { error, at }) if at.elapsed() < PAUSE => Err(error.again()),
             _ => Ok(()),
@@ -215,7 +219,7 @@ impl Logged {
             tell,
             logs: durability == Durability::Full,
             by_itself,
-            writing: Mutex::new(Writing { segments, void: None }),
+            writing: Mutex::new(Writing { segments, free: FreeBytes::default(), void: None }),
             state: Mutex::new(state),
             changed: Condvar::new(),
             applying: Mutex::new(()),
@@ -237,8 +241,7 @@ impl Logged {
     ) -> Result<T, StorageError> {
         let shared = &self.shared;
         let mut writing = shared.writing();
-        shared.state().check()?;
-        shared.state().check_pause()?;
+        shared.state().check_write()?;
         shared.make_void(&mut writing)?;
         if !shared.logs || shared.goes_alone(&writing) {
             return shared.write_through(&mut writing, room, plan, committed);
@@ -344,7 +347,7 @@ impl Shared {
     fn is_ready_for(&self, writing: &mut Writing, room: Room, rows: &Rows) -> bool {
         let bytes = rows.record_bytes();
         let coming = Coming { rows: Load::of(rows), segment_bytes: writing.segments.grow_by(bytes) };
-        if bytes > RECORD_BYTES_MAX || !self.claim(coming, room) {
+        if bytes > RECORD_BYTES_MAX || !self.claim(coming, room, &mut writing.free) {
             return false;
         }
         let is_ready = writing.segments.current(bytes).is_some()
