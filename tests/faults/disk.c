@@ -40,6 +40,7 @@ struct control {
     _Atomic int64_t log_reads_fail;      /* EIO from reads of these files at a given place */
     _Atomic int64_t opens_fail;          /* this error from opening a file for writing, and from making one */
     _Atomic int64_t cuts_tables;         /* the next write that LMDB's file grows by is cut short, as if there were room for half */
+    _Atomic int64_t direct_writes_fail;  /* EINVAL from a descriptor with O_DIRECT, as on a disk that has larger blocks; counts them */
 };
 
 static struct control *control;
@@ -96,6 +97,10 @@ static ssize_t write_by(int fd, const struct iovec *data, int count, off_t offse
     if (!path_on_disk(fd, &file, path) || count > IOV_MAX)
         return offset < 0 ? syscall(SYS_writev, fd, data, count) : syscall(SYS_pwritev, fd, data, count, offset, 0);
     int flags = fcntl(fd, F_GETFL);
+    if (control->direct_writes_fail && flags & O_DIRECT) {
+        control->direct_writes_fail++;
+        return fail(EINVAL);
+    }
     if (control->put_back_fails && !(flags & O_DSYNC) && offset >= 0 && offset < 2 * 4096) return fail(EIO);
     for (int i = 0; i < count; i++) whole += (int64_t)data[i].iov_len;
     off_t from = offset >= 0 ? offset : flags & O_APPEND ? file.st_size : lseek(fd, 0, SEEK_CUR);

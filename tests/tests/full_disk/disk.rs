@@ -1,8 +1,12 @@
 //! A full disk under load.
 
+use std::fs;
+
 use serde_json::json;
+use tokio::time::Instant;
 
 use seqtide_tests::Database;
+use seqtide_tests::http::SOON;
 
 use crate::faults::{Disk, PLENTY};
 use crate::load::{Load, assert_clean, assert_holds, write_despite};
@@ -50,6 +54,33 @@ async fn a_disk_that_is_full_for_a_moment_is_not_taken_for_one_that_fails() {
     assert!(!disk.cuts_next_write_of_tables(), "nothing was cut short");
     server.stop();
     assert_clean(&server);
+}
+
+/// The log is then written as other files are: nobody who writes notices.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_has_no_direct_writes_has_a_log_all_the_same() {
+    let disk = Disk::with_room(PLENTY);
+    disk.refuse_direct_writes();
+    let mut server = disk.launch().start();
+    let database = Database::create(&server, "db").await;
+    let log = server.data_dir().join("databases/db/log-0");
+    let mut written = 0;
+    // The first commits may be too far apart for a log.
+    let deadline = Instant::now() + SOON;
+    while written < 20 || disk.direct_writes_refused() == 0 {
+        assert!(Instant::now() < deadline, "none was refused");
+        database.put(&format!("d{written}"), &json!({ "logged": written })).await;
+        written += 1;
+    }
+    database.put("last", &json!({ "logged": "last" })).await;
+    assert_eq!(disk.direct_writes_refused(), 1, "a file of the log is not tried again");
+    server.kill();
+    let logged = fs::read(&log).expect("the log");
+    let last = br#"{"logged":"last"}"#;
+    assert!(logged.windows(last.len()).any(|bytes| bytes == last), "the log does not have the last write");
+    assert_clean(&server);
+    server.restart_on_same_port_and_data();
+    assert_eq!(database.info().await["doc_count"], json!(written + 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

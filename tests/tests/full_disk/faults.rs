@@ -40,6 +40,9 @@ const OPENS: u64 = 6;
 /// The place of what cuts LMDB's next write short.
 const CUTS_TABLES: u64 = 7;
 
+/// The place of what refuses writes past the page cache, and counts them: 1 and as many as were refused.
+const DIRECT_WRITES: u64 = 8;
+
 /// The disk of one data folder.
 pub struct Disk {
     folder: TempDir,
@@ -106,9 +109,17 @@ impl Disk {
 
     /// Whether no such write has come since.
     pub fn cuts_next_write_of_tables(&self) -> bool {
-        let mut number = [0; 8];
-        self.control.read_exact_at(&mut number, 8 * CUTS_TABLES).expect("the control file");
-        i64::from_ne_bytes(number) != 0
+        self.get(CUTS_TABLES) != 0
+    }
+
+    /// From now on writes past the page cache are refused (`EINVAL`).
+    pub fn refuse_direct_writes(&self) {
+        self.set(DIRECT_WRITES, 1);
+    }
+
+    /// How many were refused.
+    pub fn direct_writes_refused(&self) -> i64 {
+        self.get(DIRECT_WRITES) - 1
     }
 
     /// `seqtide check` of a data folder on this disk, where opening a file for writing ends in this error.
@@ -129,6 +140,12 @@ impl Disk {
             ("FAULTS_CONTROL", folder.join("control")),
             ("FAULTS_FOLDER", folder.join("data")),
         ]
+    }
+
+    fn get(&self, place: u64) -> i64 {
+        let mut number = [0; 8];
+        self.control.read_exact_at(&mut number, 8 * place).expect("the control file");
+        i64::from_ne_bytes(number)
     }
 
     fn set(&self, place: u64, number: i64) {
