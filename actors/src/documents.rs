@@ -221,10 +221,10 @@ fn read_revision(
 /// A revision and its ancestors, newest first. Needs all history at hand.
 fn ancestry(tree: &RevTree, rev: &RevId) -> Vec<RevId> {
     let Some(leaf) = tree.leaves_under(rev).into_iter().next() else { return vec![rev.clone()] };
-    let line = leaf.ancestors.recent.iter().map(|ancestor| &ancestor.hash);
-    let line = std::iter::once(&leaf.rev.hash).chain(line);
+    let line = leaf.ancestors.recent.iter().map(|ancestor| ancestor.hash);
+    let line = std::iter::once(leaf.rev.hash.clone()).chain(line);
     let generations = (0..=leaf.rev.generation).rev();
-    let line = generations.zip(line).map(|(generation, hash)| RevId::new(generation, hash.clone()));
+    let line = generations.zip(line).map(|(generation, hash)| RevId::new(generation, hash));
     line.skip_while(|known| known != rev).collect()
 }
 

@@ -6,7 +6,7 @@ use arbitrary::{Result, Unstructured};
 use seqtide_storage::model::body_place::BodyPlace;
 use seqtide_storage::model::rev::{RevHash, RevId};
 use seqtide_storage::model::rev_path::RevPath;
-use seqtide_storage::model::rev_tree::{Ancestor, Ancestors, Leaf, Merge, RevTree};
+use seqtide_storage::model::rev_tree::{Ancestors, Leaf, Line, Merge, RevTree};
 
 const NO_LIMIT: u32 = 1000;
 
@@ -143,7 +143,7 @@ fn check_with_history_apart(pushes: &[Push], at_hand: usize) {
 }
 
 /// Leaves each branch only its newest ancestors; the others are its chunk.
-fn with_history_apart(tree: &RevTree, at_hand: usize) -> (RevTree, Vec<Vec<Ancestor>>) {
+fn with_history_apart(tree: &RevTree, at_hand: usize) -> (RevTree, Vec<Line>) {
     let (mut leaves, mut chunks) = (tree.leaves().to_vec(), Vec::new());
     for leaf in &mut leaves {
         let line = &mut leaf.ancestors.recent;
@@ -157,10 +157,10 @@ fn with_history_apart(tree: &RevTree, at_hand: usize) -> (RevTree, Vec<Vec<Ances
     (RevTree::from_leaves(leaves), chunks)
 }
 
-fn ancestors(leaf: &Leaf, chunks: &[Vec<Ancestor>]) -> Vec<Ancestor> {
+fn ancestors(leaf: &Leaf, chunks: &[Line]) -> Line {
     let Ancestors { recent, chunks: numbers, .. } = &leaf.ancestors;
-    let older = numbers.iter().flat_map(|number| chunks[*number as usize].iter());
-    let mut line: Vec<Ancestor> = recent.iter().chain(older).cloned().collect();
+    let mut line = recent.clone();
+    numbers.iter().for_each(|number| line.append(&chunks[*number as usize]));
     line.truncate(leaf.ancestors.len());
     line
 }

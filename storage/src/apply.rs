@@ -9,7 +9,7 @@ use crate::codec::{body, change, head, history, keys};
 use crate::json::Body;
 use crate::model::body_place::BodyKey;
 use crate::model::doc_id::DocId;
-use crate::model::rev_tree::{Ancestor, Ancestors, Leaf, RevTree};
+use crate::model::rev_tree::{Ancestors, Leaf, Line, RevTree};
 use crate::model::sequence::Sequence;
 use crate::rows::Rows;
 use crate::tables::Table;
@@ -138,14 +138,16 @@ fn has_spare_chunk(ancestors: &Ancestors) -> bool {
 }
 
 /// Takes from a leaf what the head has no room for, as new chunks with their numbers.
-fn spill(leaf: &mut Leaf, next_chunk: &mut u32) -> Vec<(u32, Vec<Ancestor>)> {
+fn spill(leaf: &mut Leaf, next_chunk: &mut u32) -> Vec<(u32, Line)> {
     let ancestors = &mut leaf.ancestors;
     let mut spilled = Vec::new();
     if ancestors.recent.len() > RECENT_MAX {
         let whole_chunks = (ancestors.recent.len() - RECENT_KEPT) / CHUNK_LEN * CHUNK_LEN;
-        for chunk in ancestors.recent.split_off(ancestors.recent.len() - whole_chunks).chunks(CHUNK_LEN) {
-            spilled.push((*next_chunk, chunk.to_vec()));
-            ancestors.deeper = ancestors.deeper.saturating_add(chunk.len() as u32);
+        let mut older = ancestors.recent.split_off(ancestors.recent.len() - whole_chunks);
+        while !older.is_empty() {
+            let rest = older.split_off(CHUNK_LEN);
+            ancestors.deeper = ancestors.deeper.saturating_add(older.len() as u32);
+            spilled.push((*next_chunk, std::mem::replace(&mut older, rest)));
             *next_chunk = next_chunk.wrapping_add(1);
         }
         ancestors.chunks.splice(0..0, spilled.iter().map(|(number, _)| *number));

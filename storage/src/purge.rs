@@ -132,7 +132,7 @@ mod tests {
         let mut tree = tree_of(&[(3, &["c", "b"]), (3, &["d", "b"])]);
         assert!(purged(&tree, &["3-c"]).stemmed, "there was a first generation");
         for leaf in tree.leaves_mut() {
-            leaf.ancestors.recent.clear();
+            leaf.ancestors.recent.truncate(0);
             leaf.ancestors.deeper = 1;
         }
         assert_eq!(plan_purge(&tree, &revs(&["3-c"])), Err(HistoryNeeded));

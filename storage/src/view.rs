@@ -13,7 +13,7 @@ use crate::error::StorageError;
 use crate::log::memtable::Overlay;
 use crate::log::merge::Merged;
 use crate::model::doc_id::DocId;
-use crate::model::rev_tree::{Ancestor, Leaf, RevTree};
+use crate::model::rev_tree::{Leaf, Line, RevTree};
 use crate::pages::{Survey, SurveyRows};
 use crate::seal::{self, Seals};
 use crate::tables::{Handles, Table};
@@ -140,10 +140,10 @@ impl<'txn> View<'txn> {
     }
 
     /// All ancestors of a leaf, newest first.
-    pub fn ancestors(&self, id: &DocId, leaf: &Leaf) -> Result<Vec<Ancestor>, StorageError> {
+    pub fn ancestors(&self, id: &DocId, leaf: &Leaf) -> Result<Line, StorageError> {
         let mut line = leaf.ancestors.recent.clone();
         for chunk in &leaf.ancestors.chunks {
-            line.extend(self.expect(Table::History, &keys::history(id, *chunk), history::decode)?);
+            line.append(&self.expect(Table::History, &keys::history(id, *chunk), history::decode)?);
         }
         line.truncate(leaf.ancestors.len());
         if line.len() < leaf.ancestors.len() {

@@ -55,10 +55,10 @@ impl Disk {
     }
 
     /// A leaf's ancestors as they are stored.
-    fn ancestors(&self, leaf: &Leaf) -> Vec<Ancestor> {
+    fn ancestors(&self, leaf: &Leaf) -> Line {
         let mut line = leaf.ancestors.recent.clone();
         for chunk in &leaf.ancestors.chunks {
-            line.extend(history::decode(&self.chunks[&keys::history(&Disk::id(), *chunk)]).unwrap());
+            line.append(&history::decode(&self.chunks[&keys::history(&Disk::id(), *chunk)]).unwrap());
         }
         line.truncate(leaf.ancestors.len());
         line
@@ -130,7 +130,7 @@ impl Disk {
     }
 }
 
-fn merged(tree: &RevTree, load: impl Fn(&Leaf) -> Vec<Ancestor>, path: &RevPath, limit: u32) -> RevTree {
+fn merged(tree: &RevTree, load: impl Fn(&Leaf) -> Line, path: &RevPath, limit: u32) -> RevTree {
     let merge = |tree: &RevTree| tree.merge(path, false, BodyPlace::Empty, limit);
     let merge = merge(tree).or_else(|_| merge(&tree.with_history(|leaf| Ok::<_, ()>(load(leaf))).unwrap()));
     match merge.unwrap() {

@@ -3,7 +3,7 @@
 use super::{Malformed, Reader, put_varint, revision};
 use crate::model::body_place::BodyPlace;
 use crate::model::rev::RevId;
-use crate::model::rev_tree::{Ancestor, Ancestors, Leaf, RevTree};
+use crate::model::rev_tree::{Ancestors, Leaf, Line, RevTree};
 use crate::model::sequence::Sequence;
 
 const TAG: u8 = 1;
@@ -36,8 +36,8 @@ pub struct DocSummary {
 
 /// Encodes a head.
 pub fn encode(head: &DocHead) -> Vec<u8> {
-    let revisions: usize = head.tree.leaves().iter().map(|leaf| 2 + leaf.ancestors.recent.len()).sum();
-    let mut out = Vec::with_capacity(64 + 32 * revisions);
+    let leaf_bytes = |leaf: &Leaf| 64 + leaf.ancestors.recent.as_bytes().len() + 5 * leaf.ancestors.chunks.len();
+    let mut out = Vec::with_capacity(32 + head.tree.leaves().iter().map(leaf_bytes).sum::<usize>());
     out.push(TAG);
     out.extend_from_slice(&head.seq.to_bytes());
     put_varint(&mut out, head.tree.leaves().len() as u64);
@@ -52,9 +52,7 @@ pub fn encode(head: &DocHead) -> Vec<u8> {
 
 fn put_ancestors(out: &mut Vec<u8>, ancestors: &Ancestors) {
     put_varint(out, ancestors.recent.len() as u64);
-    for ancestor in &ancestors.recent {
-        revision::put(out, &ancestor.hash, ancestor.deleted, ancestor.body);
-    }
+    out.extend_from_slice(ancestors.recent.as_bytes());
     put_varint(out, u64::from(ancestors.deeper));
     put_varint(out, ancestors.chunks.len() as u64);
     for chunk in &ancestors.chunks {
@@ -90,11 +88,8 @@ fn open(value: &[u8]) -> Result<(Sequence, u32, Reader<'_>), Malformed> {
 }
 
 fn read_ancestors(reader: &mut Reader<'_>, generation: u64) -> Result<Ancestors, Malformed> {
-    let ancestor = |reader: &mut Reader<'_>| {
-        let revision = revision::read(reader)?;
-        Ok(Ancestor { hash: revision.hash, deleted: revision.deleted, body: revision.body })
-    };
-    let recent = reader.list(ancestor)?;
+    let count = reader.number()?;
+    let recent = Line::read(reader, count)?;
     let deeper = reader.number()?;
     let chunks = reader.list(Reader::number)?;
     let ancestors = Ancestors { recent, chunks, deeper };
@@ -123,12 +118,13 @@ mod tests {
     use super::*;
     use crate::codec::tests::{any_hash, any_place, any_seq};
     use crate::model::rev::RevHash;
+    use crate::model::rev_tree::Ancestor;
 
     fn any_leaf() -> impl Strategy<Value = Leaf> {
         let ancestor =
             (any_hash(), any::<bool>(), any_place()).prop_map(|(hash, deleted, body)| Ancestor { hash, deleted, body });
         let ancestors = (prop::collection::vec(ancestor, 0..6), prop::collection::vec(any::<u32>(), 0..4), 0u32..100)
-            .prop_map(|(recent, chunks, deeper)| Ancestors { recent, chunks, deeper });
+            .prop_map(|(recent, chunks, deeper)| Ancestors { recent: recent.into_iter().collect(), chunks, deeper });
         (200u64.., any_hash(), any::<bool>(), any_place(), ancestors).prop_map(
             |(generation, hash, deleted, body, ancestors)| Leaf {
                 rev: RevId::new(generation, hash),
@@ -137,6 +133,19 @@ mod tests {
                 ancestors,
             },
         )
+    }
+
+    /// What [`put_ancestors`] makes, one ancestor after the other.
+    fn ancestors_one_by_one(ancestors: &Ancestors) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, ancestors.recent.iter().count() as u64);
+        for ancestor in ancestors.recent.iter() {
+            revision::put(&mut out, &ancestor.hash, ancestor.deleted, ancestor.body);
+        }
+        put_varint(&mut out, u64::from(ancestors.deeper));
+        put_varint(&mut out, ancestors.chunks.len() as u64);
+        ancestors.chunks.iter().for_each(|chunk| put_varint(&mut out, u64::from(*chunk)));
+        out
     }
 
     #[test]
@@ -162,6 +171,35 @@ mod tests {
     }
 
     proptest! {
+        /// A leaf that is built on takes its line over as it is stored.
+        #[test]
+        fn the_ancestors_of_a_head_are_the_same_bytes_whoever_put_them_together(
+            leaf in any_leaf(),
+            revs in prop::collection::vec((any_hash(), any::<bool>(), any_place()), 1..8),
+            limit in 1u32..12,
+        ) {
+            let mut parent = leaf.rev.clone();
+            let mut tree = RevTree::from_leaves(vec![Leaf { rev: RevId::new(1000, leaf.rev.hash.clone()), ..leaf }]);
+            parent.generation = 1000;
+            for (hash, deleted, body) in revs {
+                let before = tree.leaves()[0].clone();
+                let rev = RevId::new(parent.generation + 1, hash);
+                tree = tree.extended(Some(&parent), rev.clone(), deleted, body, limit).unwrap();
+                let Leaf { ancestors, .. } = &tree.leaves()[0];
+                let mut line = vec![Ancestor { hash: before.rev.hash, deleted: before.deleted, body: before.body }];
+                line.extend(before.ancestors.recent.iter());
+                line.truncate(limit as usize - 1);
+                prop_assert!(ancestors.recent.iter().eq(line));
+                let mut out = Vec::new();
+                put_ancestors(&mut out, ancestors);
+                prop_assert_eq!(&out, &ancestors_one_by_one(ancestors));
+                let head = DocHead { seq: Sequence::ZERO, tree: tree.clone(), next_chunk: 0 };
+                tree = decode(&encode(&head)).unwrap().tree;
+                prop_assert_eq!(&tree, &head.tree);
+                parent = rev;
+            }
+        }
+
         #[test]
         fn heads_round_trip(seq in any_seq(), leaves in prop::collection::vec(any_leaf(), 1..4), next_chunk: u32) {
             let head = DocHead { seq, tree: RevTree::from_leaves(leaves), next_chunk };

@@ -1,32 +1,21 @@
 //! Value of `history`: a run of ancestors, newest first.
 
-use super::{Malformed, Reader, revision};
-use crate::model::rev_tree::Ancestor;
+use super::{Malformed, Reader};
+use crate::model::rev_tree::Line;
 
 const TAG: u8 = 1;
 
 /// Encodes a chunk.
-pub fn encode(chunk: &[Ancestor]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1 + chunk.len() * 24);
-    out.push(TAG);
-    for ancestor in chunk {
-        revision::put(&mut out, &ancestor.hash, ancestor.deleted, ancestor.body);
-    }
-    out
+pub fn encode(chunk: &Line) -> Vec<u8> {
+    [&[TAG], chunk.as_bytes()].concat()
 }
 
 /// Decodes a chunk.
 ///
 /// # Errors
 /// [`Malformed`].
-pub fn decode(value: &[u8]) -> Result<Vec<Ancestor>, Malformed> {
-    let mut reader = Reader::tagged(value, TAG)?;
-    let mut chunk = Vec::new();
-    while !reader.rest.is_empty() {
-        let revision = revision::read(&mut reader)?;
-        chunk.push(Ancestor { hash: revision.hash, deleted: revision.deleted, body: revision.body });
-    }
-    Ok(chunk)
+pub fn decode(value: &[u8]) -> Result<Line, Malformed> {
+    Line::read_all(Reader::tagged(value, TAG)?)
 }
 
 #[cfg(test)]
@@ -35,11 +24,12 @@ mod tests {
 
     use super::*;
     use crate::codec::tests::{any_hash, any_place};
+    use crate::model::rev_tree::Ancestor;
 
     proptest! {
         #[test]
         fn chunks_round_trip(chunk in prop::collection::vec((any_hash(), any::<bool>(), any_place()), 0..30)) {
-            let chunk: Vec<_> = chunk.into_iter().map(|(hash, deleted, body)| Ancestor { hash, deleted, body }).collect();
+            let chunk: Line = chunk.into_iter().map(|(hash, deleted, body)| Ancestor { hash, deleted, body }).collect();
             prop_assert_eq!(decode(&encode(&chunk)), Ok(chunk));
         }
     }

@@ -11,7 +11,7 @@ pub mod history;
 pub mod keys;
 pub mod local;
 pub mod meta;
-mod revision;
+pub(crate) mod revision;
 pub mod transaction;
 
 /// A stored value that does not read as it should: what was wrong with it.
@@ -20,6 +20,7 @@ pub mod transaction;
 pub struct Malformed(pub &'static str);
 
 /// Reads a value front to back.
+#[derive(Clone)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }

@@ -16,13 +16,13 @@ const TOMBSTONE: u8 = 1 << 3;
 
 /// A revision's hash, whether it is a tombstone, and its body's place.
 #[derive(Debug, PartialEq)]
-pub(super) struct Revision {
+pub(crate) struct Revision {
     pub hash: RevHash,
     pub deleted: bool,
     pub body: BodyPlace,
 }
 
-pub(super) fn put(out: &mut Vec<u8>, hash: &RevHash, deleted: bool, body: BodyPlace) {
+pub(crate) fn put(out: &mut Vec<u8>, hash: &RevHash, deleted: bool, body: BodyPlace) {
     let place = match body {
         BodyPlace::Empty => PLACE_EMPTY,
         BodyPlace::Stored { .. } => PLACE_STORED,
@@ -41,7 +41,7 @@ pub(super) fn put(out: &mut Vec<u8>, hash: &RevHash, deleted: bool, body: BodyPl
     }
 }
 
-pub(super) fn read(reader: &mut Reader<'_>) -> Result<Revision, Malformed> {
+pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Revision, Malformed> {
     let header = reader.u8()?;
     if header & !(PLACE_MASK | TEXT_HASH | TOMBSTONE) != 0 {
         return Err(Malformed("unknown revision flags"));

@@ -14,6 +14,10 @@ use super::body_place::BodyPlace;
 use super::rev::{RevHash, RevId};
 use super::rev_path::RevPath;
 
+pub use self::line::Line;
+
+mod line;
+
 /// All revisions of a document that are known. Leaves stand in winning order. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RevTree {
@@ -48,7 +52,7 @@ pub struct Ancestor {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ancestors {
     /// The newest ones, at hand.
-    pub recent: Vec<Ancestor>,
+    pub recent: Line,
     /// The numbers of the history chunks that hold the older ones, newest first.
     pub chunks: Vec<u32>,
     /// How many older ones there are, in the chunks.
@@ -202,7 +206,7 @@ impl RevTree {
     ///
     /// # Errors
     /// What `load` fails with.
-    pub fn with_history<E>(&self, mut load: impl FnMut(&Leaf) -> Result<Vec<Ancestor>, E>) -> Result<RevTree, E> {
+    pub fn with_history<E>(&self, mut load: impl FnMut(&Leaf) -> Result<Line, E>) -> Result<RevTree, E> {
         let mut tree = self.clone();
         for leaf in tree.leaves_mut().filter(|leaf| leaf.ancestors.deeper > 0) {
             let recent = load(leaf)?;
@@ -318,11 +322,9 @@ impl RevTree {
 /// The ancestors of a revision above `leaf`, with revisions in between of which only the hash is known.
 fn lineage(leaf: &Leaf, between: &[RevHash], revs_limit: u32) -> Ancestors {
     let Ancestors { recent: older, chunks, deeper } = &leaf.ancestors;
-    let mut recent = Vec::with_capacity(between.len() + 1 + older.len());
-    recent.extend(between.iter().map(Ancestor::unknown));
-    recent.push(Ancestor { hash: leaf.rev.hash.clone(), deleted: leaf.deleted, body: leaf.body });
-    recent.extend_from_slice(older);
-    let mut ancestors = Ancestors { recent, chunks: chunks.clone(), deeper: *deeper };
+    let parent = Ancestor { hash: leaf.rev.hash.clone(), deleted: leaf.deleted, body: leaf.body };
+    let newer = between.iter().map(Ancestor::unknown).chain([parent]);
+    let mut ancestors = Ancestors { recent: Line::before(newer, older), chunks: chunks.clone(), deeper: *deeper };
     ancestors.stem(revs_limit.saturating_sub(1) as usize);
     ancestors
 }
@@ -408,17 +410,17 @@ impl Nodes {
         RevTree::from_leaves(leaves.collect())
     }
 
-    fn line_from(&self, rev: &RevId, node: &Node, branch_len_max: usize) -> Vec<Ancestor> {
-        let mut line = Vec::new();
+    fn line_from(&self, rev: &RevId, node: &Node, branch_len_max: usize) -> Line {
+        let mut line = Line::default();
         let mut generation = rev.generation;
         let mut parent = node.parent.clone();
         while let Some(hash) = parent.take_if(|_| line.len() + 1 < branch_len_max) {
             generation -= 1;
             let known = self.nodes.get(&RevId::new(generation, hash.clone()));
-            line.push(known.map_or_else(
+            line.extend([known.map_or_else(
                 || Ancestor::unknown(&hash),
                 |node| Ancestor { hash: hash.clone(), deleted: node.deleted, body: node.body },
-            ));
+            )]);
             parent = known.and_then(|node| node.parent.clone());
         }
         line

@@ -111,7 +111,7 @@ fn damaged_rows_are_errors_that_name_table_and_key() {
     let here = Sequence::new(0, 50);
     let body_key = keys::body(BodyKey { seq: here, ordinal: 0 });
     let chunk_key = keys::history(&doc(), 0);
-    let short_chunk = history::encode(&[]);
+    let short_chunk = history::encode(&crate::model::rev_tree::Line::default());
     let cases: [Case<'_>; 14] = [
         (Table::Docs, b"a", Some(b""), r#"table docs, key "a""#),
         (Table::Docs, b"a", Some(b"\xff123"), r#"docs, key "a": unknown format tag"#),

@@ -77,7 +77,7 @@ fn a_superseded_body_is_readable_until_a_sweep_passes_it() {
     let db = Db::new();
     let first = db.rev(create("a", r#"{"n":1}"#));
     db.rev(update("a", &first, r#"{"n":2}"#));
-    let old = db.tree("a").leaves()[0].ancestors.recent[0].body;
+    let old = db.tree("a").leaves()[0].ancestors.recent.get(0).unwrap().body;
     assert_eq!(db.body_at(old), Some(body(r#"{"n":1}"#)));
     assert_eq!(db.store.reclaim(1).unwrap(), Reclaimed { examined: 1, bytes: 7, swept: false });
     assert_eq!(db.body_at(old), None);
