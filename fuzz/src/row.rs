@@ -12,7 +12,7 @@ use seqtide_storage::codec::{Malformed, body, change, head, history, keys, local
 pub fn check(value: &[u8]) {
     check_head(value);
     check_change(value);
-    stable(value, history::decode, |chunk| history::encode(chunk));
+    stable(value, history::decode, history::encode);
     stable(value, meta::decode_counters, meta::encode_counters);
     stable(value, meta::decode_identity, meta::encode_identity);
     stable(value, meta::decode_number, |number| meta::encode_number(*number));
