@@ -302,7 +302,7 @@ pub(crate) fn write_proposed(
     write_json_string(out, id);
     if let Some(rev) = rev {
         out.extend_from_slice(b",\"_rev\":");
-        write_json_string(out, &rev.to_string());
+        rev.write_json(out);
     }
     if !body.is_empty() {
         out.push(b',');
@@ -331,7 +331,7 @@ fn write_revs_info(out: &mut Vec<u8>, revs_info: &[(RevId, RevStatus)]) {
     out.extend_from_slice(b",\"_revs_info\":[");
     for (at, (rev, status)) in revs_info.iter().enumerate() {
         out.extend_from_slice(if at > 0 { b",{\"rev\":" } else { b"{\"rev\":" });
-        write_json_string(out, &rev.to_string());
+        rev.write_json(out);
         out.extend_from_slice(format!(",\"status\":\"{}\"}}", status.name()).as_bytes());
     }
     out.push(b']');
@@ -346,7 +346,7 @@ pub(crate) fn write_revs<'a>(out: &mut Vec<u8>, name: &str, revs: impl Iterator<
         } else {
             out.extend_from_slice(format!(",\"{name}\":[").as_bytes());
         }
-        write_json_string(out, &rev.to_string());
+        rev.write_json(out);
         any = true;
     }
     if any {

@@ -3,12 +3,11 @@
 //! One encoding serves every door: the SSE frame `data: {…}\nid: N\n\n` holds the row's JSON, and the row's JSON with
 //! its line end, at a fixed place.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use seqtide_storage::json::write_json_string;
-use seqtide_storage::model::sequence::SeqFormat;
+use seqtide_storage::model::sequence::{SeqFormat, SeqText};
 use seqtide_storage::{Change, LeafRev};
 
 use crate::documents::write_document;
@@ -62,22 +61,28 @@ impl Frame {
         self.sse.slice(DATA.len()..=DATA.len() + self.json_bytes)
     }
 
-    /// The frame of a row of about so many bytes.
-    pub(crate) fn of(seq: impl fmt::Display, about_bytes: usize, write_json: impl FnOnce(&mut Vec<u8>)) -> Frame {
-        let mut out = Vec::with_capacity(about_bytes);
-        out.extend_from_slice(DATA);
-        write_json(&mut out);
-        let json_bytes = out.len() - DATA.len();
-        out.extend_from_slice(format!("\nid: {seq}\n\n").as_bytes());
-        Frame { sse: out.into(), json_bytes }
+    /// A frame, and how long the JSON in it is.
+    pub(crate) fn in_bytes(sse: Bytes, json_bytes: usize) -> Frame {
+        Frame { sse, json_bytes }
     }
 
-    fn encode(row: &Row, shape: RowShape) -> Frame {
-        let Row { change, format, .. } = row;
-        let body_bytes = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
-        let about_bytes = 160 + change.id.as_str().len() + if shape.doc { body_bytes + 80 } else { 0 };
-        let write_json = |out: &mut Vec<u8>| row.write(out, shape, Some(*format));
-        Frame::of(format.plain(change.seq), about_bytes, write_json)
+    /// The frame of a row of about so many bytes.
+    pub(crate) fn of(seq: SeqText, about_bytes: usize, write_json: impl FnOnce(&mut Vec<u8>)) -> Frame {
+        let mut out = Vec::with_capacity(about_bytes);
+        let json_bytes = Frame::write(&mut out, seq, write_json);
+        Frame::in_bytes(out.into(), json_bytes)
+    }
+
+    /// Appends a frame; gives how long the JSON in it is.
+    fn write(out: &mut Vec<u8>, seq: SeqText, write_json: impl FnOnce(&mut Vec<u8>)) -> usize {
+        out.extend_from_slice(DATA);
+        let start = out.len();
+        write_json(out);
+        let json_bytes = out.len() - start;
+        out.extend_from_slice(b"\nid: ");
+        seq.write(out);
+        out.extend_from_slice(b"\n\n");
+        json_bytes
     }
 }
 
@@ -233,9 +238,24 @@ impl Row {
         if let Some((_, frame)) = frames.iter().find(|(known, _)| *known == shape) {
             return frame.clone();
         }
-        let frame = Frame::encode(self, shape);
+        let mut out = Vec::with_capacity(self.about_bytes(shape));
+        let json_bytes = self.write_frame(&mut out, shape);
+        let frame = Frame::in_bytes(out.into(), json_bytes);
         frames.push((shape, frame.clone()));
         frame
+    }
+
+    /// About how long its frame is.
+    pub(crate) fn about_bytes(&self, shape: RowShape) -> usize {
+        let body_bytes = self.change.body.as_ref().map_or(0, |body| body.as_bytes().len());
+        let id_bytes = self.change.id.as_str().len();
+        160 + id_bytes + if shape.doc { body_bytes + id_bytes + 80 } else { 0 }
+    }
+
+    /// Appends its frame; gives how long the JSON in it is.
+    pub(crate) fn write_frame(&self, out: &mut Vec<u8>, shape: RowShape) -> usize {
+        let write_json = |out: &mut Vec<u8>| self.write(out, shape, Some(self.format));
+        Frame::write(out, self.format.plain(self.change.seq), write_json)
     }
 
     /// Writes the row's JSON. Without a format its `seq` is `null`, as `seq_interval` asks for.
@@ -245,7 +265,7 @@ impl Row {
         let change = &self.change;
         out.extend_from_slice(b"{\"seq\":");
         match format {
-            Some(format) => out.extend_from_slice(format.json(change.seq).to_string().as_bytes()),
+            Some(format) => format.json(change.seq).write(out),
             None => out.extend_from_slice(b"null"),
         }
         out.extend_from_slice(b",\"id\":");
@@ -253,7 +273,7 @@ impl Row {
         out.extend_from_slice(b",\"changes\":[");
         for (at, leaf) in self.listed(shape.all_leaves).iter().enumerate() {
             out.extend_from_slice(if at == 0 { b"{\"rev\":" } else { b",{\"rev\":" });
-            write_json_string(out, &leaf.rev.to_string());
+            leaf.rev.write_json(out);
             out.push(b'}');
         }
         out.push(b']');

@@ -1,5 +1,6 @@
 //! Reading a database: one state of it, for as long as one page takes.
 
+mod bodies;
 mod locals;
 
 use std::collections::HashSet;
@@ -25,6 +26,7 @@ use crate::tables::Table;
 use crate::transactions::{TransactionLimits, recorded};
 use crate::view::{Direction, META_REVS_LIMIT, Range, RawRow, View};
 
+pub(crate) use self::bodies::Bodies;
 pub use self::locals::{LocalDoc, LocalsPage, ReadLocals};
 
 /// One state of a database. It pins what it sees: read a page, drop it, then send.
@@ -206,7 +208,7 @@ impl Snapshot<'_> {
             return Ok(None);
         };
         let row = ChangeRow { seq, id: id.as_str(), rev, deleted, branches, body };
-        complete_row(self.view(), row, detail).map(Some)
+        complete_row(&mut Bodies::new(self.view()), row, detail).map(Some)
     }
 
     /// A `_local` document: the number n of its revision `0-n`, and its body.
@@ -240,7 +242,8 @@ impl Snapshot<'_> {
         let view = self.view();
         let (after, up_to) = (keys::seq(read.after), keys::seq(read.up_to));
         let rows = view.range(Table::BySeq, (Bound::Excluded(&after), Bound::Included(&up_to)), read.direction)?;
-        fill_page(read.limits, rows, |row| examine(view, row, read.detail, keep), show)
+        let mut bodies = Bodies::new(view);
+        fill_page(read.limits, rows, |row| examine(&mut bodies, row, read.detail, keep), show)
     }
 
     /// Reads a page of the feed by looking up the listed documents, each once; for lists much shorter than the feed.
@@ -265,9 +268,10 @@ impl Snapshot<'_> {
             seqs.reverse();
         }
         let view = self.view();
+        let mut bodies = Bodies::new(view);
         let open = |seq| {
             let row = view.expect(Table::BySeq, &keys::seq(seq), |value| change::decode(&keys::seq(seq), value))?;
-            Ok((seq, Some(complete_row(view, row, read.detail)?)))
+            Ok((seq, Some(complete_row(&mut bodies, row, read.detail)?)))
         };
         fill_page(read.limits, seqs.into_iter(), open, show)
     }
@@ -275,6 +279,7 @@ impl Snapshot<'_> {
     /// Reads a page of live documents in the order of their ids.
     pub fn docs(&self, read: &ReadDocs) -> Result<DocsPage, StorageError> {
         let mut page = DocsPage { docs: Vec::new(), next_after: None };
+        let mut bodies = Bodies::new(self.view());
         let mut budget = Budget::new(read.limits);
         let mut last = None;
         for row in self.doc_rows(&read.from, &read.to, read.direction)? {
@@ -282,7 +287,7 @@ impl Snapshot<'_> {
                 page.next_after = last;
                 break;
             }
-            match row.and_then(|(id, found)| Ok((id, self.live_row(id, found, read.detail)?))) {
+            match row.and_then(|(id, found)| Ok((id, live_row(&mut bodies, id, found, read.detail)?))) {
                 Ok((id, doc)) => {
                     doc.iter().for_each(|doc| budget.charge(doc));
                     page.docs.extend(doc);
@@ -295,15 +300,6 @@ impl Snapshot<'_> {
             }
         }
         Ok(page)
-    }
-
-    /// A listed document, if it is live.
-    fn live_row(&self, id: &str, found: DocSummary, detail: Detail) -> Result<Option<Change>, StorageError> {
-        let DocSummary { seq, rev, deleted, body, branches } = found;
-        if deleted {
-            return Ok(None);
-        }
-        complete_row(self.view(), ChangeRow { seq, id, rev, deleted, branches, body }, detail).map(Some)
     }
 
     /// How many live documents lie in a stretch of ids, as long as they are at most `count_max`.
@@ -336,6 +332,20 @@ impl Snapshot<'_> {
             Ok((as_text(key).map_err(damaged)?, head::decode_summary(value).map_err(damaged)?))
         }))
     }
+}
+
+/// A listed document, if it is live.
+fn live_row(
+    bodies: &mut Bodies<'_>,
+    id: &str,
+    found: DocSummary,
+    detail: Detail,
+) -> Result<Option<Change>, StorageError> {
+    let DocSummary { seq, rev, deleted, body, branches } = found;
+    if deleted {
+        return Ok(None);
+    }
+    complete_row(bodies, ChangeRow { seq, id, rev, deleted, branches, body }, detail).map(Some)
 }
 
 /// Rows of a table whose keys are texts.
@@ -380,7 +390,7 @@ fn page_before<P>(error: StorageError, has_rows: bool, page: P) -> Result<P, Sto
 pub(crate) fn fill_page<R, T: AsRef<Change>>(
     limits: PageLimits,
     rows: impl Iterator<Item = R>,
-    open: impl Fn(R) -> Result<(Sequence, Option<Change>), StorageError>,
+    mut open: impl FnMut(R) -> Result<(Sequence, Option<Change>), StorageError>,
     show: impl Fn(Change) -> Result<Option<T>, StorageError>,
 ) -> Result<ChangesPage<T>, StorageError> {
     let mut page = ChangesPage::empty();
@@ -413,7 +423,7 @@ pub(crate) fn fill_page<R, T: AsRef<Change>>(
 
 /// A row of the feed: its sequence, and all of it if its id is wanted.
 pub(crate) fn examine(
-    view: View<'_>,
+    bodies: &mut Bodies<'_>,
     row: Result<RawRow<'_>, StorageError>,
     detail: Detail,
     keep: KeepId<'_>,
@@ -421,20 +431,20 @@ pub(crate) fn examine(
     let (key, value) = row?;
     let row = change::decode(key, value).map_err(|what| StorageError::damaged(Table::BySeq, key, what))?;
     let seq = row.seq;
-    let change = if keep(row.id) { Some(complete_row(view, row, detail)?) } else { None };
+    let change = if keep(row.id) { Some(complete_row(bodies, row, detail)?) } else { None };
     Ok((seq, change))
 }
 
 /// Adds what a row does not carry itself: the other leaves, where there are any, and the body.
-fn complete_row(view: View<'_>, row: ChangeRow<'_>, detail: Detail) -> Result<Change, StorageError> {
+fn complete_row(bodies: &mut Bodies<'_>, row: ChangeRow<'_>, detail: Detail) -> Result<Change, StorageError> {
     let id = DocId::stored(row.id);
     let leaves = if detail.leaves && row.branches > 1 {
-        let head = view.expect(Table::Docs, row.id.as_bytes(), head::decode)?;
+        let head = bodies.view().expect(Table::Docs, row.id.as_bytes(), head::decode)?;
         leaf_revs(&head.tree)
     } else {
         vec![LeafRev { rev: row.rev, deleted: row.deleted }]
     };
-    let body = if detail.bodies { read_body(view, row.body)? } else { None };
+    let body = if detail.bodies { bodies.read(row.body)? } else { None };
     Ok(Change { seq: row.seq, id, leaves, body })
 }
 

@@ -152,7 +152,7 @@ pub(super) async fn read(
     let asking = Asking { database, functions, function, options };
     let judged = asking.judge(&candidates.rows).await?;
     let all_judged = judged.len() == candidates.rows.len();
-    let mut page = Page { rows: Vec::new(), examined: None, complete: false };
+    let mut page = Page::empty();
     for (candidate, passed) in candidates.rows.iter().zip(judged) {
         page.rows.extend(candidate.shown(passed, options));
         page.examined = Some(candidate.row.change().seq);

@@ -97,6 +97,9 @@ impl Source for Documents {
     fn without_purged(&self, mut page: Page<Row>, purges: u64) -> Option<Page<Row>> {
         if self.database.live.purges() != purges {
             let purged = self.database.live.purged_since(purges)?;
+            if !page.frames.is_empty() {
+                return None;
+            }
             // What is left of such a document has its row further on.
             page.rows.retain(|row| purged.get(&row.change().id).is_none_or(|at| *at < row.change().seq));
         }
@@ -158,13 +161,16 @@ pub(super) async fn read_page<T: PageRow>(
         return Ok(page);
     }
     let (options, live, format) = (options.clone(), Arc::clone(&database.live), database.seq_format);
-    let page = database.read(move |snapshot| from_disk(snapshot, &options, &stretch, &live, format)).await?;
-    Ok(page_of(page))
+    let read = move |snapshot: &Snapshot<'_>| {
+        let page = from_disk(snapshot, &options, &stretch, &live, format)?;
+        Ok(page_of(page, &options))
+    };
+    database.read(read).await
 }
 
-fn page_of<T>(page: ChangesPage<T>) -> Page<T> {
-    let rows = page.changes.into_iter().map(Arc::new).collect();
-    Page { rows, examined: page.examined, complete: page.complete }
+fn page_of<T: PageRow>(page: ChangesPage<T>, options: &FeedOptions) -> Page<T> {
+    let (rows, frames) = T::given(page.changes, options);
+    Page { rows, frames, examined: page.examined, complete: page.complete }
 }
 
 /// Looks the documents up in the feed's index; `None` when it has none of the selector's terms, or no more rows lie
@@ -194,10 +200,10 @@ async fn by_index<T: PageRow>(
                 indexing.came_upon(&error);
                 Ok(None)
             }
-            page => page,
+            page => Ok(page?.map(|page| page_of(page, &options))),
         }
     };
-    Ok(database.read(read).await?.map(page_of))
+    database.read(read).await
 }
 
 fn lookup(term: &EqualityTerm, options: &FeedOptions) -> Lookup {
@@ -220,7 +226,7 @@ fn from_tail<T: PageRow>(
     let keep = |id: &str| options.filter.ids.contains(id);
     // The lock is gone before the first row is judged.
     let candidates = database.live.tail().read((after, up_to), limits, detail, keep)?;
-    let mut page = Page { rows: Vec::new(), examined: None, complete: false };
+    let mut page = Page::empty();
     let mut bytes = 0;
     for row in candidates.rows {
         if page.rows.len() == rows_max || bytes >= bytes_max {

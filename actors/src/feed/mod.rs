@@ -10,8 +10,11 @@ pub(crate) mod subscriber;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::ready;
+use futures_util::poll;
 use seqtide_storage::Direction;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
@@ -23,6 +26,7 @@ use self::source::{Page, Source, Wanted};
 pub use self::subscriber::EndReason;
 use self::subscriber::{Notice, PageRead, Step, Subscriber};
 use crate::error::Error;
+use crate::frames::Frames;
 use crate::metrics::FeedMetrics;
 use crate::permits::FeedPermit;
 use crate::row::Row;
@@ -32,6 +36,8 @@ use crate::row::Row;
 pub enum FeedEvent<R = Row> {
     /// Rows, in order; at least one.
     Rows(Vec<Arc<R>>),
+    /// The same as bytes alone, where the feed was [asked](FeedOptions::frames) for no more.
+    Frames(Frames),
     /// The feed starts to wait and has sent nothing yet.
     Waiting,
     /// Everything there is has been given.
@@ -62,12 +68,14 @@ pub enum FeedEvent<R = Row> {
     },
 }
 
+type ReadPage<R> = Pin<Box<dyn Future<Output = Result<Page<R>, Error>> + Send>>;
+
 /// A page on its way.
 struct Reading<R> {
     wanted: Wanted,
     /// How often rows had been purged when it was begun.
     purges: u64,
-    page: Pin<Box<dyn Future<Output = Result<Page<R>, Error>> + Send>>,
+    page: ReadPage<R>,
 }
 
 /// An open feed. Dropping it is leaving it.
@@ -186,10 +194,12 @@ impl<S: Source> Feed<S> {
             match self.subscriber.step(Instant::now(), newest) {
                 Step::Read { after, up_to, rows_max, direction } => {
                     let wanted = Wanted { after, up_to, rows_max, direction };
-                    let rows = self.read(wanted).await?;
-                    if !rows.is_empty() {
-                        self.metrics.rows(rows.len());
-                        return Ok(Some(FeedEvent::Rows(rows)));
+                    if let Some(page) = self.read(wanted).await? {
+                        self.metrics.rows(page.len());
+                        return Ok(Some(match page.frames.is_empty() {
+                            true => FeedEvent::Rows(page.rows),
+                            false => FeedEvent::Frames(page.frames),
+                        }));
                     }
                 }
                 Step::Wait { until } => self.wait(until).await,
@@ -204,8 +214,8 @@ impl<S: Source> Feed<S> {
         Ok(None)
     }
 
-    /// Reads what is wanted; nothing when a heartbeat or the end is due before it is there.
-    async fn read(&mut self, wanted: Wanted) -> Result<Vec<Arc<S::Row>>, Error> {
+    /// Reads what is wanted: a page with rows, or `None`, also when a heartbeat or the end is due before it is there.
+    async fn read(&mut self, wanted: Wanted) -> Result<Option<Page<S::Row>>, Error> {
         let due = until(self.subscriber.heartbeat_due());
         let reading = self.reading.get_or_insert_with(|| Reading {
             wanted,
@@ -215,19 +225,35 @@ impl<S: Source> Feed<S> {
         let page = tokio::select! {
             biased;
             page = &mut reading.page => page,
-            _ = self.ended.changed() => return Ok(Vec::new()),
+            _ = self.ended.changed() => return Ok(None),
             () = due => {
                 self.subscriber.still_reading();
-                return Ok(Vec::new());
+                return Ok(None);
             }
         };
         let (wanted, purges) = (reading.wanted, reading.purges);
         self.reading = None;
-        let Some(page) = self.unless_closed(page)? else { return Ok(Vec::new()) };
-        let Some(page) = self.source.without_purged(page, purges) else { return Ok(Vec::new()) };
-        let read = PageRead { examined: page.examined, complete: page.complete, rows: page.rows.len() as u64 };
+        let Some(page) = self.unless_closed(page)? else { return Ok(None) };
+        let Some(page) = self.source.without_purged(page, purges) else { return Ok(None) };
+        let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
-        Ok(page.rows)
+        if !page.frames.is_empty() {
+            self.read_ahead(wanted).await;
+        }
+        Ok(Some(page).filter(|page| page.len() > 0))
+    }
+
+    /// Begins with the page behind the one that was just read of a stretch on the disk, so that it is there when this one has
+    /// been sent. It is as small as others, and a reader that stalls keeps one.
+    async fn read_ahead(&mut self, of: Wanted) {
+        let Some(rest) = self.subscriber.rest_of(of) else { return };
+        let purges = self.source.purges();
+        let mut page: ReadPage<S::Row> = Box::pin(self.source.read(&self.options, rest));
+        // Asked once, it goes to the thread that reads.
+        if let Poll::Ready(read) = poll!(&mut page) {
+            page = Box::pin(ready(read));
+        }
+        self.reading = Some(Reading { wanted: rest, purges, page });
     }
 
     /// What was read; `None` when the source closes, and the feed ends at the next step. Another error ends it now.

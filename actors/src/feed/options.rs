@@ -71,6 +71,9 @@ pub struct FeedOptions {
     pub timeout: Option<Duration>,
     /// What becomes of a token from the future.
     pub ahead: Ahead,
+    /// Whether rows that come from the disk may be given as [`Frames`](crate::Frames): their bytes in this shape and
+    /// nothing else, made where they are read.
+    pub frames: bool,
     /// What it is counted as.
     pub kind: FeedKind,
 }
@@ -89,6 +92,7 @@ impl FeedOptions {
             heartbeat: None,
             timeout: None,
             ahead: Ahead::Rewind,
+            frames: false,
             kind,
         }
     }

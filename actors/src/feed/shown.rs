@@ -7,6 +7,7 @@ use seqtide_storage::{Change, Snapshot, StorageError};
 
 use super::options::FeedOptions;
 use crate::filter::{Passed, Test};
+use crate::frames::Frames;
 use crate::live::Live;
 use crate::metrics::FilterMetrics;
 use crate::row::{NotInMemory, Row, Trim};
@@ -26,6 +27,11 @@ pub(super) trait PageRow: AsRef<Change> + Send + Sync + Sized + 'static {
         live: &Live,
         format: SeqFormat,
     ) -> Result<Option<Self>, StorageError>;
+
+    /// Rows of the disk as the feed gives them: themselves, or as bytes alone.
+    fn given(rows: Vec<Self>, _: &FeedOptions) -> (Vec<Arc<Self>>, Frames) {
+        (rows.into_iter().map(Arc::new).collect(), Frames::default())
+    }
 }
 
 impl PageRow for Row {
@@ -51,6 +57,13 @@ impl PageRow for Row {
             change.body = change.body.take().filter(|_| options.shape.doc);
             Row::trimmed(change, format, trim)
         }))
+    }
+
+    fn given(rows: Vec<Row>, options: &FeedOptions) -> (Vec<Arc<Row>>, Frames) {
+        if options.frames {
+            return (Vec::new(), Frames::of(rows, options.shape));
+        }
+        (rows.into_iter().map(Arc::new).collect(), Frames::default())
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::EndReason;
 use super::options::FeedOptions;
 use crate::error::Error;
+use crate::frames::Frames;
 use crate::row::FeedRow;
 
 /// Rows in the order of their sequences, each at its latest, that a [`Feed`](super::Feed) reads from and waits at. There
@@ -73,10 +74,24 @@ pub struct Wanted {
 /// Part of it.
 #[derive(Debug)]
 pub struct Page<R> {
-    /// Its rows.
+    /// Its rows, but for those in `frames`.
     pub rows: Vec<Arc<R>>,
+    /// Its rows as bytes alone, in place of `rows`: where the feed wants no more of them, and nobody shares them.
+    pub frames: Frames,
     /// The last row examined.
     pub examined: Option<Sequence>,
     /// Whether all of the stretch has been read.
     pub complete: bool,
+}
+
+impl<R> Page<R> {
+    /// A page of nothing, so far.
+    pub(crate) fn empty() -> Page<R> {
+        Page { rows: Vec::new(), frames: Frames::default(), examined: None, complete: false }
+    }
+
+    /// How many rows it has.
+    pub fn len(&self) -> usize {
+        self.rows.len() + self.frames.len()
+    }
 }

@@ -124,7 +124,8 @@ impl<C> Stream for Changes<C> {
 fn events<R, C>(event: FeedEvent<R>, show: impl Fn(&R) -> C) -> Vec<Result<ChangeEvent<C>, Error>> {
     match event {
         FeedEvent::Rows(rows) => rows.iter().map(|row| Ok(ChangeEvent::Change(show(row)))).collect(),
-        FeedEvent::Waiting => Vec::new(),
+        // Frames are not asked for.
+        FeedEvent::Frames(_) | FeedEvent::Waiting => Vec::new(),
         FeedEvent::CaughtUp { seq } => vec![Ok(ChangeEvent::CaughtUp { seq })],
         FeedEvent::Heartbeat { seq, pending } => vec![Ok(ChangeEvent::Heartbeat { seq, pending })],
         FeedEvent::Rewind { since } => vec![Ok(ChangeEvent::Rewind { since })],

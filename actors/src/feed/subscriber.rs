@@ -8,6 +8,7 @@ use seqtide_storage::model::sequence::Sequence;
 use tokio::time::Instant;
 
 use super::options::{FeedMode, FeedOptions};
+use super::source::Wanted;
 
 /// Why a feed ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -237,6 +238,13 @@ impl Subscriber {
                 *top = if page.complete { Sequence::ZERO } else { self.position.before() };
             }
         }
+    }
+
+    /// What a forward feed reads behind a page of this stretch, unless the page was its last.
+    pub fn rest_of(&self, of: Wanted) -> Option<Wanted> {
+        let is_left = matches!(self.walk, Walk::Forward { .. }) && self.position < of.up_to && self.rows_left > 0;
+        let rows_max = usize::try_from(self.rows_left).unwrap_or(usize::MAX);
+        is_left.then_some(Wanted { after: self.position, rows_max, ..of })
     }
 
     /// Takes note that everything up to `examined` has been looked at and concerns nobody here.

@@ -8,7 +8,7 @@ use crate::change::Change;
 use crate::codec::feed_index::{self, Building, FeedIndex, IndexKey};
 use crate::codec::keys;
 use crate::error::StorageError;
-use crate::snapshot::{ChangesPage, KeepId, ReadChanges, Snapshot, examine, fill_page};
+use crate::snapshot::{Bodies, ChangesPage, KeepId, ReadChanges, Snapshot, examine, fill_page};
 use crate::tables::Table;
 use crate::view::{Direction, Range, RawRow, View};
 
@@ -92,9 +92,10 @@ impl Snapshot<'_> {
             return Ok(Some(ChangesPage::empty()));
         }
         let rows = Candidates::open(view, field, lookup, read)?;
+        let mut bodies = Bodies::new(view);
         let open = |row: Result<Candidate<'_>, StorageError>| {
             let Candidate { row, found } = row?;
-            examine(view, Ok(row), read.detail, &|id| found && keep(id))
+            examine(&mut bodies, Ok(row), read.detail, &|id| found && keep(id))
         };
         fill_page(read.limits, rows, open, show).map(Some)
     }

@@ -7,6 +7,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::json::write_json_string;
+
 /// The longest text hash that is accepted, in bytes.
 pub const REV_HASH_MAX_BYTES: usize = 128;
 
@@ -43,6 +45,16 @@ impl RevHash {
     }
 }
 
+fn print_hex16(digest: &[u8; 16]) -> [u8; 32] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [0u8; 32];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(digest) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+    text
+}
+
 fn parse_hex16(text: &str) -> Option<[u8; 16]> {
     let mut out = [0u8; 16];
     for (slot, pair) in out.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
@@ -70,15 +82,7 @@ impl PartialOrd for RevHash {
 impl fmt::Display for RevHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RevHash::Md5(digest) => {
-                const DIGITS: &[u8; 16] = b"0123456789abcdef";
-                let mut text = [0u8; 32];
-                for (pair, byte) in text.chunks_exact_mut(2).zip(digest) {
-                    pair[0] = DIGITS[usize::from(byte >> 4)];
-                    pair[1] = DIGITS[usize::from(byte & 15)];
-                }
-                f.write_str(std::str::from_utf8(&text).unwrap_or_default())
-            }
+            RevHash::Md5(digest) => f.write_str(std::str::from_utf8(&print_hex16(digest)).unwrap_or_default()),
             RevHash::Text(text) => f.write_str(text),
         }
     }
@@ -118,6 +122,20 @@ impl RevId {
         let generation = generation.parse().map_err(|_| RevError::Format)?;
         Ok(RevId { generation, hash: RevHash::parse(hash)? })
     }
+
+    /// Appends it as a JSON string.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        match &self.hash {
+            RevHash::Md5(digest) => {
+                out.push(b'"');
+                out.extend_from_slice(itoa::Buffer::new().format(self.generation).as_bytes());
+                out.push(b'-');
+                out.extend_from_slice(&print_hex16(digest));
+                out.push(b'"');
+            }
+            RevHash::Text(_) => write_json_string(out, &self.to_string()),
+        }
+    }
 }
 
 impl fmt::Display for RevId {
@@ -156,6 +174,18 @@ mod tests {
         assert_eq!(rev("1-ABCDEF00ABCDEF00ABCDEF00ABCDEF00").to_string(), "1-abcdef00abcdef00abcdef00abcdef00");
         for text in ["1-a", "2-", "0-x", "1-abcdefghijklmnop", "17-Zz"] {
             assert_eq!(rev(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_revision_in_json_is_its_text_in_quotes() {
+        for (text, json) in [
+            ("12-ABCDEF00ABCDEF00ABCDEF00ABCDEF00", "\"12-abcdef00abcdef00abcdef00abcdef00\""),
+            ("3-a\"b", r#""3-a\"b""#),
+        ] {
+            let mut out = Vec::new();
+            rev(text).write_json(&mut out);
+            assert_eq!(out, json.as_bytes());
         }
     }
 

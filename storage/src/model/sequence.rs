@@ -155,6 +155,16 @@ pub struct SeqText {
     quoted: bool,
 }
 
+impl SeqText {
+    /// Appends it.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self.format {
+            SeqFormat::Integer => out.extend_from_slice(itoa::Buffer::new().format(self.seq.to_integer()).as_bytes()),
+            SeqFormat::Versionstamp => out.extend_from_slice(self.to_string().as_bytes()),
+        }
+    }
+}
+
 impl fmt::Display for SeqText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.format == SeqFormat::Integer {

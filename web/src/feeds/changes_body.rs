@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{Documents, Error, Feed, FeedEvent, FeedRow, Source};
+use seqtide::{Documents, Error, Feed, FeedEvent, FeedRow, Frame, Source};
 
 use super::cut_short::saying_why;
 use super::pieces::Pieces;
@@ -94,6 +94,7 @@ impl<S: Source> ChangesBody<S> {
     fn encode(&mut self, event: FeedEvent<S::Row>) {
         self.pieces.add(match (event, self.form) {
             (FeedEvent::Rows(rows), _) => return self.encode_rows(&rows),
+            (FeedEvent::Frames(frames), _) => return frames.iter().for_each(|frame| self.encode_frame(&frame)),
             (FeedEvent::Waiting, _) | (FeedEvent::Heartbeat { .. }, Form::Object | Form::Lines) => {
                 Bytes::from_static(b"\n")
             }
@@ -123,23 +124,27 @@ impl<S: Source> ChangesBody<S> {
         for row in rows {
             let has_seq = self.extras.seq_interval.is_none_or(|interval| self.rows_left.is_multiple_of(interval));
             self.rows_left = self.rows_left.saturating_sub(1);
-            if self.form == Form::Object && std::mem::replace(&mut self.any_row, true) {
-                self.pieces.add(Bytes::from_static(b",\r\n"));
-            }
-            if !has_seq {
-                self.encode_without_seq(row);
-                continue;
-            }
-            let frame = row.frame(shape);
-            self.pieces.add(match self.form {
-                Form::Object => frame.json(),
-                Form::Lines => frame.line(),
-                Form::EventSource => frame.sse(),
-            });
+            if has_seq { self.encode_frame(&row.frame(shape)) } else { self.encode_without_seq(row) }
+        }
+    }
+
+    fn encode_frame(&mut self, frame: &Frame) {
+        self.begin_row();
+        self.pieces.add(match self.form {
+            Form::Object => frame.json(),
+            Form::Lines => frame.line(),
+            Form::EventSource => frame.sse(),
+        });
+    }
+
+    fn begin_row(&mut self) {
+        if self.form == Form::Object && std::mem::replace(&mut self.any_row, true) {
+            self.pieces.add(Bytes::from_static(b",\r\n"));
         }
     }
 
     fn encode_without_seq(&mut self, row: &S::Row) {
+        self.begin_row();
         let mut json = Vec::new();
         row.write_without_seq(&mut json, self.feed.options().shape);
         let (before, after): (&[u8], &[u8]) = match self.form {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{EndReason, Error, Feed, FeedEvent, FeedRow, RowShape, Source};
+use seqtide::{EndReason, Error, Feed, FeedEvent, FeedRow, Frame, Frames, RowShape, Source};
 
 use super::cut_short::saying_why;
 use super::pieces::Pieces;
@@ -21,10 +21,22 @@ pub enum Form {
     Lines,
 }
 
+impl Form {
+    /// Adds a row.
+    fn add(self, frame: Frame, out: &mut Pieces) {
+        out.add(match self {
+            Form::Sse => frame.sse(),
+            Form::Lines => frame.line(),
+        });
+    }
+}
+
 /// Something to send.
 pub enum Item<R> {
     /// Rows.
     Rows(Vec<Arc<R>>, RowShape),
+    /// Rows as bytes alone.
+    Frames(Frames),
     /// Anything else.
     Event(Event),
 }
@@ -56,6 +68,7 @@ fn item<S: Source>(feed: &Feed<S>, event: FeedEvent<S::Row>) -> Option<Item<S::R
     let plain = |name, seq, more: String| Some(Item::Event(make(feed, name, seq, &more, None)));
     match event {
         FeedEvent::Rows(rows) => Some(Item::Rows(rows, feed.options().shape)),
+        FeedEvent::Frames(frames) => Some(Item::Frames(frames)),
         FeedEvent::Waiting => None,
         FeedEvent::CaughtUp { seq } => plain("caught-up", seq, String::new()),
         FeedEvent::Heartbeat { seq, pending } => plain("heartbeat", seq, format!(",\"pending\":{pending}")),
@@ -87,12 +100,8 @@ impl<R: FeedRow> Item<R> {
     /// Adds the bytes of a streaming answer.
     fn encode(&self, form: Form, out: &mut Pieces) {
         match (self, form) {
-            (Item::Rows(rows, shape), _) => {
-                for row in rows {
-                    let frame = row.frame(*shape);
-                    out.add(if form == Form::Sse { frame.sse() } else { frame.line() });
-                }
-            }
+            (Item::Rows(rows, shape), _) => rows.iter().for_each(|row| form.add(row.frame(*shape), out)),
+            (Item::Frames(frames), _) => frames.iter().for_each(|frame| form.add(frame, out)),
             (Item::Event(event), Form::Sse) => out.add(event.sse().into()),
             (Item::Event(event), Form::Lines) => out.add(format!("{}\n", event.json).into()),
         }
@@ -102,15 +111,10 @@ impl<R: FeedRow> Item<R> {
     pub fn message(&self) -> Pieces {
         let mut out = Pieces::default();
         match self {
-            Item::Rows(rows, shape) => {
-                for (at, row) in rows.iter().enumerate() {
-                    out.add(Bytes::from_static(if at == 0 { b"[" } else { b"," }));
-                    out.add(row.frame(*shape).json());
-                }
-            }
-            Item::Event(event) => out.add(format!("[{}", event.json).into()),
+            Item::Rows(rows, shape) => add_list(&mut out, rows.iter().map(|row| row.frame(*shape))),
+            Item::Frames(frames) => add_list(&mut out, frames.iter()),
+            Item::Event(event) => out.add(format!("[{}]", event.json).into()),
         }
-        out.add(Bytes::from_static(b"]"));
         out
     }
 
@@ -118,9 +122,18 @@ impl<R: FeedRow> Item<R> {
     pub fn end(&self) -> Option<EndReason> {
         match self {
             Item::Event(event) => event.end,
-            Item::Rows(..) => None,
+            Item::Rows(..) | Item::Frames(_) => None,
         }
     }
+}
+
+/// Adds rows as a JSON array.
+fn add_list(out: &mut Pieces, frames: impl Iterator<Item = Frame>) {
+    for (at, frame) in frames.enumerate() {
+        out.add(Bytes::from_static(if at == 0 { b"[" } else { b"," }));
+        out.add(frame.json());
+    }
+    out.add(Bytes::from_static(b"]"));
 }
 
 /// A feed's answer as SSE or lines, piece by piece; when the disk cannot be read, an `error` event, then cut short.

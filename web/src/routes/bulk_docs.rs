@@ -150,7 +150,7 @@ fn write_refusal(out: &mut Vec<u8>, item: &Item, refused: &ApiError) {
     write_json_string(out, &item.id);
     if let Some(rev) = &item.rev {
         out.extend_from_slice(b",\"rev\":");
-        write_json_string(out, &rev.to_string());
+        rev.write_json(out);
     }
     out.push(b',');
     refused.write_members(out);

@@ -103,7 +103,7 @@ impl Asked {
                 return Err(ApiError::bad_request(format!("`style` is `main_only` or `all_docs`, not `{other}`")));
             }
         };
-        let doc = query.flag("include_docs");
+        let (doc, seq_interval) = (query.flag("include_docs"), seq_interval(query)?);
         let options = FeedOptions {
             since: since(req, query, kind)?,
             mode,
@@ -115,9 +115,11 @@ impl Asked {
             heartbeat: heartbeat(query, longest)?,
             timeout: Some(timeout(query, longest)?),
             ahead: Ahead::Echo,
+            // A row without its `seq` has other bytes.
+            frames: seq_interval.is_none(),
             kind,
         };
-        Ok(Asked { options, function, form, seq_interval: seq_interval(query)? })
+        Ok(Asked { options, function, form, seq_interval })
     }
 }
 

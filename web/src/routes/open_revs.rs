@@ -6,7 +6,6 @@ use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use seqtide::Database;
 use seqtide::documents::{Document, Extras, OpenRev, Which, open_revs, read_document};
-use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{Snapshot, StorageError};
@@ -96,6 +95,6 @@ impl Read {
 
 fn write_missing(out: &mut Vec<u8>, rev: &RevId) {
     out.extend_from_slice(b"{\"missing\":");
-    write_json_string(out, &rev.to_string());
+    rev.write_json(out);
     out.push(b'}');
 }

@@ -109,7 +109,7 @@ pub(super) fn write_list(out: &mut Vec<u8>, revs: &[RevId]) {
         if at > 0 {
             out.push(b',');
         }
-        write_json_string(out, &rev.to_string());
+        rev.write_json(out);
     }
     out.push(b']');
 }
