@@ -1,51 +1,64 @@
-//! Rows as bytes and nothing else, one behind the other in one piece of memory: what a feed gives of rows that it read from
-//! the disk for itself, which nobody else will ask for.
+//! Rows as bytes and nothing else, as they go over the wire: what a feed gives of rows that it read from the disk for itself,
+//! which nobody else will ask for.
 
 use bytes::Bytes;
 
-use crate::row::{Frame, Row, RowShape};
+use crate::row::{Row, RowShape};
+
+/// How rows stand one behind the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameForm {
+    /// `data: {…}\nid: N\n\n`, each.
+    Sse,
+    /// `{…}\n`, each.
+    Lines,
+    /// `{…}`, and this between two of them.
+    List {
+        /// What stands between them.
+        between: &'static str,
+    },
+}
 
 /// Rows as bytes alone, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Frames {
     bytes: Bytes,
-    places: Vec<Place>,
-}
-
-/// Where a row's frame ends, and how long its JSON is.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    end: usize,
-    json_bytes: usize,
+    count: usize,
 }
 
 impl Frames {
-    /// Encodes rows in a shape.
-    pub(crate) fn of(rows: Vec<Row>, shape: RowShape) -> Frames {
+    /// Encodes rows.
+    pub(crate) fn of(rows: Vec<Row>, shape: RowShape, form: FrameForm) -> Frames {
         let mut bytes = Vec::with_capacity(rows.iter().map(|row| row.about_bytes(shape)).sum());
-        let encode = |row: Row| {
-            let json_bytes = row.write_frame(&mut bytes, shape);
-            Place { end: bytes.len(), json_bytes }
-        };
-        let places = rows.into_iter().map(encode).collect();
-        Frames { bytes: bytes.into(), places }
+        let count = rows.len();
+        for (at, row) in rows.into_iter().enumerate() {
+            match form {
+                FrameForm::Sse => drop(row.write_frame(&mut bytes, shape)),
+                FrameForm::Lines => {
+                    row.write_json(&mut bytes, shape);
+                    bytes.push(b'\n');
+                }
+                FrameForm::List { between } => {
+                    bytes.extend_from_slice(if at == 0 { b"" } else { between.as_bytes() });
+                    row.write_json(&mut bytes, shape);
+                }
+            }
+        }
+        Frames { bytes: bytes.into(), count }
+    }
+
+    /// All of it.
+    pub fn bytes(&self) -> Bytes {
+        self.bytes.clone()
     }
 
     /// How many rows there are.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.count
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
-    /// Each row's frame.
-    pub fn iter(&self) -> impl Iterator<Item = Frame> {
-        let starts = std::iter::once(0).chain(self.places.iter().map(|place| place.end));
-        starts
-            .zip(&self.places)
-            .map(|(start, place)| Frame::in_bytes(self.bytes.slice(start..place.end), place.json_bytes))
+        self.count == 0
     }
 }

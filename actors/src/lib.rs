@@ -62,7 +62,7 @@ pub use feed::stream::{Change, ChangeEvent, Changes};
 pub use feed::{EndReason, Feed, FeedEvent};
 pub use feed_index::{FeedIndex, FeedIndexState, IndexFields, IndexFieldsError};
 pub use filter::{Filter, Ids, Test};
-pub use frames::Frames;
+pub use frames::{FrameForm, Frames};
 pub use functions::{FilterFunction, FunctionError};
 pub use idempotency::WriteOptions;
 pub use metrics::{FeedKind, FeedMetrics};

@@ -254,8 +254,13 @@ impl Row {
 
     /// Appends its frame; gives how long the JSON in it is.
     pub(crate) fn write_frame(&self, out: &mut Vec<u8>, shape: RowShape) -> usize {
-        let write_json = |out: &mut Vec<u8>| self.write(out, shape, Some(self.format));
-        Frame::write(out, self.format.plain(self.change.seq), write_json)
+        let seq = self.format.plain(self.change.seq);
+        Frame::write(out, seq, |out| self.write_json(out, shape))
+    }
+
+    /// Appends its JSON.
+    pub(crate) fn write_json(&self, out: &mut Vec<u8>, shape: RowShape) {
+        self.write(out, shape, Some(self.format));
     }
 
     /// Writes the row's JSON. Without a format its `seq` is `null`, as `seq_interval` asks for.

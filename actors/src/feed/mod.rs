@@ -8,13 +8,12 @@ pub mod source;
 pub mod stream;
 pub(crate) mod subscriber;
 
+use std::future::{poll_fn, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::ready;
-use futures_util::poll;
 use seqtide_storage::Direction;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
@@ -250,7 +249,7 @@ impl<S: Source> Feed<S> {
         let purges = self.source.purges();
         let mut page: ReadPage<S::Row> = Box::pin(self.source.read(&self.options, rest));
         // Asked once, it goes to the thread that reads.
-        if let Poll::Ready(read) = poll!(&mut page) {
+        if let Poll::Ready(read) = poll_fn(|context| Poll::Ready(page.as_mut().poll(context))).await {
             page = Box::pin(ready(read));
         }
         self.reading = Some(Reading { wanted: rest, purges, page });

@@ -7,6 +7,7 @@ use seqtide_storage::Detail;
 use seqtide_storage::model::sequence::Sequence;
 
 use crate::filter::Filter;
+use crate::frames::FrameForm;
 use crate::metrics::FeedKind;
 use crate::row::RowShape;
 use crate::selector::Fields;
@@ -71,9 +72,9 @@ pub struct FeedOptions {
     pub timeout: Option<Duration>,
     /// What becomes of a token from the future.
     pub ahead: Ahead,
-    /// Whether rows that come from the disk may be given as [`Frames`](crate::Frames): their bytes in this shape and
-    /// nothing else, made where they are read.
-    pub frames: bool,
+    /// In which form rows that come from the disk may be given as [`Frames`](crate::Frames), bytes that are made where
+    /// they are read; `None` where more is wanted of them.
+    pub frames: Option<FrameForm>,
     /// What it is counted as.
     pub kind: FeedKind,
 }
@@ -92,7 +93,7 @@ impl FeedOptions {
             heartbeat: None,
             timeout: None,
             ahead: Ahead::Rewind,
-            frames: false,
+            frames: None,
             kind,
         }
     }

@@ -60,10 +60,10 @@ impl PageRow for Row {
     }
 
     fn given(rows: Vec<Row>, options: &FeedOptions) -> (Vec<Arc<Row>>, Frames) {
-        if options.frames {
-            return (Vec::new(), Frames::of(rows, options.shape));
+        match options.frames {
+            Some(form) => (Vec::new(), Frames::of(rows, options.shape, form)),
+            None => (rows.into_iter().map(Arc::new).collect(), Frames::default()),
         }
-        (rows.into_iter().map(Arc::new).collect(), Frames::default())
     }
 }
 

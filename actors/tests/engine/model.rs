@@ -11,8 +11,10 @@ use seqtide::storage::json::{Body, ScanLimits, scan_document};
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::storage::{Edit, Outcome, Write};
-use seqtide::{Database, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Selector, Since, Test};
+use seqtide::storage::{Change, Edit, Outcome, Write};
+use seqtide::{
+    Database, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, FrameForm, RowShape, Selector, Since, Test,
+};
 
 use crate::support::{engine, soon};
 
@@ -22,7 +24,8 @@ const REQUESTS: usize = 250;
 const LAST: &str = "a-last";
 
 /// A row as it is compared: sequence, winner, whether it is deleted, body.
-type Seen = BTreeMap<String, (Sequence, RevId, bool, Option<Body>)>;
+type Compared = (Sequence, RevId, bool, Option<Body>);
+type Seen = BTreeMap<String, Compared>;
 
 /// What the writers know together.
 #[derive(Default)]
@@ -117,6 +120,33 @@ fn id_of(write: &Write) -> DocId {
     }
 }
 
+/// The rows of an event.
+fn given(event: &FeedEvent) -> Vec<(DocId, Compared)> {
+    match event {
+        FeedEvent::Rows(rows) => rows.iter().map(|row| compared(row.change())).collect(),
+        FeedEvent::Frames(frames) => frames.bytes().split_inclusive(|byte| *byte == b'\n').map(read).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn compared(change: &Change) -> (DocId, Compared) {
+    let winner = change.winner();
+    (change.id.clone(), (change.seq, winner.rev.clone(), winner.deleted, change.body.clone()))
+}
+
+/// Reads a row that was given as a line.
+fn read(line: &[u8]) -> (DocId, Compared) {
+    let row: serde_json::Value = serde_json::from_slice(line).unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let rev = RevId::parse(&text(&row["changes"][0]["rev"])).unwrap();
+    let body = Some(&row["doc"]).filter(|doc| !doc.is_null()).map(|doc| {
+        assert_eq!((&doc["_id"], &doc["_rev"]), (&row["id"], &row["changes"][0]["rev"]));
+        scan_document(doc.to_string().as_bytes(), &ScanLimits::default()).unwrap().body
+    });
+    let seq = Sequence::from_integer(row["seq"].as_u64().unwrap());
+    (DocId::parse(&text(&row["id"])).unwrap(), (seq, rev, row["deleted"] == true, body))
+}
+
 /// Follows to the last document; leaves at random and comes back with its last token. It is never given a row that was
 /// purged before it asked.
 async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pace: Pace, seed: u64) -> Seen {
@@ -130,6 +160,7 @@ async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pa
             shape: RowShape { doc: true, ..RowShape::default() },
             heartbeat: Some(Duration::from_millis(3)),
             limit: rng.random_bool(0.2).then(|| rng.random_range(1..30)),
+            frames: rng.random_bool(0.5).then_some(FrameForm::Lines),
             ..FeedOptions::live(FeedKind::Embedded)
         };
         let mut feed = database.feed(options).await.unwrap();
@@ -143,16 +174,13 @@ async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pa
                 Pace::Fast | Pace::Slow => feed.next().await,
             };
             match event.unwrap().expect("an end is the last event") {
-                FeedEvent::Rows(rows) => {
-                    for row in rows {
-                        let change = row.change();
-                        assert!(change.seq > token, "{:?} after {token:?}", change.seq);
-                        let purged = known.lock().unwrap().was_purged(&change.id, change.seq, asked);
-                        assert!(!purged, "{} at {:?} was purged", change.id, change.seq);
-                        token = change.seq;
-                        let winner = change.winner();
-                        let row = (change.seq, winner.rev.clone(), winner.deleted, change.body.clone());
-                        seen.insert(change.id.to_string(), row);
+                rows @ (FeedEvent::Rows(_) | FeedEvent::Frames(_)) => {
+                    for (id, row) in given(&rows) {
+                        assert!(row.0 > token, "{:?} after {token:?}", row.0);
+                        let purged = known.lock().unwrap().was_purged(&id, row.0, asked);
+                        assert!(!purged, "{id} at {:?} was purged", row.0);
+                        token = row.0;
+                        seen.insert(id.to_string(), row);
                     }
                 }
                 FeedEvent::Heartbeat { seq, .. } | FeedEvent::CaughtUp { seq } => {
@@ -184,13 +212,9 @@ async fn rows(database: &Database) -> Seen {
     let mut feed = database.feed(options).await.unwrap();
     let mut rows = Seen::new();
     while let Some(event) = feed.next().await.unwrap() {
-        if let FeedEvent::Rows(page) = event {
-            for row in page {
-                let change = row.change();
-                let entry = (change.seq, change.winner().rev.clone(), change.deleted(), change.body.clone());
-                let before = rows.insert(change.id.to_string(), entry);
-                assert!(before.is_none(), "one row a document: {}", change.id);
-            }
+        for (id, row) in given(&event) {
+            let before = rows.insert(id.to_string(), row);
+            assert!(before.is_none(), "one row a document: {id}");
         }
     }
     rows

@@ -78,3 +78,60 @@ impl<'txn> Bodies<'txn> {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::env::{Durability, Env, EnvOptions};
+    use crate::model::sequence::Sequence;
+    use crate::room::Room;
+    use crate::rows::Rows;
+
+    fn key(number: u64) -> BodyKey {
+        BodyKey { seq: Sequence::from_integer(number / 2), ordinal: (number % 2) as u32 }
+    }
+
+    /// Bodies with these numbers.
+    fn env(folder: &std::path::Path, numbers: &[u64]) -> Env {
+        let (map_bytes, durability) = (16 << 20, Durability::Relaxed);
+        let env =
+            Env::open(folder, EnvOptions { map_bytes, map_bytes_max: map_bytes, readers_max: 8, durability }).unwrap();
+        let plan = |_: View<'_>| {
+            let mut rows = Rows::default();
+            for &number in numbers {
+                rows.put(
+                    Table::Bodies,
+                    keys::body(key(number)),
+                    body::encode("id", format!("{{\"n\":{number}}}").as_bytes()),
+                );
+            }
+            Ok::<_, StorageError>((rows, ()))
+        };
+        env.write(Room::Ordinary, plan, |()| {}).unwrap();
+        env
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn bodies_are_the_same_whether_they_are_walked_to_or_looked_up(
+            stored in prop::collection::btree_set(1u64..400, 0..200),
+            asked in prop::collection::vec((any::<bool>(), 1u64..400), 1..200),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let env = env(folder.path(), &stored.iter().copied().collect::<Vec<_>>());
+            let reading = env.read().unwrap();
+            let mut bodies = Bodies::new(reading.view());
+            let mut last = 1;
+            for (is_near, number) in asked {
+                // Mostly a little further on, as a feed asks.
+                last = if is_near { (last + number % 20).min(399) } else { number };
+                let found = bodies.read(BodyPlace::Stored { key: key(last), bytes: 0 }).unwrap();
+                let expected = stored.contains(&last).then(|| format!("{{\"n\":{last}}}"));
+                prop_assert_eq!(found.map(|body| body.as_str().to_owned()), expected);
+            }
+        }
+    }
+}

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{Documents, Error, Feed, FeedEvent, FeedRow, Frame, Source};
+use seqtide::{Documents, Error, Feed, FeedEvent, FeedRow, FrameForm, Source};
 
 use super::cut_short::saying_why;
 use super::pieces::Pieces;
@@ -22,6 +22,15 @@ pub enum Form {
 }
 
 impl Form {
+    /// How rows stand in the answer.
+    pub fn frames(self) -> FrameForm {
+        match self {
+            Form::Object => FrameForm::List { between: BETWEEN_ROWS },
+            Form::Lines => FrameForm::Lines,
+            Form::EventSource => FrameForm::Sse,
+        }
+    }
+
     /// The answer's content type.
     pub fn content_type(self) -> &'static str {
         match self {
@@ -39,6 +48,9 @@ pub struct Extras {
     /// Whether the end says how many rows lie behind it.
     pub pending: bool,
 }
+
+/// What stands between two rows of an object.
+const BETWEEN_ROWS: &str = ",\r\n";
 
 /// CouchDB's limit where none is given: `seq_interval` counts down from it.
 const NO_LIMIT: u64 = 1_000_000_000_000_000;
@@ -94,7 +106,10 @@ impl<S: Source> ChangesBody<S> {
     fn encode(&mut self, event: FeedEvent<S::Row>) {
         self.pieces.add(match (event, self.form) {
             (FeedEvent::Rows(rows), _) => return self.encode_rows(&rows),
-            (FeedEvent::Frames(frames), _) => return frames.iter().for_each(|frame| self.encode_frame(&frame)),
+            (FeedEvent::Frames(frames), _) => {
+                self.begin_rows();
+                return self.pieces.add(frames.bytes());
+            }
             (FeedEvent::Waiting, _) | (FeedEvent::Heartbeat { .. }, Form::Object | Form::Lines) => {
                 Bytes::from_static(b"\n")
             }
@@ -124,27 +139,28 @@ impl<S: Source> ChangesBody<S> {
         for row in rows {
             let has_seq = self.extras.seq_interval.is_none_or(|interval| self.rows_left.is_multiple_of(interval));
             self.rows_left = self.rows_left.saturating_sub(1);
-            if has_seq { self.encode_frame(&row.frame(shape)) } else { self.encode_without_seq(row) }
+            self.begin_rows();
+            if !has_seq {
+                self.encode_without_seq(row);
+                continue;
+            }
+            let frame = row.frame(shape);
+            self.pieces.add(match self.form {
+                Form::Object => frame.json(),
+                Form::Lines => frame.line(),
+                Form::EventSource => frame.sse(),
+            });
         }
     }
 
-    fn encode_frame(&mut self, frame: &Frame) {
-        self.begin_row();
-        self.pieces.add(match self.form {
-            Form::Object => frame.json(),
-            Form::Lines => frame.line(),
-            Form::EventSource => frame.sse(),
-        });
-    }
-
-    fn begin_row(&mut self) {
+    /// Sets what follows apart from the rows before it.
+    fn begin_rows(&mut self) {
         if self.form == Form::Object && std::mem::replace(&mut self.any_row, true) {
-            self.pieces.add(Bytes::from_static(b",\r\n"));
+            self.pieces.add(Bytes::from_static(BETWEEN_ROWS.as_bytes()));
         }
     }
 
     fn encode_without_seq(&mut self, row: &S::Row) {
-        self.begin_row();
         let mut json = Vec::new();
         row.write_without_seq(&mut json, self.feed.options().shape);
         let (before, after): (&[u8], &[u8]) = match self.form {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{EndReason, Error, Feed, FeedEvent, FeedRow, Frame, Frames, RowShape, Source};
+use seqtide::{EndReason, Error, Feed, FeedEvent, FeedKind, FeedRow, FrameForm, Frames, RowShape, Source};
 
 use super::cut_short::saying_why;
 use super::pieces::Pieces;
@@ -21,13 +21,12 @@ pub enum Form {
     Lines,
 }
 
-impl Form {
-    /// Adds a row.
-    fn add(self, frame: Frame, out: &mut Pieces) {
-        out.add(match self {
-            Form::Sse => frame.sse(),
-            Form::Lines => frame.line(),
-        });
+/// How rows stand in what a feed of this kind sends.
+pub fn frames(kind: FeedKind) -> FrameForm {
+    match kind {
+        FeedKind::Sse => FrameForm::Sse,
+        FeedKind::Websocket => FrameForm::List { between: "," },
+        _ => FrameForm::Lines,
     }
 }
 
@@ -100,8 +99,13 @@ impl<R: FeedRow> Item<R> {
     /// Adds the bytes of a streaming answer.
     fn encode(&self, form: Form, out: &mut Pieces) {
         match (self, form) {
-            (Item::Rows(rows, shape), _) => rows.iter().for_each(|row| form.add(row.frame(*shape), out)),
-            (Item::Frames(frames), _) => frames.iter().for_each(|frame| form.add(frame, out)),
+            (Item::Rows(rows, shape), _) => {
+                for row in rows {
+                    let frame = row.frame(*shape);
+                    out.add(if form == Form::Sse { frame.sse() } else { frame.line() });
+                }
+            }
+            (Item::Frames(frames), _) => out.add(frames.bytes()),
             (Item::Event(event), Form::Sse) => out.add(event.sse().into()),
             (Item::Event(event), Form::Lines) => out.add(format!("{}\n", event.json).into()),
         }
@@ -111,10 +115,19 @@ impl<R: FeedRow> Item<R> {
     pub fn message(&self) -> Pieces {
         let mut out = Pieces::default();
         match self {
-            Item::Rows(rows, shape) => add_list(&mut out, rows.iter().map(|row| row.frame(*shape))),
-            Item::Frames(frames) => add_list(&mut out, frames.iter()),
-            Item::Event(event) => out.add(format!("[{}]", event.json).into()),
+            Item::Rows(rows, shape) => {
+                for (at, row) in rows.iter().enumerate() {
+                    out.add(Bytes::from_static(if at == 0 { b"[" } else { b"," }));
+                    out.add(row.frame(*shape).json());
+                }
+            }
+            Item::Frames(frames) => {
+                out.add(Bytes::from_static(b"["));
+                out.add(frames.bytes());
+            }
+            Item::Event(event) => out.add(format!("[{}", event.json).into()),
         }
+        out.add(Bytes::from_static(b"]"));
         out
     }
 
@@ -125,15 +138,6 @@ impl<R: FeedRow> Item<R> {
             Item::Rows(..) | Item::Frames(_) => None,
         }
     }
-}
-
-/// Adds rows as a JSON array.
-fn add_list(out: &mut Pieces, frames: impl Iterator<Item = Frame>) {
-    for (at, frame) in frames.enumerate() {
-        out.add(Bytes::from_static(if at == 0 { b"[" } else { b"," }));
-        out.add(frame.json());
-    }
-    out.add(Bytes::from_static(b"]"));
 }
 
 /// A feed's answer as SSE or lines, piece by piece; when the disk cannot be read, an `error` event, then cut short.

@@ -116,7 +116,7 @@ impl Asked {
             timeout: Some(timeout(query, longest)?),
             ahead: Ahead::Echo,
             // A row without its `seq` has other bytes.
-            frames: seq_interval.is_none(),
+            frames: Some(form.frames()).filter(|_| seq_interval.is_none()),
             kind,
         };
         Ok(Asked { options, function, form, seq_interval })

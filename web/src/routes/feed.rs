@@ -203,7 +203,7 @@ impl Options {
             filter: self.filter()?,
             heartbeat: Some(self.heartbeat()?.unwrap_or(default_heartbeat)),
             ahead: self.ahead()?,
-            frames: true,
+            frames: Some(native::frames(kind)),
             ..FeedOptions::live(kind)
         })
     }
