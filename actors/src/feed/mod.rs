@@ -67,6 +67,10 @@ pub enum FeedEvent<R = Row> {
     },
 }
 
+/// Behind a page of more bytes, which has a large document at its end, nothing is read before that is on its way: a reader
+/// that stalls keeps one large document at most.
+const READ_AHEAD_BEHIND: usize = 64 << 10;
+
 type ReadPage<R> = Pin<Box<dyn Future<Output = Result<Page<R>, Error>> + Send>>;
 
 /// A page on its way.
@@ -236,14 +240,14 @@ impl<S: Source> Feed<S> {
         let Some(page) = self.source.without_purged(page, purges) else { return Ok(None) };
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
-        if !page.frames.is_empty() {
+        if !page.frames.is_empty() && page.frames.bytes().len() <= READ_AHEAD_BEHIND {
             self.read_ahead(wanted).await;
         }
         Ok(Some(page).filter(|page| page.len() > 0))
     }
 
     /// Begins with the page behind the one that was just read of a stretch on the disk, so that it is there when this one has
-    /// been sent. It is as small as others, and a reader that stalls keeps one.
+    /// been sent.
     async fn read_ahead(&mut self, of: Wanted) {
         let Some(rest) = self.subscriber.rest_of(of) else { return };
         let purges = self.source.purges();
