@@ -42,11 +42,12 @@ impl AsRef<Change> for Change {
 }
 
 impl Change {
-    /// About how many bytes it has where so much of it is shown.
+    /// About how many bytes a feed sends of it where so much of it is shown, its id and revisions being plain.
     pub fn bytes(&self, detail: Detail) -> usize {
-        let body = self.body.as_ref().filter(|_| detail.bodies).map_or(0, |body| body.as_bytes().len());
-        let leaves = if detail.leaves { self.leaves.len() } else { 1 };
-        body + self.id.as_str().len() + 64 * leaves
+        let id = self.id.as_str().len();
+        let document = self.body.as_ref().filter(|_| detail.bodies).map_or(0, |body| body.as_bytes().len() + id + 64);
+        let others = if detail.leaves { self.leaves.len() - 1 } else { 0 };
+        104 + id + 48 * others + document
     }
 
     /// The winner.
