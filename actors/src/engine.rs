@@ -184,6 +184,11 @@ impl Engine {
         self.inner.updates.end();
     }
 
+    /// Waits until no feed is open.
+    pub async fn feeds_closed(&self) {
+        self.inner.feeds.none_left().await;
+    }
+
     /// Ends every feed, writes what is queued, and closes the databases. The engine does nothing more after it, and its
     /// data folder is free for another one. Without it, dropping all handles ends the feeds and frees the folder a
     /// little later.

@@ -118,27 +118,23 @@ impl WriterMetrics {
     }
 }
 
-/// What a feed counts; it counts as open for as long as this lives.
+/// What feeds of a kind count.
+#[derive(Clone)]
 pub struct FeedMetrics {
-    open: Gauge,
     rows: Counter,
     bytes: Counter,
 }
 
 impl FeedMetrics {
-    /// Counts one more open feed.
     pub(crate) fn new(kind: FeedKind) -> FeedMetrics {
-        let open = gauge!("seqtide_feeds_open", "kind" => kind.name());
-        open.increment(1.0);
         FeedMetrics {
-            open,
             rows: counter!("seqtide_rows_sent_total", "kind" => kind.name()),
             bytes: counter!("seqtide_bytes_sent_total", "kind" => kind.name()),
         }
     }
 
-    /// Counts rows handed on.
-    pub(crate) fn rows(&self, rows: usize) {
+    /// Counts rows handed on. A feed with a [`Seat`](crate::Seat) does so itself.
+    pub fn rows(&self, rows: usize) {
         self.rows.increment(rows as u64);
     }
 
@@ -148,9 +144,21 @@ impl FeedMetrics {
     }
 }
 
-impl Drop for FeedMetrics {
+/// A feed counts as open for as long as this lives.
+pub(crate) struct CountedOpen(Gauge);
+
+impl CountedOpen {
+    /// Counts one more open feed.
+    pub fn new(kind: FeedKind) -> CountedOpen {
+        let open = gauge!("seqtide_feeds_open", "kind" => kind.name());
+        open.increment(1.0);
+        CountedOpen(open)
+    }
+}
+
+impl Drop for CountedOpen {
     fn drop(&mut self) {
-        self.open.decrement(1.0);
+        self.0.decrement(1.0);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use seqtide_storage::json::write_json_string;
-use seqtide_storage::model::sequence::{SeqFormat, SeqText};
+use seqtide_storage::model::sequence::{SeqFormat, SeqText, Sequence};
 use seqtide_storage::{Change, LeafRev};
 
 use crate::documents::write_document;
@@ -17,7 +17,7 @@ use crate::selector::{DocView, Fields};
 use crate::verdicts::{Asked, VERDICTS_MAX, Verdict, Verdicts};
 
 /// What a row shows of its document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RowShape {
     /// All leaves instead of the winner (`style=all_docs`).
     pub all_leaves: bool,
@@ -88,6 +88,9 @@ impl Frame {
 
 /// What a feed gives, as bytes.
 pub trait FeedRow: Send + Sync + 'static {
+    /// Its place in the feed.
+    fn seq(&self) -> Sequence;
+
     /// The row in every form.
     fn frame(&self, shape: RowShape) -> Frame;
 
@@ -320,6 +323,10 @@ impl Row {
 }
 
 impl FeedRow for Row {
+    fn seq(&self) -> Sequence {
+        self.change.seq
+    }
+
     fn frame(&self, shape: RowShape) -> Frame {
         Row::frame(self, shape)
     }
@@ -334,7 +341,6 @@ mod tests {
     use seqtide_storage::json::{ScanLimits, scan_document};
     use seqtide_storage::model::doc_id::DocId;
     use seqtide_storage::model::rev::RevId;
-    use seqtide_storage::model::sequence::Sequence;
 
     use super::*;
 

@@ -222,9 +222,22 @@ impl Source for Databases {
     fn nothing_up_to(&mut self) -> Option<Sequence> {
         None
     }
+
+    fn again(&self) -> Databases {
+        let updates = Arc::clone(&self.updates);
+        Databases { woken: updates.newest.subscribe(), updates, prefix: self.prefix.clone() }
+    }
+
+    fn identity(&self) -> Option<[usize; 2]> {
+        self.prefix.is_none().then(|| [Arc::as_ptr(&self.updates).addr(), 0])
+    }
 }
 
 impl FeedRow for DbUpdate {
+    fn seq(&self) -> Sequence {
+        self.seq
+    }
+
     fn frame(&self, _: RowShape) -> Frame {
         let write_json = |out: &mut Vec<u8>| write_update(out, self, &FORMAT.json(self.seq).to_string());
         Frame::of(FORMAT.plain(self.seq), 100 + self.name.as_str().len(), write_json)

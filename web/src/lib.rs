@@ -25,6 +25,7 @@ mod routes;
 pub mod seam;
 mod server;
 mod state;
+mod takeover;
 mod telemetry;
 
 use std::io::Write;

@@ -4,17 +4,18 @@ use std::future::Future;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
+use actix_web::App;
 use actix_web::web::{self, Data};
-use actix_web::{App, HttpServer};
 use seqtide::functions::{FunctionsOptions, WorkerCommand};
 use seqtide::storage::{Durability, ReclaimPolicy, StorageError, StoreOptions, TransactionLimits};
 use seqtide::{Engine, EngineOptions};
+use tokio::time::timeout;
 
 use crate::config::{self, Config};
 use crate::cors::cors;
-use crate::feeds::pieces::PIECE_BYTES;
 use crate::front::Front;
 use crate::state::State;
+use crate::takeover::listener::{self, Settings};
 use crate::{routes, telemetry};
 
 /// Why the server did not start, or did not end well: one line.
@@ -137,17 +138,8 @@ pub async fn serve(
             .wrap(Front { cors: cors(origins.clone()) })
             .default_service(web::to(routes::dispatch))
     };
-    let mut server = HttpServer::new(app)
-        .disable_signals()
-        // A client that vanishes is noticed at once, not at the next failing write.
-        .h1_allow_half_closed(false)
-        // What lies ready for a client that does not read: this and one piece more.
-        .h1_write_buffer_size(PIECE_BYTES)
-        .shutdown_timeout(config.shutdown_timeout.as_secs().max(1));
-    if config.workers > 0 {
-        server = server.workers(config.workers);
-    }
-    let server = server.listen(listener)?.run();
+    let shutdown_timeout = config.shutdown_timeout;
+    let server = listener::serve(listener, &Settings { workers: config.workers, shutdown_timeout }, app)?;
     let handle = server.handle();
     let ended = engine.clone();
     let mut running = actix_web::rt::spawn(server);
@@ -155,8 +147,11 @@ pub async fn serve(
         ended = &mut running => ended,
         () = shutdown => {
             tracing::info!("shutting down");
+            // Whoever comes back when its feed ends must not be let in again.
+            handle.pause().await;
             ended.end_feeds();
-            handle.stop(true).await;
+            let in_time = timeout(shutdown_timeout, ended.feeds_closed()).await.is_ok();
+            handle.stop(in_time).await;
             running.await
         }
     };

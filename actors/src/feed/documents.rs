@@ -122,6 +122,15 @@ impl Source for Documents {
         let examined = self.database.live.examined();
         self.wake.nothing_up_to(examined)
     }
+
+    fn again(&self) -> Documents {
+        let (database, functions) = (Arc::clone(&self.database), self.functions.clone());
+        Documents { database, functions, wake: self.wake.again() }
+    }
+
+    fn identity(&self) -> Option<[usize; 2]> {
+        Some([Arc::as_ptr(&self.database).addr(), self.wake.identity()])
+    }
 }
 
 /// Goes on with a page whether or not its feed is asked for it meanwhile: it holds what others wait for. It is given up

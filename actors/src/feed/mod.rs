@@ -3,6 +3,7 @@
 mod by_function;
 pub mod documents;
 pub mod options;
+mod shared;
 mod shown;
 pub mod source;
 pub mod stream;
@@ -21,11 +22,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use self::documents::Documents;
 use self::options::{Ahead, FeedOptions, Since};
+pub use self::shared::{Likeness, Reopening, Seat};
 use self::source::{Page, Source, Wanted};
 pub use self::subscriber::EndReason;
 use self::subscriber::{Notice, PageRead, Step, Subscriber};
 use crate::error::Error;
-use crate::frames::Frames;
+use crate::frames::{FrameForm, Frames};
 use crate::metrics::FeedMetrics;
 use crate::permits::FeedPermit;
 use crate::row::Row;
@@ -96,7 +98,8 @@ pub struct Feed<S: Source = Documents> {
     /// A page that is being read. It goes on while heartbeats are said, and when waiting for it is given up.
     reading: Option<Reading<S::Row>>,
     metrics: FeedMetrics,
-    _permit: FeedPermit,
+    /// A feed that reads for others has none.
+    seat: Option<Seat>,
 }
 
 impl<S: Source> Feed<S> {
@@ -107,7 +110,6 @@ impl<S: Source> Feed<S> {
         (newest, end): (Sequence, Sequence),
         permit: FeedPermit,
     ) -> Result<Feed<S>, Error> {
-        let ended = source.ended();
         let since = match options.since {
             Since::Now => newest,
             Since::Seq(seq) => seq,
@@ -122,26 +124,34 @@ impl<S: Source> Feed<S> {
             Ahead::Rewind | Ahead::Echo | Ahead::Refuse => since,
         };
         let subscriber = Subscriber::new(&options, position, end, Instant::now());
-        let metrics = FeedMetrics::new(options.kind);
-        let (said_rewind, finished, first, reading) = (false, false, None, None);
-        Ok(Feed {
+        let seat = Seat::new(options.kind, permit);
+        Ok(Feed { ahead, ..Feed::with(source, options, subscriber, seat) })
+    }
+
+    fn with(source: S, options: FeedOptions, subscriber: Subscriber, seat: Seat) -> Feed<S> {
+        Feed {
+            ended: source.ended(),
+            metrics: FeedMetrics::new(options.kind),
             source,
             options,
             subscriber,
-            ended,
-            ahead,
-            said_rewind,
-            finished,
-            first,
-            reading,
-            metrics,
-            _permit: permit,
-        })
+            ahead: None,
+            said_rewind: false,
+            finished: false,
+            first: None,
+            reading: None,
+            seat: Some(seat),
+        }
     }
 
     /// What the feed was asked for.
     pub fn options(&self) -> &FeedOptions {
         &self.options
+    }
+
+    /// From now on gives rows of the disk in this form; see [`FeedOptions::frames`].
+    pub fn give_frames(&mut self, form: Option<FrameForm>) {
+        self.options.frames = form;
     }
 
     /// How its sequences are written.
@@ -198,7 +208,9 @@ impl<S: Source> Feed<S> {
                 Step::Read { after, up_to, rows_max, direction } => {
                     let wanted = Wanted { after, up_to, rows_max, direction };
                     if let Some(page) = self.read(wanted).await? {
-                        self.metrics.rows(page.len());
+                        if self.seat.is_some() {
+                            self.metrics.rows(page.len());
+                        }
                         return Ok(Some(match page.frames.is_empty() {
                             true => FeedEvent::Rows(page.rows),
                             false => FeedEvent::Frames(page.frames),

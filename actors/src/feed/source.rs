@@ -14,7 +14,7 @@ use crate::row::FeedRow;
 
 /// Rows in the order of their sequences, each at its latest, that a [`Feed`](super::Feed) reads from and waits at. There
 /// are two: [`Documents`](crate::Documents) and [`Databases`](crate::Databases).
-pub trait Source: Send + Sync + 'static {
+pub trait Source: Send + Sync + Sized + 'static {
     /// One of the rows.
     type Row: FeedRow;
 
@@ -52,6 +52,12 @@ pub trait Source: Send + Sync + 'static {
 
     /// Waits for what may concern the feed; at once if there was something since the last call.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// The same source for another feed, woken from now on.
+    fn again(&self) -> Self;
+
+    /// The same for sources that give the same, as long as one of them is there; `None` where that is not known.
+    fn identity(&self) -> Option<[usize; 2]>;
 
     /// Up to where nothing has concerned the feed, which had read all there was before it waited; `None` when that
     /// cannot be told without reading.

@@ -133,6 +133,16 @@ impl Subscriber {
         }
     }
 
+    /// A live subscriber that goes on behind `position` where another was: what is said once has been said.
+    pub fn resumed(options: &FeedOptions, position: Sequence, now: Instant) -> Subscriber {
+        Subscriber { said_waiting: true, said_caught_up: true, ..Subscriber::new(options, position, position, now) }
+    }
+
+    /// Whether nothing is left that it says once: what follows are rows, heartbeats and the end.
+    pub fn is_following(&self) -> bool {
+        self.phase == Phase::Following && self.said_caught_up && (self.said_waiting || self.rows_given > 0)
+    }
+
     /// The token to resume from. Of a descending feed, the last row given.
     pub fn position(&self) -> Sequence {
         self.position

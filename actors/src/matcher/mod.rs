@@ -57,6 +57,18 @@ impl Wake {
         Wake { woken, wakes_seen, group }
     }
 
+    /// Another place in the same group.
+    pub fn again(&self) -> Wake {
+        let mut woken = self.woken.clone();
+        woken.mark_unchanged();
+        Wake::new(woken, self.group.clone())
+    }
+
+    /// The same for all who are in one group, as long as one of them is.
+    pub fn identity(&self) -> usize {
+        self.group.as_ref().map_or(0, |group| Arc::as_ptr(group).addr())
+    }
+
     /// What everyone in the group waits for, equal to what this subscriber asked for; `None` in that of all changes.
     pub fn filter(&self) -> Option<&Filter> {
         self.group.as_deref().map(|group| &group.filter)

@@ -3,12 +3,11 @@
 //! Source: CouchDB `chttpd_db:changes_callback`, `global_changes_httpd:changes_callback`.
 
 use bytes::Bytes;
-use futures_util::{Stream, stream};
-use seqtide::storage::model::sequence::Sequence;
-use seqtide::{Documents, Error, Feed, FeedEvent, FeedRow, FrameForm, Source};
+use seqtide::storage::model::sequence::{SeqFormat, Sequence};
+use seqtide::{FeedEvent, FeedRow, FrameForm, Frames, RowShape};
 
-use super::cut_short::saying_why;
-use super::pieces::Pieces;
+use super::wire::Wire;
+use crate::error::ApiError;
 
 /// The shape of the whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,15 +21,6 @@ pub enum Form {
 }
 
 impl Form {
-    /// How rows stand in the answer.
-    pub fn frames(self) -> FrameForm {
-        match self {
-            Form::Object => FrameForm::List { between: BETWEEN_ROWS },
-            Form::Lines => FrameForm::Lines,
-            Form::EventSource => FrameForm::Sse,
-        }
-    }
-
     /// The answer's content type.
     pub fn content_type(self) -> &'static str {
         match self {
@@ -55,78 +45,30 @@ const BETWEEN_ROWS: &str = ",\r\n";
 /// CouchDB's limit where none is given: `seq_interval` counts down from it.
 const NO_LIMIT: u64 = 1_000_000_000_000_000;
 
-/// A feed's answer, piece by piece. When the disk cannot be read, it says why and is cut short: that is the only sign
-/// that no client takes for data.
-pub fn stream<S: Source>(feed: Feed<S>, form: Form, extras: Extras) -> impl Stream<Item = Result<Bytes, Error>> {
-    let rows_left = feed.options().limit.unwrap_or(NO_LIMIT);
-    let mut pieces = Pieces::default();
-    if form == Form::Object {
-        pieces.add(Bytes::from_static(b"{\"results\":[\n"));
-    }
-    let body = ChangesBody { feed, pieces, form, extras, rows_left, any_row: false };
-    let pieces = stream::unfold(Some(body), |body| async move {
-        let mut body = body?;
-        match body.next_piece().await {
-            Ok(Some(piece)) => {
-                body.feed.metrics().bytes(piece.len());
-                Some((Ok(piece), Some(body)))
-            }
-            Ok(None) => None,
-            Err(error) => Some((Err(error), None)),
-        }
-    });
-    saying_why(pieces, move |error| match form {
-        Form::Object | Form::Lines => format!("\n{{{}}}\n", error.members()),
-        Form::EventSource => format!("event: error\ndata: {{{}}}\n\n", error.members()),
-    })
-}
-
-struct ChangesBody<S: Source = Documents> {
-    feed: Feed<S>,
-    pieces: Pieces,
+/// The bytes of one answer.
+#[derive(Debug, Clone)]
+pub struct Changes {
     form: Form,
     extras: Extras,
     rows_left: u64,
     any_row: bool,
 }
 
-impl<S: Source> ChangesBody<S> {
-    async fn next_piece(&mut self) -> Result<Option<Bytes>, Error> {
-        loop {
-            if let Some(piece) = self.pieces.take() {
-                return Ok(Some(piece));
-            }
-            match self.feed.next().await? {
-                Some(event) => self.encode(event),
-                None => return Ok(None),
-            }
+impl Changes {
+    /// The bytes of an answer with at most so many rows.
+    pub fn new(form: Form, extras: Extras, limit: Option<u64>) -> Changes {
+        Changes { form, extras, rows_left: limit.unwrap_or(NO_LIMIT), any_row: false }
+    }
+
+    /// Sets what follows apart from the rows before it.
+    fn begin_rows(&mut self, out: &mut impl Extend<Bytes>) {
+        if self.form == Form::Object && std::mem::replace(&mut self.any_row, true) {
+            out.extend([Bytes::from_static(BETWEEN_ROWS.as_bytes())]);
         }
     }
 
-    fn encode(&mut self, event: FeedEvent<S::Row>) {
-        self.pieces.add(match (event, self.form) {
-            (FeedEvent::Rows(rows), _) => return self.encode_rows(&rows),
-            (FeedEvent::Frames(frames), _) => {
-                self.begin_rows();
-                return self.pieces.add(frames.bytes());
-            }
-            (FeedEvent::Waiting, _) | (FeedEvent::Heartbeat { .. }, Form::Object | Form::Lines) => {
-                Bytes::from_static(b"\n")
-            }
-            (FeedEvent::Heartbeat { .. }, Form::EventSource) => Bytes::from_static(b"event: heartbeat\ndata: \n\n"),
-            (FeedEvent::End { seq, pending, .. }, Form::Object) => {
-                format!("\n],\n{}}}\n\n", self.last_seq(seq, pending)).into()
-            }
-            (FeedEvent::End { seq, pending, .. }, Form::Lines) => {
-                format!("{{{}}}\n\n", self.last_seq(seq, pending)).into()
-            }
-            (FeedEvent::End { .. }, Form::EventSource) => Bytes::from_static(b"\n"),
-            (FeedEvent::CaughtUp { .. } | FeedEvent::Rewind { .. }, _) => return,
-        });
-    }
-
-    fn last_seq(&self, seq: Sequence, pending: u64) -> String {
-        let seq = self.feed.seq_format().json(seq);
+    fn last_seq(&self, format: SeqFormat, seq: Sequence, pending: u64) -> String {
+        let seq = format.json(seq);
         if self.extras.pending {
             format!("\"last_seq\":{seq},\"pending\":{pending}")
         } else {
@@ -134,42 +76,80 @@ impl<S: Source> ChangesBody<S> {
         }
     }
 
-    fn encode_rows(&mut self, rows: &[std::sync::Arc<S::Row>]) {
-        let shape = self.feed.options().shape;
-        for row in rows {
-            let has_seq = self.extras.seq_interval.is_none_or(|interval| self.rows_left.is_multiple_of(interval));
-            self.rows_left = self.rows_left.saturating_sub(1);
-            self.begin_rows();
-            if !has_seq {
-                self.encode_without_seq(row);
-                continue;
-            }
-            let frame = row.frame(shape);
-            self.pieces.add(match self.form {
-                Form::Object => frame.json(),
-                Form::Lines => frame.line(),
-                Form::EventSource => frame.sse(),
-            });
-        }
-    }
-
-    /// Sets what follows apart from the rows before it.
-    fn begin_rows(&mut self) {
-        if self.form == Form::Object && std::mem::replace(&mut self.any_row, true) {
-            self.pieces.add(Bytes::from_static(BETWEEN_ROWS.as_bytes()));
-        }
-    }
-
-    fn encode_without_seq(&mut self, row: &S::Row) {
+    fn add_without_seq<R: FeedRow>(&self, row: &R, shape: RowShape, out: &mut impl Extend<Bytes>) {
         let mut json = Vec::new();
-        row.write_without_seq(&mut json, self.feed.options().shape);
+        row.write_without_seq(&mut json, shape);
         let (before, after): (&[u8], &[u8]) = match self.form {
             Form::Object => (b"", b""),
             Form::Lines => (b"", b"\n"),
             Form::EventSource => (b"data: ", b"\nid: null\n\n"),
         };
-        self.pieces.add(Bytes::from_static(before));
-        self.pieces.add(json.into());
-        self.pieces.add(Bytes::from_static(after));
+        out.extend([Bytes::from_static(before), json.into(), Bytes::from_static(after)]);
+    }
+}
+
+impl Wire for Changes {
+    fn opening(&self) -> &'static [u8] {
+        if self.form == Form::Object { b"{\"results\":[\n" } else { b"" }
+    }
+
+    fn is_alike_for_all(&self) -> bool {
+        self.form != Form::Object && self.extras.seq_interval.is_none()
+    }
+
+    fn add_row<R: FeedRow>(&mut self, row: &R, shape: RowShape, out: &mut impl Extend<Bytes>) {
+        let has_seq = self.extras.seq_interval.is_none_or(|interval| self.rows_left.is_multiple_of(interval));
+        self.rows_left = self.rows_left.saturating_sub(1);
+        self.begin_rows(out);
+        if !has_seq {
+            return self.add_without_seq(row, shape, out);
+        }
+        let frame = row.frame(shape);
+        out.extend([match self.form {
+            Form::Object => frame.json(),
+            Form::Lines => frame.line(),
+            Form::EventSource => frame.sse(),
+        }]);
+    }
+
+    /// A row without its `seq` has other bytes.
+    fn frames(&self) -> Option<FrameForm> {
+        let form = match self.form {
+            Form::Object => FrameForm::List { between: BETWEEN_ROWS },
+            Form::Lines => FrameForm::Lines,
+            Form::EventSource => FrameForm::Sse,
+        };
+        self.extras.seq_interval.is_none().then_some(form)
+    }
+
+    fn add_frames(&mut self, frames: &Frames, out: &mut impl Extend<Bytes>) {
+        self.begin_rows(out);
+        out.extend([frames.bytes()]);
+    }
+
+    fn notice<R>(&self, format: SeqFormat, event: &FeedEvent<R>) -> Bytes {
+        match (event, self.form) {
+            (FeedEvent::Waiting, _) | (FeedEvent::Heartbeat { .. }, Form::Object | Form::Lines) => {
+                Bytes::from_static(b"\n")
+            }
+            (FeedEvent::Heartbeat { .. }, Form::EventSource) => Bytes::from_static(b"event: heartbeat\ndata: \n\n"),
+            (FeedEvent::End { seq, pending, .. }, Form::Object) => {
+                format!("\n],\n{}}}\n\n", self.last_seq(format, *seq, *pending)).into()
+            }
+            (FeedEvent::End { seq, pending, .. }, Form::Lines) => {
+                format!("{{{}}}\n\n", self.last_seq(format, *seq, *pending)).into()
+            }
+            (FeedEvent::End { .. }, Form::EventSource) => Bytes::from_static(b"\n"),
+            (FeedEvent::Rows(_) | FeedEvent::Frames(_) | FeedEvent::CaughtUp { .. } | FeedEvent::Rewind { .. }, _) => {
+                Bytes::new()
+            }
+        }
+    }
+
+    fn failure(&self, error: &ApiError) -> String {
+        match self.form {
+            Form::Object | Form::Lines => format!("\n{{{}}}\n", error.members()),
+            Form::EventSource => format!("event: error\ndata: {{{}}}\n\n", error.members()),
+        }
     }
 }

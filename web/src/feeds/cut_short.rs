@@ -9,7 +9,7 @@ use crate::error::ApiError;
 /// Puts a last chunk before an error, in the words of the feed's form: an error alone cuts the connection without one.
 pub fn saying_why(
     chunks: impl Stream<Item = Result<Bytes, Error>>,
-    words: impl Fn(&ApiError) -> String + Copy + 'static,
+    words: impl Fn(&ApiError) -> String + 'static,
 ) -> impl Stream<Item = Result<Bytes, Error>> {
     chunks.flat_map(move |chunk| {
         let last = chunk.as_ref().err().map(|error| {

@@ -1,7 +1,9 @@
 //! How feeds look on the wire: CouchDB's forms, and those of the native door.
 
+pub mod body;
 pub mod changes_body;
 mod cut_short;
 pub mod native;
 pub mod pieces;
 pub mod websocket;
+pub mod wire;

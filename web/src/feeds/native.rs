@@ -4,12 +4,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{Stream, stream};
-use seqtide::storage::model::sequence::Sequence;
-use seqtide::{EndReason, Error, Feed, FeedEvent, FeedKind, FeedRow, FrameForm, Frames, RowShape, Source};
+use seqtide::storage::model::sequence::{SeqFormat, Sequence};
+use seqtide::{EndReason, Error, Feed, FeedEvent, FeedRow, FrameForm, RowShape, Source};
 
-use super::cut_short::saying_why;
 use super::pieces::Pieces;
+use super::wire::Wire;
 use crate::error::ApiError;
 
 /// How a streaming answer carries events.
@@ -21,21 +20,10 @@ pub enum Form {
     Lines,
 }
 
-/// How rows stand in what a feed of this kind sends.
-pub fn frames(kind: FeedKind) -> FrameForm {
-    match kind {
-        FeedKind::Sse => FrameForm::Sse,
-        FeedKind::Websocket => FrameForm::List { between: "," },
-        _ => FrameForm::Lines,
-    }
-}
-
 /// Something to send.
 pub enum Item<R> {
     /// Rows.
     Rows(Vec<Arc<R>>, RowShape),
-    /// Rows as bytes alone.
-    Frames(Frames),
     /// Anything else.
     Event(Event),
 }
@@ -64,29 +52,31 @@ pub async fn next<S: Source>(feed: &mut Feed<S>) -> Result<Option<Item<S::Row>>,
 }
 
 fn item<S: Source>(feed: &Feed<S>, event: FeedEvent<S::Row>) -> Option<Item<S::Row>> {
-    let plain = |name, seq, more: String| Some(Item::Event(make(feed, name, seq, &more, None)));
     match event {
         FeedEvent::Rows(rows) => Some(Item::Rows(rows, feed.options().shape)),
-        FeedEvent::Frames(frames) => Some(Item::Frames(frames)),
-        FeedEvent::Waiting => None,
-        FeedEvent::CaughtUp { seq } => plain("caught-up", seq, String::new()),
-        FeedEvent::Heartbeat { seq, pending } => plain("heartbeat", seq, format!(",\"pending\":{pending}")),
-        FeedEvent::Rewind { since } => {
-            let since = feed.seq_format().json(since);
-            let reason = "`since` is ahead of all there is: the feed starts again from the beginning";
-            plain("rewind", Sequence::ZERO, format!(",\"since\":{since},\"reason\":\"{reason}\""))
-        }
-        FeedEvent::End { reason, seq, .. } => {
-            let more = format!(",\"reason\":\"{}\"", reason.name());
-            Some(Item::Event(make(feed, "end", seq, &more, Some(reason))))
-        }
+        other => event_of(feed.seq_format(), &other).map(Item::Event),
     }
 }
 
-fn make<S: Source>(feed: &Feed<S>, name: &'static str, seq: Sequence, more: &str, end: Option<EndReason>) -> Event {
-    let format = feed.seq_format();
-    let json = format!("{{\"event\":\"{name}\",\"seq\":{}{more}}}", format.json(seq));
-    Event { name, id: format.plain(seq).to_string(), json, end }
+/// What is said of an event that is no rows.
+fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
+    let make = |name, seq, more: String, end| {
+        let json = format!("{{\"event\":\"{name}\",\"seq\":{}{more}}}", format.json(seq));
+        Some(Event { name, id: format.plain(seq).to_string(), json, end })
+    };
+    match event {
+        FeedEvent::Rows(_) | FeedEvent::Frames(_) | FeedEvent::Waiting => None,
+        FeedEvent::CaughtUp { seq } => make("caught-up", *seq, String::new(), None),
+        FeedEvent::Heartbeat { seq, pending } => make("heartbeat", *seq, format!(",\"pending\":{pending}"), None),
+        FeedEvent::Rewind { since } => {
+            let since = format.json(*since);
+            let reason = "`since` is ahead of all there is: the feed starts again from the beginning";
+            make("rewind", Sequence::ZERO, format!(",\"since\":{since},\"reason\":\"{reason}\""), None)
+        }
+        FeedEvent::End { reason, seq, .. } => {
+            make("end", *seq, format!(",\"reason\":\"{}\"", reason.name()), Some(*reason))
+        }
+    }
 }
 
 impl Event {
@@ -95,22 +85,33 @@ impl Event {
     }
 }
 
-impl<R: FeedRow> Item<R> {
-    /// Adds the bytes of a streaming answer.
-    fn encode(&self, form: Form, out: &mut Pieces) {
-        match (self, form) {
-            (Item::Rows(rows, shape), _) => {
-                for row in rows {
-                    let frame = row.frame(*shape);
-                    out.add(if form == Form::Sse { frame.sse() } else { frame.line() });
-                }
-            }
-            (Item::Frames(frames), _) => out.add(frames.bytes()),
-            (Item::Event(event), Form::Sse) => out.add(event.sse().into()),
-            (Item::Event(event), Form::Lines) => out.add(format!("{}\n", event.json).into()),
+impl Wire for Form {
+    fn add_row<R: FeedRow>(&mut self, row: &R, shape: RowShape, out: &mut impl Extend<Bytes>) {
+        let frame = row.frame(shape);
+        out.extend([if *self == Form::Sse { frame.sse() } else { frame.line() }]);
+    }
+
+    fn frames(&self) -> Option<FrameForm> {
+        Some(if *self == Form::Sse { FrameForm::Sse } else { FrameForm::Lines })
+    }
+
+    fn notice<R>(&self, format: SeqFormat, event: &FeedEvent<R>) -> Bytes {
+        match (event_of(format, event), self) {
+            (None, _) => Bytes::new(),
+            (Some(event), Form::Sse) => event.sse().into(),
+            (Some(event), Form::Lines) => format!("{}\n", event.json).into(),
         }
     }
 
+    fn failure(&self, error: &ApiError) -> String {
+        match self {
+            Form::Sse => format!("event: error\ndata: {}\n\n", failure(error)),
+            Form::Lines => format!("{}\n", failure(error)),
+        }
+    }
+}
+
+impl<R: FeedRow> Item<R> {
     /// A WebSocket message: a JSON array of rows and events.
     pub fn message(&self) -> Pieces {
         let mut out = Pieces::default();
@@ -120,10 +121,6 @@ impl<R: FeedRow> Item<R> {
                     out.add(Bytes::from_static(if at == 0 { b"[" } else { b"," }));
                     out.add(row.frame(*shape).json());
                 }
-            }
-            Item::Frames(frames) => {
-                out.add(Bytes::from_static(b"["));
-                out.add(frames.bytes());
             }
             Item::Event(event) => out.add(format!("[{}", event.json).into()),
         }
@@ -135,31 +132,9 @@ impl<R: FeedRow> Item<R> {
     pub fn end(&self) -> Option<EndReason> {
         match self {
             Item::Event(event) => event.end,
-            Item::Rows(..) | Item::Frames(_) => None,
+            Item::Rows(..) => None,
         }
     }
-}
-
-/// A feed's answer as SSE or lines, piece by piece; when the disk cannot be read, an `error` event, then cut short.
-pub fn stream<S: Source>(feed: Feed<S>, form: Form) -> impl Stream<Item = Result<Bytes, Error>> {
-    let pieces = stream::unfold(Some((feed, Pieces::default())), move |going_on| async move {
-        let (mut feed, mut pieces) = going_on?;
-        loop {
-            if let Some(piece) = pieces.take() {
-                feed.metrics().bytes(piece.len());
-                return Some((Ok(piece), Some((feed, pieces))));
-            }
-            match next(&mut feed).await {
-                Ok(Some(item)) => item.encode(form, &mut pieces),
-                Ok(None) => return None,
-                Err(error) => return Some((Err(error), None)),
-            }
-        }
-    });
-    saying_why(pieces, move |error| match form {
-        Form::Sse => format!("event: error\ndata: {}\n\n", failure(error)),
-        Form::Lines => format!("{}\n", failure(error)),
-    })
 }
 
 /// The last event of a feed that cannot go on. It has no place of its own: whoever resumes does so where it stood.

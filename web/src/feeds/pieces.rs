@@ -52,6 +52,12 @@ impl Pieces {
     }
 }
 
+impl Extend<Bytes> for Pieces {
+    fn extend<T: IntoIterator<Item = Bytes>>(&mut self, parts: T) {
+        parts.into_iter().for_each(|part| self.add(part));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

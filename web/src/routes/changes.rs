@@ -17,8 +17,10 @@ use serde_json::value::RawValue;
 use super::function::{AskedFunction, query_object};
 use super::{Answer, Call};
 use crate::error::ApiError;
-use crate::feeds::changes_body::{self, Extras, Form};
+use crate::feeds::body;
+use crate::feeds::changes_body::{Changes, Extras, Form};
 use crate::query::Query;
+use crate::takeover::Takeover;
 use crate::{reply, request};
 
 /// A feed asked for at `_changes`.
@@ -80,7 +82,8 @@ pub fn answer<S: Source>(
         );
         answer.insert_header((reply::SEQTIDE_SINCE, "ahead"));
     }
-    reply::streaming(req, answer, changes_body::stream(feed, form, extras))
+    let wire = Changes::new(form, extras, feed.options().limit);
+    reply::streaming(req, answer, body::stream(feed, wire, Takeover::of(req)))
 }
 
 /// Tells two answers apart: another database, another state of it, another question.
@@ -103,7 +106,7 @@ impl Asked {
                 return Err(ApiError::bad_request(format!("`style` is `main_only` or `all_docs`, not `{other}`")));
             }
         };
-        let (doc, seq_interval) = (query.flag("include_docs"), seq_interval(query)?);
+        let doc = query.flag("include_docs");
         let options = FeedOptions {
             since: since(req, query, kind)?,
             mode,
@@ -115,11 +118,10 @@ impl Asked {
             heartbeat: heartbeat(query, longest)?,
             timeout: Some(timeout(query, longest)?),
             ahead: Ahead::Echo,
-            // A row without its `seq` has other bytes.
-            frames: Some(form.frames()).filter(|_| seq_interval.is_none()),
             kind,
+            frames: None,
         };
-        Ok(Asked { options, function, form, seq_interval })
+        Ok(Asked { options, function, form, seq_interval: seq_interval(query)? })
     }
 }
 

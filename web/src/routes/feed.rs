@@ -16,10 +16,12 @@ use super::changes::{doc_ids, members, parse_since};
 use super::function::AskedFunction;
 use super::{Answer, Call};
 use crate::error::ApiError;
-use crate::feeds::native::{self, Form};
+use crate::feeds::body;
+use crate::feeds::native::Form;
 use crate::feeds::websocket::{self, Connection, Start};
 use crate::query::Query;
 use crate::state::State;
+use crate::takeover::Takeover;
 use crate::{reply, request};
 
 /// What a feed is opened at: a database, or the server.
@@ -106,7 +108,7 @@ pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });
     answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
-    Ok(reply::streaming(&req, answer, native::stream(feed, form)))
+    Ok(reply::streaming(&req, answer, body::stream(feed, form, Takeover::of(&req))))
 }
 
 fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
@@ -203,7 +205,6 @@ impl Options {
             filter: self.filter()?,
             heartbeat: Some(self.heartbeat()?.unwrap_or(default_heartbeat)),
             ahead: self.ahead()?,
-            frames: Some(native::frames(kind)),
             ..FeedOptions::live(kind)
         })
     }

@@ -1,0 +1,97 @@
+//! Live feeds that give the same from here on: one of them reads for all, the others keep no more than their seats.
+//! Who falls behind reads for itself again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use seqtide_storage::model::sequence::Sequence;
+use tokio::time::Instant;
+
+use super::options::{FeedMode, FeedOptions};
+use super::source::Source;
+use super::subscriber::Subscriber;
+use super::{Feed, FeedMetrics};
+use crate::metrics::{CountedOpen, FeedKind};
+use crate::permits::FeedPermit;
+use crate::row::RowShape;
+use crate::selector::Fields;
+
+/// A place among the open feeds, given back when dropped.
+pub struct Seat {
+    _open: CountedOpen,
+    _permit: FeedPermit,
+}
+
+impl Seat {
+    pub(crate) fn new(kind: FeedKind, permit: FeedPermit) -> Seat {
+        Seat { _open: CountedOpen::new(kind), _permit: permit }
+    }
+}
+
+/// What a live feed gives from here on. Feeds whose likenesses are equal give the same rows behind the same place; it is
+/// good for as long as one of them is open.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Likeness {
+    source: [usize; 2],
+    shape: RowShape,
+    fields: Option<Arc<Fields>>,
+    heartbeat: Option<Duration>,
+    kind: FeedKind,
+}
+
+/// How feeds like one are opened again.
+pub struct Reopening<S: Source> {
+    source: S,
+    options: FeedOptions,
+}
+
+impl<S: Source> Feed<S> {
+    /// What the feed gives from here on: rows, heartbeats and the end. `None` while it has other things to say, and where
+    /// nobody else's rows are of use to it: it counts them or the time without, asks a function, or waits for a place
+    /// that has not come.
+    pub fn likeness(&self) -> Option<Likeness> {
+        let FeedOptions { mode, descending, limit, heartbeat, timeout, filter, .. } = &self.options;
+        let is_endless = *mode == FeedMode::Live && !descending && limit.is_none();
+        let is_timed = timeout.is_some() && heartbeat.is_none();
+        let may_share = is_endless && !is_timed && filter.function.is_none();
+        let is_live = self.subscriber.is_following() && self.first.is_none() && self.position() <= self.source.newest();
+        if !may_share || !is_live {
+            return None;
+        }
+        Some(Likeness {
+            source: self.source.identity()?,
+            shape: self.options.shape,
+            fields: self.options.fields.clone(),
+            heartbeat: *heartbeat,
+            kind: self.options.kind,
+        })
+    }
+
+    /// Takes the feed's seat: it reads for others from now on, and whoever gives its rows to them counts these.
+    pub fn take_seat(&mut self) -> Option<Seat> {
+        self.seat.take()
+    }
+
+    /// How feeds like this one are opened again.
+    pub fn reopening(&self) -> Reopening<S> {
+        Reopening { source: self.source.again(), options: self.options.clone() }
+    }
+
+    /// The feed's counters, for who counts longer than it lives.
+    pub fn counters(&self) -> FeedMetrics {
+        self.metrics.clone()
+    }
+}
+
+impl<S: Source> Reopening<S> {
+    /// How often rows were purged: what was read when it was as often may be given.
+    pub fn purges(&self) -> u64 {
+        self.source.purges()
+    }
+
+    /// A live feed behind `position`, for who has this seat.
+    pub fn open(&self, position: Sequence, seat: Seat) -> Feed<S> {
+        let subscriber = Subscriber::resumed(&self.options, position, Instant::now());
+        Feed::with(self.source.again(), self.options.clone(), subscriber, seat)
+    }
+}

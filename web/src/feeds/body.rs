@@ -1,0 +1,89 @@
+//! A feed as the body of an answer, piece by piece, until it is live and its connection can be taken over.
+
+use std::future::pending;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use seqtide::{Error, Feed, FeedEvent, Likeness, Source};
+
+use super::cut_short::saying_why;
+use super::pieces::Pieces;
+use super::wire::Wire;
+use crate::takeover::Takeover;
+
+/// A feed's answer. When the disk cannot be read, it says why and is cut short: that is the only sign that no client takes
+/// for data. Where the connection can be taken over, the answer goes on there as soon as the feed is live.
+pub fn stream<S: Source, W: Wire>(
+    mut feed: Feed<S>,
+    wire: W,
+    takeover: Option<Takeover>,
+) -> impl Stream<Item = Result<Bytes, Error>> {
+    let failing = wire.clone();
+    feed.give_frames(wire.frames());
+    let takeover = takeover.filter(|_| wire.is_alike_for_all());
+    let mut pieces = Pieces::default();
+    pieces.add(Bytes::from_static(wire.opening()));
+    let body = Body { feed, wire, pieces, takeover };
+    let pieces = stream::unfold(Some(body), |body| async move {
+        let mut body = body?;
+        match body.next().await {
+            Ok(Next::Piece(piece)) => Some((Ok(piece), Some(body))),
+            Ok(Next::Live(takeover, likeness)) => {
+                // What is read there is shared.
+                body.feed.give_frames(None);
+                takeover.serve(likeness, body.feed, body.wire).await;
+                // The connection is not the framework's any more.
+                pending().await
+            }
+            Ok(Next::End) => None,
+            Err(error) => Some((Err(error), None)),
+        }
+    });
+    saying_why(pieces, move |error| failing.failure(error))
+}
+
+struct Body<S: Source, W> {
+    feed: Feed<S>,
+    wire: W,
+    pieces: Pieces,
+    takeover: Option<Takeover>,
+}
+
+enum Next {
+    Piece(Bytes),
+    /// What is left can be served elsewhere.
+    Live(Takeover, Likeness),
+    End,
+}
+
+impl<S: Source, W: Wire> Body<S, W> {
+    async fn next(&mut self) -> Result<Next, Error> {
+        loop {
+            if let Some(piece) = self.pieces.take() {
+                self.feed.metrics().bytes(piece.len());
+                return Ok(Next::Piece(piece));
+            }
+            if self.takeover.is_some()
+                && let Some(likeness) = self.feed.likeness()
+                && let Some(takeover) = self.takeover.take()
+            {
+                return Ok(Next::Live(takeover, likeness));
+            }
+            match self.feed.next().await? {
+                Some(event) => self.add(event),
+                None => return Ok(Next::End),
+            }
+        }
+    }
+
+    fn add(&mut self, event: FeedEvent<S::Row>) {
+        let (format, shape) = (self.feed.seq_format(), self.feed.options().shape);
+        match event {
+            FeedEvent::Rows(rows) => {
+                rows.iter().for_each(|row| self.wire.add_row(&**row, shape, &mut self.pieces));
+            }
+            FeedEvent::Frames(frames) => self.wire.add_frames(&frames, &mut self.pieces),
+            other => self.pieces.add(self.wire.notice(format, &other)),
+        }
+    }
+}

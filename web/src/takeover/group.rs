@@ -1,0 +1,162 @@
+//! Connections whose feeds give the same: one feed is read for all, and each row is joined once.
+
+use std::io;
+
+use bytes::Bytes;
+use seqtide::FeedMetrics;
+use seqtide::storage::model::sequence::Sequence;
+use slab::Slab;
+
+use super::member::{Member, Sent, Standing};
+use super::offer::Offer;
+use super::reading::{Alone, Delivery, News, ReadingTask};
+
+/// So many members are served in one go: everything else on the worker waits meanwhile.
+const MEMBERS_AT_ONCE: usize = 128;
+
+/// A group's name; none is used twice in a worker.
+pub type GroupId = u64;
+
+/// Feeds that give the same.
+pub struct Group {
+    offer: Offer,
+    members: Slab<Member>,
+    round: Round,
+    alone: Box<dyn Alone>,
+    /// How often rows had been purged when what is on offer was read.
+    purges: u64,
+    counters: FeedMetrics,
+    _reading: ReadingTask,
+}
+
+/// The members being served one after the other, a few at a time.
+#[derive(Default)]
+struct Round {
+    /// The slot of the next.
+    next: usize,
+    /// A word for those who have everything up to a place.
+    notice: Option<(Bytes, Sequence)>,
+}
+
+/// A member that is not one any more.
+pub struct Leaver {
+    pub member: Member,
+    /// It reads for itself from now on; else it is over.
+    pub goes_on: bool,
+}
+
+impl Group {
+    pub fn new(offer: Offer, alone: Box<dyn Alone>, reading: ReadingTask, counters: FeedMetrics) -> Group {
+        let (members, round, purges) = (Slab::new(), Round::default(), alone.purges());
+        Group { offer, members, round, alone, purges, counters, _reading: reading }
+    }
+
+    /// The slot that the next member gets.
+    pub fn vacant_slot(&self) -> usize {
+        self.members.vacant_key()
+    }
+
+    /// Whether nobody is left.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Whether nothing follows what it has.
+    pub fn is_ended(&self) -> bool {
+        self.offer.is_ended()
+    }
+
+    /// Takes a member and gives it what it does not have yet.
+    pub fn join(&mut self, member: Member) -> Option<Leaver> {
+        let slot = self.members.insert(member);
+        self.serve(slot)
+    }
+
+    /// Gives a member what it does not have yet: there is room again. It may have left.
+    pub fn serve(&mut self, slot: usize) -> Option<Leaver> {
+        self.forget_purged();
+        let mut sent = Sent::default();
+        let standing = self.members.get_mut(slot)?.serve(&self.offer, &mut sent);
+        self.count(&sent);
+        self.settle(slot, standing)
+    }
+
+    /// Hears what a member says. It may have left.
+    pub fn hear(&mut self, slot: usize) -> Option<Leaver> {
+        let heard = self.members.get_mut(slot)?.hear();
+        self.settle(slot, heard.map(|()| Standing::UpToDate))
+    }
+
+    /// Takes news, or goes on with the last, and serves some members. What is on offer then takes at most so many bytes.
+    pub fn deliver(&mut self, news: Option<News>, bytes_max: usize) -> (Delivery, Vec<Leaver>) {
+        self.forget_purged();
+        if let Some(news) = news {
+            self.begin_round(news);
+        }
+        let mut leavers = Vec::new();
+        let end = (self.round.next + MEMBERS_AT_ONCE).min(self.members.capacity());
+        let mut sent = Sent::default();
+        for slot in self.round.next..end {
+            let Some(member) = self.members.get_mut(slot) else { continue };
+            let standing = serve_in_round(member, &self.offer, &self.round, &mut sent);
+            leavers.extend(self.settle(slot, standing));
+        }
+        self.count(&sent);
+        self.round.next = end;
+        if end < self.members.capacity() {
+            return (Delivery::GoOn, leavers);
+        }
+        // Who has been told nothing but that there is nothing has everything, or is slow.
+        let keep = if self.round.notice.is_some() { 0 } else { bytes_max };
+        self.offer.trim(keep);
+        (Delivery::Done, leavers)
+    }
+
+    fn begin_round(&mut self, news: News) {
+        self.round = Round::default();
+        match news {
+            News::Rows(blocks) => self.offer.add(blocks),
+            News::Notice { words, at } => self.round.notice = Some((words, at)),
+            News::End(last) => self.offer.end(last),
+        }
+    }
+
+    /// What was read before something was purged may hold it: who does not have it yet reads for itself.
+    fn forget_purged(&mut self) {
+        let purges = self.alone.purges();
+        if std::mem::replace(&mut self.purges, purges) != purges {
+            self.offer.trim(0);
+        }
+    }
+
+    /// Lets a member go that does not stay.
+    fn settle(&mut self, slot: usize, standing: io::Result<Standing>) -> Option<Leaver> {
+        let goes_on = match standing {
+            Ok(Standing::UpToDate | Standing::Full) => return None,
+            Ok(Standing::Behind) => true,
+            Ok(Standing::Finished) | Err(_) => false,
+        };
+        Some(Leaver { member: self.members.remove(slot), goes_on })
+    }
+
+    /// Has a member that is not watched any more read for itself.
+    pub fn send_off(&self, member: Member) {
+        let Member { socket, position, seat, .. } = member;
+        self.alone.go_on(socket.into(), position, seat, self.offer.start());
+    }
+
+    fn count(&self, sent: &Sent) {
+        self.counters.rows(sent.rows);
+        self.counters.bytes(sent.bytes);
+    }
+}
+
+fn serve_in_round(member: &mut Member, offer: &Offer, round: &Round, sent: &mut Sent) -> io::Result<Standing> {
+    let standing = member.serve(offer, sent)?;
+    if let (Standing::UpToDate, Some((words, at))) = (standing, &round.notice)
+        && member.position <= *at
+    {
+        member.tell(words, sent)?;
+    }
+    Ok(standing)
+}

@@ -1,0 +1,86 @@
+//! The listener: the framework's server, built from its parts, because the server it has ready made serves no other
+//! sockets than its own.
+
+use std::fmt::Debug;
+use std::io;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use actix_http::body::MessageBody;
+use actix_http::{HttpService, Protocol, Request, Response};
+use actix_server::Server;
+use actix_service::{IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt as _, fn_service, map_config};
+use actix_web::Error;
+use actix_web::dev::AppConfig;
+use tokio::net::TcpStream;
+
+use super::Connected;
+use super::detachable::Detachable;
+use super::worker::Worker;
+use crate::feeds::pieces::PIECE_BYTES;
+
+/// How long a client may take to send the head of its first request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection that says nothing is kept for its next request.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// How long a connection that is closed may take to end.
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How the server runs.
+pub struct Settings {
+    /// Threads that serve; 0 is one a core.
+    pub workers: usize,
+    /// How long requests under way may take when the server stops.
+    pub shutdown_timeout: Duration,
+}
+
+/// Serves an app.
+///
+/// # Errors
+/// When the listener cannot be used.
+pub fn serve<F, I, S, B>(listener: TcpListener, settings: &Settings, app: F) -> io::Result<Server>
+where
+    F: Fn() -> I + Send + Clone + 'static,
+    I: IntoServiceFactory<S, Request>,
+    S: ServiceFactory<Request, Config = AppConfig> + 'static,
+    S::Error: Into<Error> + 'static,
+    S::InitError: Debug,
+    S::Response: Into<Response<B>> + 'static,
+    <S::Service as Service<Request>>::Future: 'static,
+    S::Service: 'static,
+    B: MessageBody + 'static,
+{
+    let address = listener.local_addr()?;
+    let mut server = Server::build().disable_signals().shutdown_timeout(settings.shutdown_timeout.as_secs().max(1));
+    if settings.workers > 0 {
+        server = server.workers(settings.workers);
+    }
+    let stopping = server.graceful_shutdown_signal();
+    let server = server.listen("http", listener, move || {
+        let (worker, stopping) = (Worker::default(), stopping.clone());
+        let app = app().into_factory().map_err(|error| error.into().error_response());
+        let http = HttpService::build()
+            .graceful_shutdown_signal(move || {
+                let stopping = stopping.clone();
+                async move { stopping.notified().await }
+            })
+            .keep_alive(KEEP_ALIVE)
+            .client_request_timeout(HEAD_TIMEOUT)
+            .client_disconnect_timeout(DISCONNECT_TIMEOUT)
+            // A client that vanishes is noticed at once, not at the next failing write.
+            .h1_allow_half_closed(false)
+            // What lies ready for a client that does not read: this and one piece more.
+            .h1_write_buffer_size(PIECE_BYTES)
+            .local_addr(address)
+            .on_connect_ext(move |socket: &Detachable, data| {
+                data.insert(Connected { socket: socket.clone(), worker: worker.clone() });
+            })
+            .finish(map_config(app, |()| AppConfig::default()));
+        fn_service(async |stream: TcpStream| {
+            let peer = stream.peer_addr().ok();
+            Ok((Detachable::new(stream), Protocol::Http1, peer))
+        })
+        .and_then(http)
+    })?;
+    Ok(server.run())
+}

@@ -1,0 +1,150 @@
+//! A taken-over connection that reads along with others.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+
+use bytes::Bytes;
+use mio::net::TcpStream;
+use seqtide::Seat;
+use seqtide::storage::model::sequence::Sequence;
+
+use super::offer::{BEHIND_THE_END, Next, Offer};
+
+/// Nothing is expected from a reader; what it says is thrown away, and who says more than this at once is not one.
+const READS_AT_ONCE_MAX: usize = 16;
+
+/// A connection in a group. There are thousands: it has no buffer, and no more than what follows.
+pub struct Member {
+    pub socket: TcpStream,
+    /// Its place among the sockets that are watched.
+    pub watched: usize,
+    /// Everything up to here was written, or is left to be.
+    pub position: Sequence,
+    /// What the system had no room for: shares of what is sent to all. Boxed, because hardly anyone has it.
+    left: Option<Box<VecDeque<Bytes>>>,
+    pub seat: Seat,
+}
+
+/// What was handed to the system.
+#[derive(Debug, Default)]
+pub struct Sent {
+    pub rows: usize,
+    pub bytes: usize,
+}
+
+/// How a member stands after it was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It has all there is.
+    UpToDate,
+    /// It does not read fast enough: the system says when there is room.
+    Full,
+    /// It lacks what is not here any more.
+    Behind,
+    /// It has the end too.
+    Finished,
+}
+
+impl Member {
+    pub fn new(socket: TcpStream, watched: usize, position: Sequence, seat: Seat) -> Member {
+        Member { socket, watched, position, left: None, seat }
+    }
+
+    /// Writes what it does not have yet, as far as there is room.
+    ///
+    /// # Errors
+    /// When the client is gone.
+    pub fn serve(&mut self, offer: &Offer, sent: &mut Sent) -> io::Result<Standing> {
+        loop {
+            if !self.write_left(sent)? {
+                return Ok(Standing::Full);
+            }
+            if self.position == BEHIND_THE_END {
+                return Ok(Standing::Finished);
+            }
+            match offer.next(self.position) {
+                Next::Nothing => return Ok(Standing::UpToDate),
+                Next::Elsewhere => return Ok(Standing::Behind),
+                Next::Block(block) => {
+                    self.write(&block.parts_behind(self.position), sent)?;
+                    sent.rows += block.rows_behind(self.position);
+                    self.position = block.to();
+                }
+                Next::End(last) => {
+                    self.write(std::slice::from_ref(last), sent)?;
+                    self.position = BEHIND_THE_END;
+                }
+            }
+        }
+    }
+
+    /// Writes a notice that is for those who have everything.
+    ///
+    /// # Errors
+    /// When the client is gone.
+    pub fn tell(&mut self, notice: &Bytes, sent: &mut Sent) -> io::Result<()> {
+        self.write(std::slice::from_ref(notice), sent)
+    }
+
+    /// Throws away what the client says.
+    ///
+    /// # Errors
+    /// When it is gone, or says too much.
+    pub fn hear(&mut self) -> io::Result<()> {
+        let mut said = [0; 4096];
+        for _ in 0..READS_AT_ONCE_MAX {
+            match self.socket.read(&mut said) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::new(ErrorKind::InvalidData, "a reader of a feed says too much"))
+    }
+
+    fn write(&mut self, parts: &[Bytes], sent: &mut Sent) -> io::Result<()> {
+        for (at, part) in parts.iter().enumerate() {
+            let written = self.write_some(part)?;
+            sent.bytes += written;
+            if written < part.len() {
+                let others = parts[at + 1..].iter().cloned();
+                self.left = Some(Box::new([part.slice(written..)].into_iter().chain(others).collect()));
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is left.
+    fn write_left(&mut self, sent: &mut Sent) -> io::Result<bool> {
+        let Some(mut left) = self.left.take() else { return Ok(true) };
+        while let Some(part) = left.front_mut() {
+            let written = self.write_some(part)?;
+            sent.bytes += written;
+            if written < part.len() {
+                *part = part.slice(written..);
+                self.left = Some(left);
+                return Ok(false);
+            }
+            left.pop_front();
+        }
+        Ok(true)
+    }
+
+    /// Writes until all is written or there is no room.
+    fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while written < bytes.len() {
+            match self.socket.write(&bytes[written..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(more) => written += more,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(written)
+    }
+}

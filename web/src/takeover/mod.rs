@@ -1,0 +1,88 @@
+//! Live feeds off the framework's buffers: once an answer's head is written and its feed is live, the connection's socket
+//! leaves the framework, and one actor a worker serves all that did.
+//!
+//! A connection's way: [`listener`] makes it [`Detachable`](detachable::Detachable); the body of a feed's answer takes its
+//! socket and hands it to [`Feeds`], where it is a [`member`] of the [`group`] of feeds that give the same. A
+//! [`straggler`] reads for itself until it has caught up with its group.
+
+mod block;
+mod detachable;
+mod feeds;
+mod framing;
+mod group;
+pub mod listener;
+mod member;
+mod offer;
+mod readiness;
+mod reading;
+mod straggler;
+mod worker;
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use actix::Addr;
+use actix_web::HttpRequest;
+use actix_web::http::{Method, Version};
+use seqtide::{Feed, Likeness, Source};
+use socket2::SockRef;
+
+use self::detachable::Detachable;
+use self::feeds::{Attach, Feeds};
+pub use self::framing::Framing;
+use self::worker::Worker;
+use crate::feeds::wire::Wire;
+
+/// A client that has taken nothing of what it was sent for this long has no reader.
+const READ_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// What a connection's requests know of it.
+#[derive(Clone)]
+struct Connected {
+    socket: Detachable,
+    worker: Worker,
+}
+
+/// A connection that can be taken over.
+pub struct Takeover {
+    socket: Detachable,
+    feeds: Addr<Feeds>,
+}
+
+impl Takeover {
+    /// The way out of the framework for the answer to a request; `None` where there is none, and where an answer is not in
+    /// chunks.
+    pub fn of(req: &HttpRequest) -> Option<Takeover> {
+        let Connected { socket, worker } = req.conn_data()?;
+        let in_chunks = req.version() == Version::HTTP_11 && req.method() != Method::HEAD;
+        if !in_chunks {
+            return None;
+        }
+        match worker.feeds() {
+            Ok(feeds) => Some(Takeover { socket: socket.clone(), feeds }),
+            Err(error) => {
+                tracing::error!(%error, "connections of feeds cannot be taken over");
+                None
+            }
+        }
+    }
+
+    /// Takes the connection when all that was said before is written, and has the feed served there.
+    pub async fn serve<S: Source, W: Wire>(self, likeness: Likeness, feed: Feed<S>, wire: W) {
+        let taken = self.socket.detached().await;
+        match taken.and_then(|socket| prepare(&socket).map(|()| socket)) {
+            // The mailbox takes it however full it is: no more come than feeds may be open.
+            Ok(socket) => self.feeds.do_send(Attach::new(socket, likeness, feed, wire)),
+            Err(error) => tracing::debug!(%error, "the connection of a feed is lost"),
+        }
+    }
+}
+
+/// What is said leaves at once, and a peer that has gone without a word is noticed.
+fn prepare(socket: &TcpStream) -> std::io::Result<()> {
+    let socket = SockRef::from(socket);
+    socket.set_tcp_nodelay(true)?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(READ_TIMEOUT))?;
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! What a group has for its members: the newest blocks, and the end.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use seqtide::storage::model::sequence::Sequence;
+
+use super::block::Block;
+
+/// Blocks kept for members that do not have them yet, and for those that come, in order.
+pub struct Offer {
+    blocks: VecDeque<Block>,
+    bytes: usize,
+    /// All rows behind this place are here.
+    start: Rc<Cell<Sequence>>,
+    /// What comes behind the last row, if it is known.
+    end: Option<Bytes>,
+}
+
+/// What there is for a member.
+#[derive(Debug)]
+pub enum Next<'a> {
+    /// Nothing that it does not have.
+    Nothing,
+    /// It has to read for itself: what comes next is not here any more.
+    Elsewhere,
+    /// Some rows.
+    Block(&'a Block),
+    /// The end.
+    End(&'a Bytes),
+}
+
+/// The place of who has been given the end.
+pub const BEHIND_THE_END: Sequence = Sequence::MAX;
+
+impl Offer {
+    /// Nothing yet; what will be here comes behind `start`.
+    pub fn behind(start: Sequence) -> Offer {
+        Offer { blocks: VecDeque::new(), bytes: 0, start: Rc::new(Cell::new(start)), end: None }
+    }
+
+    /// Behind which place all rows are here, also when that changes.
+    pub fn start(&self) -> Rc<Cell<Sequence>> {
+        Rc::clone(&self.start)
+    }
+
+    /// Adds the rows that come next.
+    pub fn add(&mut self, blocks: Vec<Block>) {
+        self.bytes += blocks.iter().map(Block::bytes).sum::<usize>();
+        self.blocks.extend(blocks);
+    }
+
+    /// Adds what comes behind the last row.
+    pub fn end(&mut self, last: Bytes) {
+        self.end = Some(last);
+    }
+
+    /// Whether nothing follows.
+    pub fn is_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Forgets the oldest blocks until the others take no more than so many bytes.
+    pub fn trim(&mut self, bytes_max: usize) {
+        while self.bytes > bytes_max
+            && let Some(oldest) = self.blocks.pop_front()
+        {
+            self.bytes -= oldest.bytes();
+            self.start.set(oldest.to());
+        }
+    }
+
+    /// What comes next for a member that has everything up to `position`.
+    pub fn next(&self, position: Sequence) -> Next<'_> {
+        if position < self.start.get() {
+            return Next::Elsewhere;
+        }
+        let next = self.blocks.partition_point(|block| block.to() <= position);
+        match (self.blocks.get(next), &self.end) {
+            (Some(block), _) => Next::Block(block),
+            (None, Some(end)) if position < BEHIND_THE_END => Next::End(end),
+            _ => Next::Nothing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::block::Blocks;
+    use super::super::framing::Framing;
+    use super::*;
+
+    fn seq(version: u64) -> Sequence {
+        Sequence::new(0, version)
+    }
+
+    fn block(versions: &[u64]) -> Vec<Block> {
+        let mut blocks = Blocks::new(Framing::Chunks);
+        versions.iter().for_each(|version| blocks.add(seq(*version), &[Bytes::from_static(b"row")]));
+        blocks.finish()
+    }
+
+    fn next_to(offer: &Offer, position: u64) -> Option<u64> {
+        match offer.next(seq(position)) {
+            Next::Block(block) => Some(block.to().version),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn everyone_gets_the_block_with_what_comes_next_for_them() {
+        let mut offer = Offer::behind(seq(10));
+        assert!(matches!(offer.next(seq(9)), Next::Elsewhere));
+        assert!(matches!(offer.next(seq(10)), Next::Nothing));
+        offer.add(block(&[11, 13]));
+        offer.add(block(&[15]));
+        let found = [10, 11, 12, 13, 14, 15, 99].map(|position| next_to(&offer, position));
+        assert_eq!(found, [Some(13), Some(13), Some(13), Some(15), Some(15), None, None]);
+    }
+
+    #[test]
+    fn who_lacks_what_was_forgotten_reads_elsewhere() {
+        let mut offer = Offer::behind(seq(0));
+        offer.add(block(&[1, 2]));
+        offer.add(block(&[3]));
+        offer.trim(offer.bytes - 1);
+        assert_eq!(offer.start().get(), seq(2));
+        assert!(matches!(offer.next(seq(1)), Next::Elsewhere));
+        assert_eq!(next_to(&offer, 2), Some(3));
+        offer.trim(0);
+        assert_eq!((offer.start().get(), offer.bytes), (seq(3), 0));
+        assert!(matches!(offer.next(seq(3)), Next::Nothing));
+    }
+
+    #[test]
+    fn the_end_comes_behind_the_last_row_and_once() {
+        let mut offer = Offer::behind(seq(0));
+        offer.add(block(&[1]));
+        offer.end(Bytes::from_static(b"end"));
+        assert_eq!(next_to(&offer, 0), Some(1));
+        assert!(matches!(offer.next(seq(1)), Next::End(end) if end == "end"));
+        assert!(matches!(offer.next(BEHIND_THE_END), Next::Nothing));
+    }
+}

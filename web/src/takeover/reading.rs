@@ -1,0 +1,150 @@
+//! Reading a feed for whoever is to be sent its rows.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use actix::{Addr, Message, MessageResponse};
+use actix_web::rt::task::JoinHandle;
+use bytes::Bytes;
+use seqtide::storage::model::sequence::Sequence;
+use seqtide::{Feed, FeedEvent, FeedRow, Reopening, Seat, Source};
+
+use super::block::{Block, Blocks};
+use super::feeds::Feeds;
+use super::group::{Group, GroupId};
+use super::offer::Offer;
+use super::straggler::Straggler;
+use crate::error::ApiError;
+use crate::feeds::wire::Wire;
+
+/// What a feed gave.
+pub enum News {
+    /// Rows, in order.
+    Rows(Vec<Block>),
+    /// A word for who has everything up to a place.
+    Notice { words: Bytes, at: Sequence },
+    /// The last words.
+    End(Bytes),
+}
+
+/// Waits for what a live feed gives next; `None` when nothing follows.
+pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Option<News> {
+    let framing = wire.framing();
+    let format = feed.seq_format();
+    Some(match feed.next().await {
+        Ok(Some(FeedEvent::Rows(rows))) => {
+            let (shape, mut blocks, mut parts) = (feed.options().shape, Blocks::new(framing), Vec::with_capacity(1));
+            for row in rows {
+                wire.add_row(&*row, shape, &mut parts);
+                blocks.add(row.seq(), &parts);
+                parts.clear();
+            }
+            News::Rows(blocks.finish())
+        }
+        Ok(Some(end @ FeedEvent::End { .. })) => {
+            let words = framing.around(&wire.notice(format, &end));
+            News::End([&words[..], &framing.last()].concat().into())
+        }
+        Ok(Some(other)) => {
+            let words = framing.around(&wire.notice(format, &other)).into();
+            News::Notice { words, at: feed.position() }
+        }
+        Ok(None) => return None,
+        Err(error) => {
+            tracing::error!(%error, "a feed is cut short");
+            News::End(framing.around(wire.failure(&ApiError::from(error)).as_bytes()).into())
+        }
+    })
+}
+
+/// What the reader of a group tells its worker's [`Feeds`]; without news it asks them to go on with the last.
+#[derive(Message)]
+#[rtype(result = "Delivery")]
+pub struct Deliver {
+    pub group: GroupId,
+    pub news: Option<News>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, MessageResponse)]
+pub enum Delivery {
+    /// Some members have it; the others are next, when everything else on the worker has had its turn.
+    GoOn,
+    /// Every member has what it had room for.
+    Done,
+    /// There is nobody to read for.
+    Over,
+}
+
+/// A feed of which a group can be made.
+pub trait Founder {
+    /// Makes a group that begins at the feed's place.
+    fn found(self: Box<Self>, id: GroupId, feeds: &Addr<Feeds>) -> Group;
+}
+
+/// A feed without a seat, and how it looks on the wire.
+pub struct Reader<S: Source, W> {
+    pub feed: Feed<S>,
+    pub wire: W,
+}
+
+impl<S: Source, W: Wire> Founder for Reader<S, W> {
+    fn found(self: Box<Self>, id: GroupId, feeds: &Addr<Feeds>) -> Group {
+        let offer = Offer::behind(self.feed.position());
+        let counters = self.feed.counters();
+        let readers = Readers { reopening: self.feed.reopening(), wire: self.wire.clone(), feeds: feeds.clone() };
+        let reading = actix_web::rt::spawn(self.read_for(id, feeds.clone()));
+        Group::new(offer, Box::new(readers), ReadingTask(reading), counters)
+    }
+}
+
+impl<S: Source, W: Wire> Reader<S, W> {
+    /// Reads on when all members have what was read: who cannot keep up gets more at once.
+    async fn read_for(mut self, group: GroupId, feeds: Addr<Feeds>) {
+        while let Some(news) = next(&mut self.feed, &mut self.wire).await {
+            let mut news = Some(news);
+            loop {
+                match feeds.send(Deliver { group, news: news.take() }).await {
+                    Ok(Delivery::GoOn) => {}
+                    Ok(Delivery::Done) => break,
+                    Ok(Delivery::Over) | Err(_) => return,
+                }
+            }
+        }
+    }
+}
+
+/// The task that reads for a group; ended when dropped.
+pub struct ReadingTask(JoinHandle<()>);
+
+impl Drop for ReadingTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// How a member of a group goes on by itself.
+pub trait Alone {
+    /// Reads for a connection behind its position, until it has come to where the group's rows `start`.
+    fn go_on(&self, socket: std::net::TcpStream, position: Sequence, seat: Seat, start: Rc<Cell<Sequence>>);
+
+    /// How often rows were purged: what was read when it was as often may be given.
+    fn purges(&self) -> u64;
+}
+
+struct Readers<S: Source, W> {
+    reopening: Reopening<S>,
+    wire: W,
+    feeds: Addr<Feeds>,
+}
+
+impl<S: Source, W: Wire> Alone for Readers<S, W> {
+    fn go_on(&self, socket: std::net::TcpStream, position: Sequence, seat: Seat, start: Rc<Cell<Sequence>>) {
+        let (feed, wire) = (self.reopening.open(position, seat), self.wire.clone());
+        actix_web::rt::spawn(Straggler { feed, wire, start }.serve(socket, self.feeds.clone()));
+    }
+
+    fn purges(&self) -> u64 {
+        self.reopening.purges()
+    }
+}
