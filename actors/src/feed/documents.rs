@@ -51,8 +51,12 @@ impl Feed<Documents> {
         let filter = wake.filter().cloned().unwrap_or(options.filter);
         let options = FeedOptions { filter, ..options };
         let newest = database.live.newest();
-        // The disk may be a commit ahead of what feeds can see.
-        let end = last_row(&database).await?.min(newest);
+        let end = if options.ends_at_last_row() {
+            // The disk may be a commit ahead of what feeds can see.
+            last_row(&database).await?.min(newest)
+        } else {
+            newest
+        };
         Feed::open(Documents { database, functions, wake }, options, (newest, end), permit)
     }
 }

@@ -98,6 +98,11 @@ impl FeedOptions {
         }
     }
 
+    /// Whether the last row there is when it is opened is where it ends or begins; else it goes wherever there are more.
+    pub(crate) fn ends_at_last_row(&self) -> bool {
+        self.descending || self.mode == FeedMode::Once
+    }
+
     /// What rows must carry for their shape.
     pub(crate) fn detail(&self) -> Detail {
         let RowShape { all_leaves, doc, conflicts } = self.shape;
