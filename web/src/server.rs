@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use actix_web::App;
 use actix_web::web::{self, Data};
@@ -138,8 +139,8 @@ pub async fn serve(
             .wrap(Front { cors: cors(origins.clone()) })
             .default_service(web::to(routes::dispatch))
     };
-    let shutdown_timeout = config.shutdown_timeout;
-    let server = listener::serve(listener, &Settings { workers: config.workers, shutdown_timeout }, app)?;
+    let shutdown_timeout_secs = config.shutdown_timeout.as_secs().max(1);
+    let server = listener::serve(listener, &Settings { workers: config.workers, shutdown_timeout_secs }, app)?;
     let handle = server.handle();
     let ended = engine.clone();
     let mut running = actix_web::rt::spawn(server);
@@ -150,7 +151,7 @@ pub async fn serve(
             // Whoever comes back when its feed ends must not be let in again.
             handle.pause().await;
             ended.end_feeds();
-            let in_time = timeout(shutdown_timeout, ended.feeds_closed()).await.is_ok();
+            let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), ended.feeds_closed()).await.is_ok();
             handle.stop(in_time).await;
             running.await
         }

@@ -74,34 +74,34 @@ impl Feeds {
         let Attach { socket, likeness, position, seat, founder } = attach;
         // Whoever serves a connection has a seat.
         let Some(seat) = seat else { return Ok(()) };
-        let id = *self.by_likeness.entry(likeness).or_insert_with(|| {
-            self.next_group += 1;
-            self.groups.insert(self.next_group, founder.found(self.next_group, &ctx.address()));
-            self.next_group
-        });
-        let Some(group) = self.groups.get_mut(&id) else { return Ok(()) };
-        let watched = self.watched.insert((id, group.vacant_slot()));
+        let place = self.watched.vacant_entry();
         let mut socket = mio::net::TcpStream::from_std(socket);
-        self.registry.register(&mut socket, Token(watched), Interest::READABLE | Interest::WRITABLE)?;
-        let leaver = group.join(Member::new(socket, watched, position, seat));
+        self.registry.register(&mut socket, Token(place.key()), Interest::READABLE | Interest::WRITABLE)?;
+        let id = *self.by_likeness.entry(likeness.clone()).or_insert(self.next_group);
+        let group = self.groups.entry(id).or_insert_with(|| {
+            self.next_group += 1;
+            founder.found(id, likeness, &ctx.address())
+        });
+        let member = Member::new(socket, place.key(), position, seat);
+        place.insert((id, group.vacant_slot()));
+        let leaver = group.join(member);
         self.dismiss(id, leaver);
         Ok(())
     }
 
     /// Lets go of members that do not stay, and of a group that nobody is left in or that is over.
     fn dismiss(&mut self, id: GroupId, leavers: impl IntoIterator<Item = Leaver>) {
-        let Some(group) = self.groups.get(&id) else { return };
+        let Some(group) = self.groups.get_mut(&id) else { return };
         for Leaver { mut member, goes_on } in leavers {
             self.watched.remove(member.watched);
             if goes_on && self.registry.deregister(&mut member.socket).is_ok() {
                 group.send_off(member);
             }
         }
-        let (is_empty, is_ended) = (group.is_empty(), group.is_ended());
-        if is_empty || is_ended {
-            self.by_likeness.retain(|_, joined| *joined != id);
+        if let Some(likeness) = group.close_if_over() {
+            self.by_likeness.remove(&likeness);
         }
-        if is_empty {
+        if group.is_empty() {
             self.groups.remove(&id);
         }
     }

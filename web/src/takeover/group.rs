@@ -3,8 +3,8 @@
 use std::io;
 
 use bytes::Bytes;
-use seqtide::FeedMetrics;
 use seqtide::storage::model::sequence::Sequence;
+use seqtide::{FeedMetrics, Likeness};
 use slab::Slab;
 
 use super::member::{Member, Sent, Standing};
@@ -19,6 +19,8 @@ pub type GroupId = u64;
 
 /// Feeds that give the same.
 pub struct Group {
+    /// What its feeds give; `None` once nobody can join any more.
+    likeness: Option<Likeness>,
     offer: Offer,
     members: Slab<Member>,
     round: Round,
@@ -46,9 +48,24 @@ pub struct Leaver {
 }
 
 impl Group {
-    pub fn new(offer: Offer, alone: Box<dyn Alone>, reading: ReadingTask, counters: FeedMetrics) -> Group {
-        let (members, round, purges) = (Slab::new(), Round::default(), alone.purges());
-        Group { offer, members, round, alone, purges, counters, _reading: reading }
+    /// Nobody's yet, of feeds that give this; its rows come behind `start`.
+    pub fn new(
+        likeness: Likeness,
+        start: Sequence,
+        alone: Box<dyn Alone>,
+        reading: ReadingTask,
+        counters: FeedMetrics,
+    ) -> Group {
+        Group {
+            likeness: Some(likeness),
+            offer: Offer::behind(start),
+            members: Slab::new(),
+            round: Round::default(),
+            purges: alone.purges(),
+            alone,
+            counters,
+            _reading: reading,
+        }
     }
 
     /// The slot that the next member gets.
@@ -61,9 +78,10 @@ impl Group {
         self.members.is_empty()
     }
 
-    /// Whether nothing follows what it has.
-    pub fn is_ended(&self) -> bool {
-        self.offer.is_ended()
+    /// Closes the group to newcomers when nobody is left or nothing follows; gives then what it could be found by.
+    pub fn close_if_over(&mut self) -> Option<Likeness> {
+        let is_over = self.is_empty() || self.offer.is_ended();
+        self.likeness.take_if(|_| is_over)
     }
 
     /// Takes a member and gives it what it does not have yet.

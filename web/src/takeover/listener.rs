@@ -30,8 +30,8 @@ const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Settings {
     /// Threads that serve; 0 is one a core.
     pub workers: usize,
-    /// How long requests under way may take when the server stops.
-    pub shutdown_timeout: Duration,
+    /// How long requests under way may take when the server stops, in seconds.
+    pub shutdown_timeout_secs: u64,
 }
 
 /// Serves an app.
@@ -51,7 +51,7 @@ where
     B: MessageBody + 'static,
 {
     let address = listener.local_addr()?;
-    let mut server = Server::build().disable_signals().shutdown_timeout(settings.shutdown_timeout.as_secs().max(1));
+    let mut server = Server::build().disable_signals().shutdown_timeout(settings.shutdown_timeout_secs);
     if settings.workers > 0 {
         server = server.workers(settings.workers);
     }

@@ -7,12 +7,11 @@ use actix::{Addr, Message, MessageResponse};
 use actix_web::rt::task::JoinHandle;
 use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{Feed, FeedEvent, FeedRow, Reopening, Seat, Source};
+use seqtide::{Feed, FeedEvent, FeedRow, Likeness, Reopening, Seat, Source};
 
 use super::block::{Block, Blocks};
 use super::feeds::Feeds;
 use super::group::{Group, GroupId};
-use super::offer::Offer;
 use super::straggler::Straggler;
 use crate::error::ApiError;
 use crate::feeds::wire::Wire;
@@ -79,7 +78,7 @@ pub enum Delivery {
 /// A feed of which a group can be made.
 pub trait Founder {
     /// Makes a group that begins at the feed's place.
-    fn found(self: Box<Self>, id: GroupId, feeds: &Addr<Feeds>) -> Group;
+    fn found(self: Box<Self>, id: GroupId, likeness: Likeness, feeds: &Addr<Feeds>) -> Group;
 }
 
 /// A feed without a seat, and how it looks on the wire.
@@ -89,12 +88,11 @@ pub struct Reader<S: Source, W> {
 }
 
 impl<S: Source, W: Wire> Founder for Reader<S, W> {
-    fn found(self: Box<Self>, id: GroupId, feeds: &Addr<Feeds>) -> Group {
-        let offer = Offer::behind(self.feed.position());
-        let counters = self.feed.counters();
+    fn found(self: Box<Self>, id: GroupId, likeness: Likeness, feeds: &Addr<Feeds>) -> Group {
+        let (start, counters) = (self.feed.position(), self.feed.counters());
         let readers = Readers { reopening: self.feed.reopening(), wire: self.wire.clone(), feeds: feeds.clone() };
         let reading = actix_web::rt::spawn(self.read_for(id, feeds.clone()));
-        Group::new(offer, Box::new(readers), ReadingTask(reading), counters)
+        Group::new(likeness, start, Box::new(readers), ReadingTask(reading), counters)
     }
 }
 

@@ -1,0 +1,129 @@
+//! A connection's way into a feed and out of it.
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::raw_feed::RawFeed;
+use super::until_open;
+use seqtide_tests::database::fresh;
+use seqtide_tests::{Database, Server, raw};
+
+const CAUGHT_UP: &str = "event: caught-up\ndata: {\"event\":\"caught-up\",\"seq\":0}\nid: 0\n\n";
+
+fn ids(feed: &RawFeed) -> Vec<String> {
+    feed.rows().iter().map(|row| row["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_head_is_the_framework_s_and_what_follows_are_chunks_of_it() {
+    let (server, database) = fresh().await;
+    let mut feed = RawFeed::open(server.address(), "/db/_feed").await;
+    for header in ["transfer-encoding: chunked", "content-type: text/event-stream", "cache-control: no-cache"] {
+        assert!(feed.head.to_ascii_lowercase().contains(header), "{header} in {}", feed.head);
+    }
+    assert!(feed.head.to_ascii_lowercase().contains("x-couch-request-id"), "{}", feed.head);
+    assert_eq!(feed.until(|feed| feed.text.ends_with("\n\n")).await, CAUGHT_UP);
+    let row = database.put("a", &json!({})).await;
+    let row = format!("data: {{\"seq\":1,\"id\":\"a\",\"changes\":[{{\"rev\":\"{}\"}}]}}\nid: 1\n\n", row.rev());
+    assert_eq!(feed.until(|feed| feed.text.contains("id: 1")).await, format!("{CAUGHT_UP}{row}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_follows_other_requests_on_their_connection() {
+    let (server, database) = fresh().await;
+    let request = "GET /db HTTP/1.1\r\nHost: seqtide\r\n\r\n";
+    let (socket, answer) = raw::open(server.address(), request, |text| text.ends_with("}\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let mut feed = RawFeed::over(socket, "/db/_feed").await;
+    feed.until(|feed| feed.text == CAUGHT_UP).await;
+    database.put("a", &json!({})).await;
+    feed.until(|feed| ids(feed) == ["a"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_behind_a_feed_is_not_carried_out() {
+    let (server, database) = fresh().await;
+    let behind = |id: &str| format!("PUT /db/{id} HTTP/1.1\r\nHost: seqtide\r\nContent-Length: 2\r\n\r\n{{}}");
+    let mut socket = TcpStream::connect(server.address()).await.expect("a connection");
+    // One is there before the feed begins, the other comes when it is live.
+    let feed = "GET /db/_feed HTTP/1.1\r\nHost: seqtide\r\nAccept: text/event-stream\r\n\r\n";
+    socket.write_all(format!("{feed}{}", behind("pipelined")).as_bytes()).await.expect("the requests");
+    let mut text = String::new();
+    let mut piece = [0; 4096];
+    while !text.contains("caught-up") {
+        let length = socket.read(&mut piece).await.expect("more");
+        text.push_str(&String::from_utf8_lossy(&piece[..length]));
+    }
+    until_open(&database.api, "sse", 1).await;
+    socket.write_all(behind("later").as_bytes()).await.expect("the request");
+    database.put("a", &json!({})).await;
+    while !text.contains("\"id\":\"a\"") {
+        let length = socket.read(&mut piece).await.expect("more");
+        assert!(length > 0, "the feed goes on: {text}");
+        text.push_str(&String::from_utf8_lossy(&piece[..length]));
+    }
+    assert_eq!(text.matches("HTTP/1.1").count(), 1, "one answer: {text}");
+    for id in ["pipelined", "later"] {
+        database.get(&format!("/{id}")).expect(404).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_gives_its_place_among_the_feeds_back() {
+    let server = Server::launch().arg("--limits-feeds-max=2").start();
+    let database = Database::create(&server, "db").await;
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let mut feed = RawFeed::open(server.address(), "/db/_feed").await;
+        feed.until(|feed| feed.text == CAUGHT_UP).await;
+        open.push(feed);
+    }
+    database.get("/_feed").expect(503).await;
+    open.pop();
+    until_open(&database.api, "sse", 1).await;
+    let mut feed = RawFeed::open(server.address(), "/db/_feed").await;
+    feed.until(|feed| feed.text == CAUGHT_UP).await;
+    database.get("/_feed").expect(503).await;
+    open.clear();
+    drop(feed);
+    until_open(&database.api, "sse", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_where_another_left_gets_its_own_rows_alone() {
+    const FEEDS: usize = 20;
+    let server = Server::launch().arg("--workers=1").start();
+    let databases = [Database::create(&server, "one").await, Database::create(&server, "two").await];
+    let open = async |path: &str, count: usize| {
+        let mut feeds = Vec::new();
+        for _ in 0..count {
+            let mut feed = RawFeed::open(server.address(), path).await;
+            feed.until(|feed| feed.text.ends_with("\n\n")).await;
+            feeds.push(feed);
+        }
+        feeds
+    };
+    let mut feeds = open("/one/_feed?heartbeat=20", FEEDS).await;
+    // Half of them leave, those on other places than their followers'.
+    let mut left = 0;
+    feeds.retain(|_| {
+        left += 1;
+        left % 2 == 0
+    });
+    until_open(&databases[0].api, "sse", FEEDS as u64 / 2).await;
+    let mut others = open("/two/_feed?heartbeat=60000", FEEDS).await;
+    let mut filtered = open("/one/_feed?prefix=x&heartbeat=60000", FEEDS).await;
+    for (database, id) in [(0, "a"), (1, "b"), (0, "x"), (1, "x")] {
+        databases[database].put(id, &json!({})).await;
+    }
+    let last = |feed: &RawFeed| ids(feed).last().is_some_and(|id| id == "x");
+    for (feeds, expected) in [(&mut feeds, &["a", "x"][..]), (&mut others, &["b", "x"]), (&mut filtered, &["x"])] {
+        for feed in feeds {
+            feed.until(last).await;
+            assert_eq!(ids(feed), expected);
+        }
+    }
+    let beats = |feeds: &[RawFeed]| feeds.iter().filter(|feed| feed.text.contains("heartbeat")).count();
+    assert_eq!((beats(&others), beats(&filtered)), (0, 0), "a heartbeat that was another's");
+}

@@ -1,0 +1,48 @@
+//! What an idle feed costs: no buffer and no task, once its connection is taken over.
+
+use std::fs;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::raw_feed::RawFeed;
+use super::until_open;
+use seqtide_tests::http::SOON;
+use seqtide_tests::{Database, Server};
+
+const FEEDS: usize = 2000;
+
+/// A connection of the framework takes 12 kB, of which its two buffers are 8.
+const BYTES_A_FEED: u64 = 2048;
+
+fn anonymous_bytes(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("its anonymous memory");
+    1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_feed_costs_no_buffer() {
+    let launch = Server::launch().env("MIMALLOC_PURGE_DELAY", "0").env("MIMALLOC_ABANDONED_PAGE_PURGE", "1");
+    let server = launch.start();
+    let database = Database::create(&server, "db").await;
+    let mut feeds = Vec::with_capacity(FEEDS);
+    // What the first ones have the server make for all is no feed's cost.
+    let mut before = 0;
+    for number in 0..FEEDS + 100 {
+        if number == 100 {
+            before = anonymous_bytes(&server);
+        }
+        let mut feed = RawFeed::open(server.address(), "/db/_feed").await;
+        feed.until(|feed| feed.text.contains("caught-up")).await;
+        feeds.push(feed);
+    }
+    until_open(&database.api, "sse", FEEDS as u64 + 100).await;
+    let bound = before + FEEDS as u64 * BYTES_A_FEED;
+    let deadline = Instant::now() + SOON;
+    // The allocator gives back what accepting connections took.
+    while anonymous_bytes(&server) > bound {
+        assert!(Instant::now() < deadline, "{} bytes, {before} before {FEEDS} feeds", anonymous_bytes(&server));
+        sleep(Duration::from_millis(50)).await;
+    }
+}

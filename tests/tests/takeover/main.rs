@@ -1,0 +1,25 @@
+//! Live feeds over HTTP/1.1, whose connections leave the framework: on the wire nothing of it is to be noticed.
+
+mod connection;
+#[cfg(target_os = "linux")]
+mod cost;
+mod raw_feed;
+mod seam;
+mod shutdown;
+mod slow;
+
+use std::time::Duration;
+
+use seqtide_tests::Api;
+use seqtide_tests::http::SOON;
+use tokio::time::{Instant, sleep};
+
+/// Waits until so many feeds of a kind are open.
+async fn until_open(api: &Api, kind: &str, feeds: u64) {
+    let sample = format!("seqtide_feeds_open{{kind=\"{kind}\"}}");
+    let deadline = Instant::now() + SOON;
+    while api.metric(&sample).await != Some(feeds) {
+        assert!(Instant::now() < deadline, "{:?} feeds are open, not {feeds}", api.metric(&sample).await);
+        sleep(Duration::from_millis(10)).await;
+    }
+}
