@@ -71,6 +71,43 @@ pub fn dechunked(body: &str) -> String {
     }
 }
 
+/// Opens a WebSocket by hand, with these further header lines; gives the connection and the head of the answer.
+///
+/// # Panics
+/// When the connection fails, or no head comes [`SOON`].
+pub async fn upgraded(address: SocketAddr, path: &str, more: &str) -> (TcpStream, String) {
+    let upgrade = format!(
+        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
+    );
+    let mut socket = TcpStream::connect(address).await.expect("a connection");
+    socket.write_all(upgrade.as_bytes()).await.expect("the request");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(timeout(SOON, socket.read_u8()).await.expect("a head in time").expect("a head"));
+    }
+    (socket, String::from_utf8(head).expect("text"))
+}
+
+/// Reads one of the server's frames on a WebSocket: its first byte and its payload.
+///
+/// # Panics
+/// When the connection ends, or none comes [`SOON`].
+pub async fn read_frame(socket: &mut TcpStream) -> (u8, Vec<u8>) {
+    let frame = async {
+        let first = socket.read_u8().await.expect("a frame");
+        let length = match socket.read_u8().await.expect("a length") {
+            126 => u64::from(socket.read_u16().await.expect("a length")),
+            127 => socket.read_u64().await.expect("a length"),
+            short => u64::from(short),
+        };
+        let mut payload = vec![0; usize::try_from(length).expect("a length")];
+        socket.read_exact(&mut payload).await.expect("the payload");
+        (first, payload)
+    };
+    timeout(SOON, frame).await.expect("a frame in time")
+}
+
 fn parse(answer: &str) -> RawAnswer {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head in {answer:?}"));
     let mut lines = head.split("\r\n").map(str::to_owned);

@@ -3,16 +3,12 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::{caught_up, end, fresh, write};
 use seqtide_tests::doors::{FeedSocket, Item, feed_url};
-use seqtide_tests::http::SOON;
-use seqtide_tests::{Database, Server};
+use seqtide_tests::{Database, Server, raw};
 
 fn item(text: &str) -> Item {
     Item::from_json(serde_json::from_str(text).expect("JSON"))
@@ -116,21 +112,6 @@ async fn a_first_message_too_big_closes_with_size() {
     assert_eq!(socket.to_close().await.1, CloseCode::Size);
 }
 
-/// Opens a WebSocket by hand, with these further header lines; gives the connection and the head of the answer.
-async fn upgraded(server: &Server, path: &str, more: &str) -> (TcpStream, String) {
-    let upgrade = format!(
-        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
-    );
-    let mut socket = TcpStream::connect(server.address()).await.expect("a connection");
-    socket.write_all(upgrade.as_bytes()).await.expect("the request");
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(timeout(SOON, socket.read_u8()).await.expect("a head in time").expect("a head"));
-    }
-    (socket, String::from_utf8(head).expect("text"))
-}
-
 /// CORS does not hold for WebSockets: without this any page could read what listens on the reader's own machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_strange_page_may_not_connect() {
@@ -141,7 +122,7 @@ async fn a_strange_page_may_not_connect() {
         ("Origin: http://localhost:3000\r\n", "101"),
         ("", "101"),
     ] {
-        let (_socket, head) = upgraded(&server, "/db/_feed?since=0", origin).await;
+        let (_socket, head) = raw::upgraded(server.address(), "/db/_feed?since=0", origin).await;
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{origin}{head}");
     }
 }
@@ -159,10 +140,10 @@ async fn a_large_message_comes_in_fragments() {
     let (server, database) = fresh().await;
     let pad = "ü".repeat(100_000);
     database.put("large", &json!({ "pad": pad })).await;
-    let (mut socket, _head) = upgraded(&server, "/db/_feed?since=0&include_docs=true", "").await;
+    let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=0&include_docs=true", "").await;
     let (mut message, mut frames) = (Vec::new(), 0);
     loop {
-        let (first, payload) = timeout(SOON, read_frame(&mut socket)).await.expect("a frame in time");
+        let (first, payload) = raw::read_frame(&mut socket).await;
         let (last, opcode) = (first & 0x80 != 0, first & 0x0f);
         assert_eq!(opcode, if frames == 0 { 1 } else { 0 }, "a text, then continuations");
         assert!(payload.len() <= 16 << 10, "{} bytes", payload.len());
@@ -175,17 +156,4 @@ async fn a_large_message_comes_in_fragments() {
     let rows: serde_json::Value = serde_json::from_slice(&message).expect("a JSON message");
     assert_eq!(rows[0]["doc"]["pad"], json!(pad));
     assert!(frames > 10, "{frames} frames");
-}
-
-/// Reads one of the server's frames: its first byte and its payload.
-async fn read_frame(socket: &mut TcpStream) -> (u8, Vec<u8>) {
-    let first = socket.read_u8().await.expect("a frame");
-    let length = match socket.read_u8().await.expect("a length") {
-        126 => u64::from(socket.read_u16().await.expect("a length")),
-        127 => socket.read_u64().await.expect("a length"),
-        short => u64::from(short),
-    };
-    let mut payload = vec![0; usize::try_from(length).expect("a length")];
-    socket.read_exact(&mut payload).await.expect("the payload");
-    (first, payload)
 }

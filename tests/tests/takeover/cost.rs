@@ -3,13 +3,15 @@
 use std::fs;
 use std::time::Duration;
 
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
 use super::raw_feed::RawFeed;
 use super::until_open;
 use seqtide_tests::http::SOON;
-use seqtide_tests::{Database, Server};
+use seqtide_tests::{Database, Server, raw};
 
+const FIRST: usize = 100;
 const FEEDS: usize = 2000;
 
 /// A connection of the framework takes 12 kB, of which its two buffers are 8.
@@ -21,23 +23,32 @@ fn anonymous_bytes(server: &Server) -> u64 {
     1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_idle_feed_costs_no_buffer() {
+/// Opens so many feeds, one after the other, each until it has caught up.
+async fn open(server: &Server, feeds: usize, websocket: bool) -> Vec<TcpStream> {
+    let mut open = Vec::with_capacity(feeds);
+    for _ in 0..feeds {
+        open.push(if websocket {
+            let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=now", "").await;
+            raw::read_frame(&mut socket).await;
+            socket
+        } else {
+            let mut feed = RawFeed::open(server.address(), "/db/_feed").await;
+            feed.until(|feed| feed.text.contains("caught-up")).await;
+            feed.socket
+        });
+    }
+    open
+}
+
+async fn cost_no_buffer(websocket: bool) {
     let launch = Server::launch().env("MIMALLOC_PURGE_DELAY", "0").env("MIMALLOC_ABANDONED_PAGE_PURGE", "1");
     let server = launch.start();
     let database = Database::create(&server, "db").await;
-    let mut feeds = Vec::with_capacity(FEEDS);
     // What the first ones have the server make for all is no feed's cost.
-    let mut before = 0;
-    for number in 0..FEEDS + 100 {
-        if number == 100 {
-            before = anonymous_bytes(&server);
-        }
-        let mut feed = RawFeed::open(server.address(), "/db/_feed").await;
-        feed.until(|feed| feed.text.contains("caught-up")).await;
-        feeds.push(feed);
-    }
-    until_open(&database.api, "sse", FEEDS as u64 + 100).await;
+    let _first = open(&server, FIRST, websocket).await;
+    let before = anonymous_bytes(&server);
+    let _feeds = open(&server, FEEDS, websocket).await;
+    until_open(&database.api, if websocket { "websocket" } else { "sse" }, (FIRST + FEEDS) as u64).await;
     let bound = before + FEEDS as u64 * BYTES_A_FEED;
     let deadline = Instant::now() + SOON;
     // The allocator gives back what accepting connections took.
@@ -45,4 +56,14 @@ async fn an_idle_feed_costs_no_buffer() {
         assert!(Instant::now() < deadline, "{} bytes, {before} before {FEEDS} feeds", anonymous_bytes(&server));
         sleep(Duration::from_millis(50)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_feed_costs_no_buffer() {
+    cost_no_buffer(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_websocket_costs_no_buffer() {
+    cost_no_buffer(true).await;
 }

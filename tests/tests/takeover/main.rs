@@ -7,6 +7,7 @@ mod raw_feed;
 mod seam;
 mod shutdown;
 mod slow;
+mod websocket;
 
 use std::time::Duration;
 

@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::raw_feed::RawFeed;
 use seqtide_tests::database::fresh;
-use seqtide_tests::{Database, Server};
+use seqtide_tests::{Database, Server, raw};
 
 const WRITERS: u64 = 4;
 const ROWS_EACH: u64 = 600;
@@ -48,12 +49,42 @@ async fn follow(address: SocketAddr, number: u64, mut written: watch::Receiver<u
     let begin = number * WRITERS * ROWS_EACH / READERS;
     let written = *written.wait_for(|rows| *rows >= begin).await.expect("writers");
     let (path, since) = path(number, written);
-    let mut feed = RawFeed::open(address, &path).await;
-    let last = format!("\nid: {}\n", WRITERS * ROWS_EACH);
-    feed.until(|feed| feed.text.contains(&last)).await;
-    let seqs: Vec<u64> = feed.rows().iter().map(|row| row["seq"].as_u64().expect("a number")).collect();
+    let rows =
+        if number % 5 == 4 { rows_of_messages(address, &path).await } else { rows_of_events(address, &path).await };
+    let seqs: Vec<u64> = rows.iter().map(|row| row["seq"].as_u64().expect("a number")).collect();
     let expected: Vec<u64> = (since + 1..=WRITERS * ROWS_EACH).collect();
     assert_eq!(seqs, expected, "{path}");
+}
+
+async fn rows_of_events(address: SocketAddr, path: &str) -> Vec<Value> {
+    let mut feed = RawFeed::open(address, path).await;
+    let last = format!("\nid: {}\n", WRITERS * ROWS_EACH);
+    feed.until(|feed| feed.text.contains(&last)).await;
+    feed.rows()
+}
+
+async fn rows_of_messages(address: SocketAddr, path: &str) -> Vec<Value> {
+    let (mut socket, head) = raw::upgraded(address, &path.replace("_changes?feed=eventsource&", "_feed?"), "").await;
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    let mut rows: Vec<Value> = Vec::new();
+    while rows.last().is_none_or(|row| row["seq"] != WRITERS * ROWS_EACH) {
+        let message = read_message(&mut socket).await;
+        let items: Vec<Value> = serde_json::from_slice(&message).expect("a JSON array");
+        rows.extend(items.into_iter().filter(|item| item.get("id").is_some()));
+    }
+    rows
+}
+
+/// Reads a message, in one frame or several.
+async fn read_message(socket: &mut TcpStream) -> Vec<u8> {
+    let mut message = Vec::new();
+    loop {
+        let (first, part) = raw::read_frame(socket).await;
+        message.extend(part);
+        if first & 0x80 != 0 {
+            return message;
+        }
+    }
 }
 
 async fn lose_nothing(server: &Server, database: &Database) {

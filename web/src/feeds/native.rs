@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
-use seqtide::{EndReason, Error, Feed, FeedEvent, FeedRow, FrameForm, RowShape, Source};
+use seqtide::{EndReason, Feed, FeedEvent, FeedRow, FrameForm, RowShape, Source};
 
 use super::pieces::Pieces;
 use super::wire::Wire;
 use crate::error::ApiError;
+use crate::takeover::Framing;
 
 /// How a streaming answer carries events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,20 +39,8 @@ pub struct Event {
     pub end: Option<EndReason>,
 }
 
-/// Waits for what the native door sends next; `None` after the end.
-///
-/// # Errors
-/// As [`Feed::next`].
-pub async fn next<S: Source>(feed: &mut Feed<S>) -> Result<Option<Item<S::Row>>, Error> {
-    while let Some(event) = feed.next().await? {
-        if let Some(item) = item(feed, event) {
-            return Ok(Some(item));
-        }
-    }
-    Ok(None)
-}
-
-fn item<S: Source>(feed: &Feed<S>, event: FeedEvent<S::Row>) -> Option<Item<S::Row>> {
+/// What is sent of an event, if anything is.
+pub fn item<S: Source>(feed: &Feed<S>, event: FeedEvent<S::Row>) -> Option<Item<S::Row>> {
     match event {
         FeedEvent::Rows(rows) => Some(Item::Rows(rows, feed.options().shape)),
         other => event_of(feed.seq_format(), &other).map(Item::Event),
@@ -108,6 +97,28 @@ impl Wire for Form {
             Form::Sse => format!("event: error\ndata: {}\n\n", failure(error)),
             Form::Lines => format!("{}\n", failure(error)),
         }
+    }
+}
+
+/// The form in which a feed goes on that is live on a WebSocket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Messages;
+
+impl Wire for Messages {
+    fn framing(&self) -> Framing {
+        Framing::Messages
+    }
+
+    fn add_row<R: FeedRow>(&mut self, row: &R, shape: RowShape, out: &mut impl Extend<Bytes>) {
+        out.extend([row.frame(shape).json()]);
+    }
+
+    fn notice<R>(&self, format: SeqFormat, event: &FeedEvent<R>) -> Bytes {
+        event_of(format, event).map_or(Bytes::new(), |event| event.json.into())
+    }
+
+    fn failure(&self, error: &ApiError) -> String {
+        failure(error)
     }
 }
 

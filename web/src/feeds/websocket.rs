@@ -1,48 +1,54 @@
 //! The native door over WebSocket: what the client says, what the feed gives, and how it ends.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use actix_web::HttpResponse;
+use actix_http::ws::{Codec, HandshakeError, Item as Fragment, Message, handshake};
 use actix_web::body::{BodySize, BoxBody, MessageBody};
-use actix_ws::{CloseCode, CloseReason, Item as Fragment, Message, MessageStream, Session};
+use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use bytestring::ByteString;
-use futures_util::{SinkExt, StreamExt};
-use seqtide::{EndReason, Feed, Source};
-use tokio::sync::watch;
+use futures_util::{FutureExt, StreamExt};
+use seqtide::{EndReason, Feed, Likeness, Source};
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::native::{self, Item};
+use super::heard::{CloseCode, Heard, Said, close, frame, pong};
+use super::native::{self, Item, Messages};
 use super::pieces::Pieces;
 use crate::error::ApiError;
+use crate::takeover::Takeover;
 
-/// A message that could not be handed to the connection for this long has no reader.
+/// A frame that could not be handed to the connection for this long has no reader.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client that has taken nothing of what it was sent for this long has no reader.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What is left of a close frame's 125 bytes after the code.
-const CLOSE_REASON_BYTES_MAX: usize = 123;
-
 /// A WebSocket connection.
 pub struct Connection {
     /// The way out.
-    session: Session,
+    frames: mpsc::Sender<Bytes>,
     /// The way in.
-    incoming: MessageStream,
+    incoming: Incoming,
     /// Tells when the connection has taken what was handed to it.
     taken: watch::Receiver<()>,
+    /// Something was handed to it that nobody has waited for.
+    unsettled: bool,
+    /// The way out of the framework.
+    takeover: Option<Takeover>,
 }
 
-/// Why a connection is over.
+/// Why a connection is over here.
 enum Over {
     /// The client left or does not read.
     Gone,
     /// We close, with this code and text.
     Close(CloseCode, String),
+    /// Its feed goes on elsewhere.
+    TakenOver,
 }
 
 /// How a connection's feed gets its options.
@@ -64,9 +70,8 @@ pub async fn serve<O, S: Source>(
         Ok(never) => match never {},
     };
     if let Over::Close(code, text) = over {
-        let reason = CloseReason { code, description: (!text.is_empty()).then_some(text) };
         // The client may have left first.
-        let _ = timeout(SEND_TIMEOUT, connection.session.close(Some(reason))).await;
+        let _ = timeout(SEND_TIMEOUT, connection.frames.send(close(code, &text))).await;
     }
 }
 
@@ -74,7 +79,7 @@ async fn follow<O, S: Source>(
     connection: &mut Connection,
     start: Start<O, impl FnOnce(&str) -> Result<O, ApiError>>,
     open: impl AsyncFnOnce(O) -> Result<Feed<S>, seqtide::Error>,
-) -> Result<std::convert::Infallible, Over> {
+) -> Result<Infallible, Over> {
     let options = match start {
         Start::Now(options) => Ok(options),
         Start::AtMessage { parse, within } => match timeout(within, connection.text()).await {
@@ -91,9 +96,18 @@ async fn follow<O, S: Source>(
         Err(error) => return Err(refuse(&error.into())),
     };
     loop {
+        if let Some(likeness) = feed.likeness()
+            && let Some(socket) = connection.socket()
+        {
+            return Err(connection.leave(socket?, likeness, feed));
+        }
         tokio::select! {
-            item = native::next(&mut feed) => match item {
-                Ok(Some(item)) => connection.send(&feed, &item).await?,
+            event = feed.next() => match event {
+                Ok(Some(event)) => {
+                    if let Some(item) = native::item(&feed, event) {
+                        connection.send(&feed, &item).await?;
+                    }
+                }
                 Ok(None) => return Err(Over::Close(CloseCode::Normal, String::new())),
                 Err(error) => return Err(connection.fail(&error.into()).await?),
             },
@@ -105,53 +119,66 @@ async fn follow<O, S: Source>(
     }
 }
 
+/// Why a text that comes later ends the connection.
+pub const LATE_OPTIONS: &str = "options are taken from the URL or the first message";
+
 fn late_options() -> Over {
-    Over::Close(CloseCode::Policy, "options are taken from the URL or the first message".to_owned())
+    Over::Close(CloseCode::Policy, LATE_OPTIONS.to_owned())
 }
 
-/// There is no feed, and why: a close frame has room for the beginning of it.
+/// There is no feed, and why.
 fn refuse(refused: &ApiError) -> Over {
-    refuse_with(CloseCode::Policy, refused)
-}
-
-fn refuse_with(code: CloseCode, refused: &ApiError) -> Over {
-    let mut text = String::new();
-    for letter in refused.reason().chars() {
-        if text.len() + letter.len_utf8() > CLOSE_REASON_BYTES_MAX {
-            break;
-        }
-        text.push(letter);
-    }
-    Over::Close(code, text)
+    Over::Close(CloseCode::Policy, refused.reason().to_owned())
 }
 
 impl Connection {
-    /// A connection that was upgraded, by the answer, the way out and the way in; gives the answer to be sent.
-    pub fn new(answer: HttpResponse, session: Session, incoming: MessageStream) -> (HttpResponse, Connection) {
+    /// Upgrades a request, whose messages may have so many bytes; gives the answer to be sent.
+    ///
+    /// # Errors
+    /// When it asks for no WebSocket that there is.
+    pub fn new(
+        req: &HttpRequest,
+        payload: web::Payload,
+        message_bytes_max: usize,
+    ) -> Result<(HttpResponse, Connection), HandshakeError> {
+        let mut answer = handshake(req.head())?;
+        let (frames, waiting) = mpsc::channel(1);
         let (telling, taken) = watch::channel(());
-        let answer = answer.map_body(|_, body| BoxBody::new(Told { body, taken: telling }));
-        (answer, Connection { session, incoming, taken })
+        let answer = answer.finish().set_body(BoxBody::new(Outgoing { waiting, taken: telling }));
+        let incoming = Incoming { payload, heard: Heard::new(message_bytes_max) };
+        let takeover = Takeover::of(req);
+        Ok((answer.into(), Connection { frames, incoming, taken, unsettled: false, takeover }))
+    }
+
+    /// The connection's socket, if the framework has written all that was handed to it.
+    fn socket(&mut self) -> Option<Result<std::net::TcpStream, Over>> {
+        let takeover = self.takeover.as_ref().filter(|_| !self.unsettled)?;
+        Some(takeover.socket_if_written()?.map_err(|_lost| Over::Gone))
+    }
+
+    /// Has the feed go on at the socket.
+    fn leave<S: Source>(&mut self, socket: std::net::TcpStream, likeness: Likeness, feed: Feed<S>) -> Over {
+        let heard = self.incoming.rest();
+        if let Some(takeover) = self.takeover.take() {
+            takeover.attach(socket, Some(heard), likeness, feed, Messages);
+        }
+        Over::TakenOver
     }
 
     /// Waits for a text message, answering pings meanwhile.
     async fn text(&mut self) -> Result<String, Over> {
         loop {
-            match self.incoming.next().await {
-                Some(Ok(Message::Text(text))) => return Ok(text.to_string()),
-                Some(Ok(Message::Ping(data))) => {
-                    let pong = timeout(SEND_TIMEOUT, self.session.pong(&data)).await;
-                    pong.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
+            match self.incoming.next().await.ok_or(Over::Gone)? {
+                Said::Text(text) => {
+                    let text = String::from_utf8(text.into());
+                    return text.map_err(|_| Over::Close(CloseCode::Invalid, "the message is not UTF-8".to_owned()));
                 }
-                Some(Ok(Message::Nop | Message::Pong(_))) => {}
-                Some(Ok(Message::Binary(_) | Message::Continuation(_))) => {
-                    return Err(Over::Close(CloseCode::Unsupported, "send options as one text message".to_owned()));
+                Said::Ping(data) => {
+                    self.unsettled = true;
+                    let sent = timeout(SEND_TIMEOUT, self.frames.send(pong(&data))).await;
+                    sent.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
                 }
-                Some(Ok(Message::Close(_))) => return Err(Over::Close(CloseCode::Normal, String::new())),
-                Some(Err(actix_ws::ProtocolError::Overflow)) => {
-                    return Err(Over::Close(CloseCode::Size, "the message is too large".to_owned()));
-                }
-                Some(Err(error)) => return Err(Over::Close(CloseCode::Protocol, error.to_string())),
-                None => return Err(Over::Gone),
+                Said::Over(code, text) => return Err(Over::Close(code, text.to_owned())),
             }
         }
     }
@@ -173,32 +200,35 @@ impl Connection {
         let mut message = Pieces::default();
         message.add(format!("[{}]", native::failure(error)).into());
         self.send_text(message).await?;
-        Ok(refuse_with(CloseCode::Error, error))
+        Ok(Over::Close(CloseCode::Error, error.reason().to_owned()))
     }
 
     /// Sends a message, in fragments where it is large.
     async fn send_text(&mut self, mut message: Pieces) -> Result<(), Over> {
-        let mut begun = false;
+        let (mut begun, mut codec) = (false, Codec::new());
         while let Some(piece) = message.take() {
             let last = message.bytes() == 0;
-            self.hand_over(match (std::mem::replace(&mut begun, true), last) {
+            let message = match (std::mem::replace(&mut begun, true), last) {
                 (false, true) => Message::Text(text_of(piece)?),
                 (false, false) => Message::Continuation(Fragment::FirstText(piece)),
                 (true, false) => Message::Continuation(Fragment::Continue(piece)),
                 (true, true) => Message::Continuation(Fragment::Last(piece)),
-            })
-            .await?;
+            };
+            self.hand_over(frame(&mut codec, message)).await?;
         }
         Ok(())
     }
 
     /// Hands a frame to the connection and waits until it has been taken, so that no more than one waits for a client
     /// that does not read.
-    async fn hand_over(&mut self, frame: Message) -> Result<(), Over> {
+    async fn hand_over(&mut self, frame: Bytes) -> Result<(), Over> {
+        // What was handed over before is taken before.
+        let place = timeout(SEND_TIMEOUT, self.frames.reserve()).await;
+        let place = place.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
         let mut taken = self.taken.clone();
         taken.mark_unchanged();
-        let handed = timeout(SEND_TIMEOUT, self.session.send(frame)).await;
-        handed.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
+        self.unsettled = false;
+        place.send(frame);
         tokio::select! {
             taken = timeout(READ_TIMEOUT, taken.changed()) => {
                 taken.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)
@@ -216,24 +246,50 @@ fn text_of(piece: Bytes) -> Result<ByteString, Over> {
     ByteString::try_from(piece).map_err(|_| Over::Close(CloseCode::Error, "a row is not UTF-8".to_owned()))
 }
 
-/// A body that tells when something of it was taken.
-struct Told {
-    body: BoxBody,
+/// What a client says, as it comes.
+struct Incoming {
+    payload: web::Payload,
+    heard: Heard,
+}
+
+impl Incoming {
+    /// Waits for what it says next; `None` when it is gone.
+    async fn next(&mut self) -> Option<Said> {
+        loop {
+            if let Some(said) = self.heard.next() {
+                return Some(said);
+            }
+            self.heard.add(&self.payload.next().await?.ok()?);
+        }
+    }
+
+    /// What was said and not heard yet.
+    fn rest(&mut self) -> Heard {
+        while let Some(Some(Ok(bytes))) = self.payload.next().now_or_never() {
+            self.heard.add(&bytes);
+        }
+        std::mem::replace(&mut self.heard, Heard::new(0))
+    }
+}
+
+/// A body of frames that tells when one was taken.
+struct Outgoing {
+    waiting: mpsc::Receiver<Bytes>,
     taken: watch::Sender<()>,
 }
 
-impl MessageBody for Told {
-    type Error = <BoxBody as MessageBody>::Error;
+impl MessageBody for Outgoing {
+    type Error = Infallible;
 
     fn size(&self) -> BodySize {
-        self.body.size()
+        BodySize::Stream
     }
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_next(cx);
-        if let Poll::Ready(Some(Ok(_))) = polled {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
+        let polled = self.waiting.poll_recv(cx);
+        if let Poll::Ready(Some(_)) = polled {
             self.taken.send_replace(());
         }
-        polled
+        polled.map(|frame| frame.map(Ok))
     }
 }

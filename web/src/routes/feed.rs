@@ -117,10 +117,8 @@ fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
     let heartbeat = state.config.feeds.heartbeat;
     let parse = move |options: &Options| D::parse(options, FeedKind::Websocket, heartbeat);
     let from_url = if query.is_empty() { None } else { Some(parse(&Options::of_query(&query, D::KNOWN)?)?) };
-    let upgraded = actix_ws::handle(&req, payload);
-    let (answer, session, incoming) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;
-    let incoming = incoming.max_frame_size(state.config.limits.feed_body_bytes_max);
-    let (answer, connection) = Connection::new(answer, session, incoming);
+    let upgraded = Connection::new(&req, payload, state.config.limits.feed_body_bytes_max);
+    let (answer, connection) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;
     let parse = move |text: &str| {
         let mut options = Options(Map::new());
         options.take_body(text.as_bytes(), D::KNOWN)?;

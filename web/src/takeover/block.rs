@@ -79,6 +79,9 @@ impl Blocks {
             let framed = [&[self.framing.before(bytes)], parts, &[self.framing.behind()]].concat();
             self.ready.push(Block { framing: self.framing, rows: vec![(seq, 0)], parts: framed, payload: 0..0 });
         } else {
+            if !self.rows.is_empty() {
+                self.payload.extend_from_slice(self.framing.between());
+            }
             self.rows.push((seq, self.payload.len()));
             parts.iter().for_each(|part| self.payload.extend_from_slice(part));
         }
@@ -137,6 +140,19 @@ mod tests {
         ] {
             assert_eq!(text(&block.parts_behind(seq(position))), behind, "behind {position}");
             assert_eq!(block.rows_behind(seq(position)), rows, "behind {position}");
+        }
+    }
+
+    #[test]
+    fn messages_are_arrays_wherever_they_are_cut() {
+        let mut blocks = Blocks::new(Framing::Messages);
+        (1..=3).for_each(|version| blocks.add(seq(version), &[Bytes::from(version.to_string())]));
+        let block = &blocks.finish()[0];
+        for (position, message) in [(0, "\u{5}[1,2,3]"), (1, "\u{5}[2,3]"), (2, "\u{3}[3]")] {
+            let parts = block.parts_behind(seq(position)).concat();
+            let length = message.len() - 1;
+            assert_eq!((parts[0], usize::from(parts[1])), (0x81, length), "behind {position}");
+            assert_eq!(&parts[2..], &message.as_bytes()[1..], "behind {position}");
         }
     }
 

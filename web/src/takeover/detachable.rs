@@ -18,6 +18,8 @@ struct Socket {
     /// `None` once it was taken.
     stream: Option<TcpStream>,
     wanted: Wanted,
+    /// The framework has written all it was given when it was here last.
+    is_written: bool,
 }
 
 enum Wanted {
@@ -31,6 +33,7 @@ enum Wanted {
 
 impl Socket {
     fn flushed(&mut self) {
+        self.is_written = true;
         if let Wanted::WhenFlushed(waiting) = &self.wanted {
             waiting.wake_by_ref();
             self.wanted = Wanted::Now;
@@ -40,7 +43,7 @@ impl Socket {
 
 impl Detachable {
     pub fn new(stream: TcpStream) -> Detachable {
-        Detachable(Rc::new(RefCell::new(Socket { stream: Some(stream), wanted: Wanted::Not })))
+        Detachable(Rc::new(RefCell::new(Socket { stream: Some(stream), wanted: Wanted::Not, is_written: true })))
     }
 
     /// Takes the socket when the framework has written all it was given. Whoever waits for it gives it nothing more.
@@ -49,6 +52,17 @@ impl Detachable {
     /// When it was taken before, or the system does not let go of it.
     pub async fn detached(&self) -> io::Result<std::net::TcpStream> {
         poll_fn(|cx| self.poll_flushed(cx)).await;
+        self.take()
+    }
+
+    /// Takes the socket, if the framework has written all it was given. For who is no part of the framework's connection:
+    /// it must have nothing that it was not given yet.
+    pub fn detach_if_written(&self) -> Option<io::Result<std::net::TcpStream>> {
+        let is_written = self.0.borrow().is_written;
+        is_written.then(|| self.take())
+    }
+
+    fn take(&self) -> io::Result<std::net::TcpStream> {
         let stream = self.0.borrow_mut().stream.take();
         stream.ok_or_else(taken)?.into_std()
     }
@@ -87,6 +101,7 @@ impl AsyncRead for Detachable {
 
 impl AsyncWrite for Detachable {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.borrow_mut().is_written = false;
         self.with_stream(cx, |stream, cx| stream.poll_write(cx, bytes))
     }
 

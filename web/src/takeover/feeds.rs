@@ -5,14 +5,14 @@ use std::io;
 
 use actix::{Actor, AsyncContext, Context, Handler, Message, StreamHandler};
 use mio::{Interest, Poll, Registry, Token};
-use seqtide::storage::model::sequence::Sequence;
-use seqtide::{Feed, Likeness, Seat, Source};
+use seqtide::{Feed, Likeness, Source};
 use slab::Slab;
 
 use super::group::{Group, GroupId, Leaver};
 use super::member::Member;
 use super::readiness::{Ready, readiness};
-use super::reading::{Deliver, Delivery, Founder, Reader};
+use super::reading::{Apart, Deliver, Delivery, Founder, Reader};
+use crate::feeds::heard::Heard;
 use crate::feeds::wire::Wire;
 
 /// Most bytes that one group keeps for its members.
@@ -38,23 +38,23 @@ pub struct Feeds {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Attach {
-    socket: std::net::TcpStream,
+    apart: Apart,
     likeness: Likeness,
-    position: Sequence,
-    seat: Option<Seat>,
     founder: Box<dyn Founder + Send>,
 }
 
 impl Attach {
-    /// A connection that has been sent what the feed gave.
+    /// A connection that has been sent what the feed gave, and whose client has begun to say this; `None` of a feed that
+    /// reads for others.
     pub fn new<S: Source, W: Wire>(
         socket: std::net::TcpStream,
+        heard: Option<Box<Heard>>,
         likeness: Likeness,
         mut feed: Feed<S>,
         wire: W,
-    ) -> Attach {
-        let (position, seat) = (feed.position(), feed.take_seat());
-        Attach { socket, likeness, position, seat, founder: Box::new(Reader { feed, wire }) }
+    ) -> Option<Attach> {
+        let apart = Apart { socket, heard, position: feed.position(), seat: feed.take_seat()? };
+        Some(Attach { apart, likeness, founder: Box::new(Reader { feed, wire }) })
     }
 }
 
@@ -71,18 +71,15 @@ impl Feeds {
     }
 
     fn attach(&mut self, attach: Attach, ctx: &Context<Feeds>) -> io::Result<()> {
-        let Attach { socket, likeness, position, seat, founder } = attach;
-        // Whoever serves a connection has a seat.
-        let Some(seat) = seat else { return Ok(()) };
+        let Attach { apart, likeness, founder } = attach;
         let place = self.watched.vacant_entry();
-        let mut socket = mio::net::TcpStream::from_std(socket);
-        self.registry.register(&mut socket, Token(place.key()), Interest::READABLE | Interest::WRITABLE)?;
+        let mut member = Member::new(apart, place.key());
+        self.registry.register(&mut member.socket, Token(place.key()), Interest::READABLE | Interest::WRITABLE)?;
         let id = *self.by_likeness.entry(likeness.clone()).or_insert(self.next_group);
         let group = self.groups.entry(id).or_insert_with(|| {
             self.next_group += 1;
             founder.found(id, likeness, &ctx.address())
         });
-        let member = Member::new(socket, place.key(), position, seat);
         place.insert((id, group.vacant_slot()));
         let leaver = group.join(member);
         self.dismiss(id, leaver);

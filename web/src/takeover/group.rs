@@ -7,6 +7,7 @@ use seqtide::storage::model::sequence::Sequence;
 use seqtide::{FeedMetrics, Likeness};
 use slab::Slab;
 
+use super::framing::Framing;
 use super::member::{Member, Sent, Standing};
 use super::offer::Offer;
 use super::reading::{Alone, Delivery, News, ReadingTask};
@@ -21,6 +22,7 @@ pub type GroupId = u64;
 pub struct Group {
     /// What its feeds give; `None` once nobody can join any more.
     likeness: Option<Likeness>,
+    framing: Framing,
     offer: Offer,
     members: Slab<Member>,
     round: Round,
@@ -51,6 +53,7 @@ impl Group {
     /// Nobody's yet, of feeds that give this; its rows come behind `start`.
     pub fn new(
         likeness: Likeness,
+        framing: Framing,
         start: Sequence,
         alone: Box<dyn Alone>,
         reading: ReadingTask,
@@ -58,6 +61,7 @@ impl Group {
     ) -> Group {
         Group {
             likeness: Some(likeness),
+            framing,
             offer: Offer::behind(start),
             members: Slab::new(),
             round: Round::default(),
@@ -99,10 +103,13 @@ impl Group {
         self.settle(slot, standing)
     }
 
-    /// Hears what a member says. It may have left.
+    /// Hears what a member says, and answers. It may have left.
     pub fn hear(&mut self, slot: usize) -> Option<Leaver> {
-        let heard = self.members.get_mut(slot)?.hear();
-        self.settle(slot, heard.map(|()| Standing::UpToDate))
+        let heard = self.members.get_mut(slot)?.hear(self.framing);
+        match heard {
+            Ok(()) => self.serve(slot),
+            Err(gone) => self.settle(slot, Err(gone)),
+        }
     }
 
     /// Takes news, or goes on with the last, and serves some members. What is on offer then takes at most so many bytes.
@@ -159,8 +166,7 @@ impl Group {
 
     /// Has a member that is not watched any more read for itself.
     pub fn send_off(&self, member: Member) {
-        let Member { socket, position, seat, .. } = member;
-        self.alone.go_on(socket.into(), position, seat, self.offer.start());
+        self.alone.go_on(member.apart(), self.offer.start());
     }
 
     fn count(&self, sent: &Sent) {

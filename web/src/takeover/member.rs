@@ -8,10 +8,20 @@ use mio::net::TcpStream;
 use seqtide::Seat;
 use seqtide::storage::model::sequence::Sequence;
 
+use super::framing::Framing;
 use super::offer::{BEHIND_THE_END, Next, Offer};
+use super::reading::Apart;
+use crate::feeds::heard::{CloseCode, Heard, Said, close, pong};
+use crate::feeds::websocket::LATE_OPTIONS;
 
 /// Nothing is expected from a reader; what it says is thrown away, and who says more than this at once is not one.
 const READS_AT_ONCE_MAX: usize = 16;
+
+/// The longest message a client may begin: none is expected.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
+
+/// So many frames wait for a client that asks for answers and does not read them; then it is not a reader.
+const LEFT_PARTS_MAX: usize = 64;
 
 /// A connection in a group. There are thousands: it has no buffer, and no more than what follows.
 pub struct Member {
@@ -22,7 +32,9 @@ pub struct Member {
     pub position: Sequence,
     /// What the system had no room for: shares of what is sent to all. Boxed, because hardly anyone has it.
     left: Option<Box<VecDeque<Bytes>>>,
-    pub seat: Seat,
+    /// What its client has begun to say, where that is heard.
+    heard: Option<Box<Heard>>,
+    seat: Seat,
 }
 
 /// What was handed to the system.
@@ -30,6 +42,10 @@ pub struct Member {
 pub struct Sent {
     pub rows: usize,
     pub bytes: usize,
+}
+
+fn too_much() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "a reader of a feed says too much")
 }
 
 /// How a member stands after it was served.
@@ -46,8 +62,16 @@ pub enum Standing {
 }
 
 impl Member {
-    pub fn new(socket: TcpStream, watched: usize, position: Sequence, seat: Seat) -> Member {
-        Member { socket, watched, position, left: None, seat }
+    /// A connection whose socket is watched at this place.
+    pub fn new(apart: Apart, watched: usize) -> Member {
+        let Apart { socket, heard, position, seat } = apart;
+        Member { socket: TcpStream::from_std(socket), watched, position, left: None, heard, seat }
+    }
+
+    /// The connection, its socket being watched no more.
+    pub fn apart(self) -> Apart {
+        let Member { socket, heard, position, seat, .. } = self;
+        Apart { socket: socket.into(), heard, position, seat }
     }
 
     /// Writes what it does not have yet, as far as there is room.
@@ -86,22 +110,56 @@ impl Member {
         self.write(std::slice::from_ref(notice), sent)
     }
 
-    /// Throws away what the client says.
+    /// Hears what the client says. On a WebSocket it is answered; else nothing is expected, and it is thrown away.
     ///
     /// # Errors
     /// When it is gone, or says too much.
-    pub fn hear(&mut self) -> io::Result<()> {
+    pub fn hear(&mut self, framing: Framing) -> io::Result<()> {
         let mut said = [0; 4096];
         for _ in 0..READS_AT_ONCE_MAX {
             match self.socket.read(&mut said) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(length) if framing == Framing::Messages => self.listen(&said[..length])?,
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Err(io::Error::new(ErrorKind::InvalidData, "a reader of a feed says too much"))
+        Err(too_much())
+    }
+
+    fn listen(&mut self, said: &[u8]) -> io::Result<()> {
+        let mut heard = self.heard.take().unwrap_or_else(|| Box::new(Heard::new(MESSAGE_BYTES_MAX)));
+        heard.add(said);
+        while self.position < BEHIND_THE_END
+            && let Some(said) = heard.next()
+        {
+            match said {
+                Said::Ping(data) => self.answer(pong(&data))?,
+                Said::Text(_) => self.end(close(CloseCode::Policy, LATE_OPTIONS))?,
+                Said::Over(code, why) => self.end(close(code, why))?,
+            }
+        }
+        self.heard = Some(heard).filter(|heard| !heard.is_empty());
+        Ok(())
+    }
+
+    /// Writes a frame behind what is left.
+    fn answer(&mut self, frame: Bytes) -> io::Result<()> {
+        match &mut self.left {
+            Some(left) if left.len() >= LEFT_PARTS_MAX => return Err(too_much()),
+            Some(left) => left.push_back(frame),
+            None => self.write(&[frame], &mut Sent::default())?,
+        }
+        Ok(())
+    }
+
+    /// Writes a last frame; nothing follows.
+    fn end(&mut self, frame: Bytes) -> io::Result<()> {
+        self.answer(frame)?;
+        self.position = BEHIND_THE_END;
+        Ok(())
     }
 
     fn write(&mut self, parts: &[Bytes], sent: &mut Sent) -> io::Result<()> {

@@ -18,6 +18,7 @@ mod reading;
 mod straggler;
 mod worker;
 
+use std::io;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ use self::detachable::Detachable;
 use self::feeds::{Attach, Feeds};
 pub use self::framing::Framing;
 use self::worker::Worker;
+use crate::feeds::heard::Heard;
 use crate::feeds::wire::Wire;
 
 /// A client that has taken nothing of what it was sent for this long has no reader.
@@ -69,17 +71,39 @@ impl Takeover {
 
     /// Takes the connection when all that was said before is written, and has the feed served there.
     pub async fn serve<S: Source, W: Wire>(self, likeness: Likeness, feed: Feed<S>, wire: W) {
-        let taken = self.socket.detached().await;
-        match taken.and_then(|socket| prepare(&socket).map(|()| socket)) {
-            // The mailbox takes it however full it is: no more come than feeds may be open.
-            Ok(socket) => self.feeds.do_send(Attach::new(socket, likeness, feed, wire)),
+        match self.socket.detached().await {
+            Ok(socket) => self.attach(socket, None, likeness, feed, wire),
             Err(error) => tracing::debug!(%error, "the connection of a feed is lost"),
+        }
+    }
+
+    /// Takes the socket, if all that was said is written. Whoever takes it says nothing more on the connection.
+    pub fn socket_if_written(&self) -> Option<io::Result<TcpStream>> {
+        self.socket.detach_if_written()
+    }
+
+    /// Has the feed served at a socket that was taken, whose client has begun to say this.
+    pub fn attach<S: Source, W: Wire>(
+        self,
+        socket: TcpStream,
+        heard: Option<Heard>,
+        likeness: Likeness,
+        feed: Feed<S>,
+        wire: W,
+    ) {
+        if let Err(error) = prepare(&socket) {
+            tracing::debug!(%error, "the connection of a feed is lost");
+            return;
+        }
+        if let Some(attach) = Attach::new(socket, heard.map(Box::new), likeness, feed, wire) {
+            // The mailbox takes it however full it is: no more come than feeds may be open.
+            self.feeds.do_send(attach);
         }
     }
 }
 
 /// What is said leaves at once, and a peer that has gone without a word is noticed.
-fn prepare(socket: &TcpStream) -> std::io::Result<()> {
+fn prepare(socket: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(socket);
     socket.set_tcp_nodelay(true)?;
     #[cfg(target_os = "linux")]

@@ -14,6 +14,7 @@ use super::feeds::Feeds;
 use super::group::{Group, GroupId};
 use super::straggler::Straggler;
 use crate::error::ApiError;
+use crate::feeds::heard::Heard;
 use crate::feeds::wire::Wire;
 
 /// What a feed gave.
@@ -40,9 +41,9 @@ pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Optio
             }
             News::Rows(blocks.finish())
         }
-        Ok(Some(end @ FeedEvent::End { .. })) => {
+        Ok(Some(end @ FeedEvent::End { reason, .. })) => {
             let words = framing.around(&wire.notice(format, &end));
-            News::End([&words[..], &framing.last()].concat().into())
+            News::End([&words[..], &framing.last(reason)].concat().into())
         }
         Ok(Some(other)) => {
             let words = framing.around(&wire.notice(format, &other)).into();
@@ -51,7 +52,9 @@ pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Optio
         Ok(None) => return None,
         Err(error) => {
             tracing::error!(%error, "a feed is cut short");
-            News::End(framing.around(wire.failure(&ApiError::from(error)).as_bytes()).into())
+            let error = ApiError::from(error);
+            let words = framing.around(wire.failure(&error).as_bytes());
+            News::End([&words[..], &framing.failed(error.reason())].concat().into())
         }
     })
 }
@@ -91,8 +94,9 @@ impl<S: Source, W: Wire> Founder for Reader<S, W> {
     fn found(self: Box<Self>, id: GroupId, likeness: Likeness, feeds: &Addr<Feeds>) -> Group {
         let (start, counters) = (self.feed.position(), self.feed.counters());
         let readers = Readers { reopening: self.feed.reopening(), wire: self.wire.clone(), feeds: feeds.clone() };
+        let framing = self.wire.framing();
         let reading = actix_web::rt::spawn(self.read_for(id, feeds.clone()));
-        Group::new(likeness, start, Box::new(readers), ReadingTask(reading), counters)
+        Group::new(likeness, framing, start, Box::new(readers), ReadingTask(reading), counters)
     }
 }
 
@@ -121,10 +125,20 @@ impl Drop for ReadingTask {
     }
 }
 
+/// A connection that is in no group.
+pub struct Apart {
+    pub socket: std::net::TcpStream,
+    /// What its client has begun to say, where that is heard.
+    pub heard: Option<Box<Heard>>,
+    /// Everything up to here was written.
+    pub position: Sequence,
+    pub seat: Seat,
+}
+
 /// How a member of a group goes on by itself.
 pub trait Alone {
     /// Reads for a connection behind its position, until it has come to where the group's rows `start`.
-    fn go_on(&self, socket: std::net::TcpStream, position: Sequence, seat: Seat, start: Rc<Cell<Sequence>>);
+    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>);
 
     /// How often rows were purged: what was read when it was as often may be given.
     fn purges(&self) -> u64;
@@ -137,9 +151,10 @@ struct Readers<S: Source, W> {
 }
 
 impl<S: Source, W: Wire> Alone for Readers<S, W> {
-    fn go_on(&self, socket: std::net::TcpStream, position: Sequence, seat: Seat, start: Rc<Cell<Sequence>>) {
+    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>) {
+        let Apart { socket, heard, position, seat } = apart;
         let (feed, wire) = (self.reopening.open(position, seat), self.wire.clone());
-        actix_web::rt::spawn(Straggler { feed, wire, start }.serve(socket, self.feeds.clone()));
+        actix_web::rt::spawn(Straggler { feed, wire, start }.serve(socket, heard, self.feeds.clone()));
     }
 
     fn purges(&self) -> u64 {

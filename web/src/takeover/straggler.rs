@@ -1,11 +1,12 @@
 //! A connection whose reader is behind: it reads pages of its own, as it did before it was taken over, until it has
 //! caught up with its group.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 
 use actix::Addr;
+use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{Feed, Likeness, Source};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,8 +14,14 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::feeds::{Attach, Feeds};
+use super::framing::Framing;
+use super::member::MESSAGE_BYTES_MAX;
 use super::reading::{self, News};
+use crate::feeds::heard::{Heard, Said, pong};
 use crate::feeds::wire::Wire;
+
+/// So many answers wait for a client that asks for them and does not read; then it is not a reader.
+const ANSWERS_MAX: usize = 64;
 
 /// A feed that serves one connection.
 pub struct Straggler<S: Source, W> {
@@ -24,53 +31,98 @@ pub struct Straggler<S: Source, W> {
     pub start: Rc<Cell<Sequence>>,
 }
 
+/// Answers that wait until a message is written.
+type Answers = RefCell<Vec<Bytes>>;
+
 impl<S: Source, W: Wire> Straggler<S, W> {
     /// Serves the connection until it can join its group again, or is over.
-    pub async fn serve(mut self, socket: std::net::TcpStream, feeds: Addr<Feeds>) {
-        match self.catch_up(socket).await {
-            Ok(Some((socket, likeness))) => feeds.do_send(Attach::new(socket, likeness, self.feed, self.wire)),
+    pub async fn serve(mut self, socket: std::net::TcpStream, heard: Option<Box<Heard>>, feeds: Addr<Feeds>) {
+        let mut heard = heard.unwrap_or_else(|| Box::new(Heard::new(MESSAGE_BYTES_MAX)));
+        match self.catch_up(socket, &mut heard).await {
+            Ok(Some((socket, likeness))) => {
+                let heard = Some(heard).filter(|heard| !heard.is_empty());
+                if let Some(attach) = Attach::new(socket, heard, likeness, self.feed, self.wire) {
+                    feeds.do_send(attach);
+                }
+            }
             Ok(None) => {}
             Err(error) => tracing::debug!(%error, "the connection of a feed is lost"),
         }
     }
 
-    async fn catch_up(&mut self, socket: std::net::TcpStream) -> io::Result<Option<(std::net::TcpStream, Likeness)>> {
+    async fn catch_up(
+        &mut self,
+        socket: std::net::TcpStream,
+        heard: &mut Heard,
+    ) -> io::Result<Option<(std::net::TcpStream, Likeness)>> {
+        let framing = self.wire.framing();
         let mut socket = TcpStream::from_std(socket)?;
+        let answers = Answers::default();
         let (reader, writer) = socket.split();
         let caught_up = tokio::select! {
-            caught_up = self.write_until_caught_up(writer) => caught_up?,
-            gone = left(reader) => return gone.map(|()| None),
+            caught_up = self.write_until_caught_up(writer, &answers) => caught_up?,
+            gone = hear(reader, framing, heard, &answers) => return gone.map(|()| None),
         };
         let Some(likeness) = caught_up else { return Ok(None) };
         Ok(Some((socket.into_std()?, likeness)))
     }
 
     /// `None` when the feed has ended.
-    async fn write_until_caught_up(&mut self, mut writer: WriteHalf<'_>) -> io::Result<Option<Likeness>> {
+    async fn write_until_caught_up(
+        &mut self,
+        mut writer: WriteHalf<'_>,
+        answers: &Answers,
+    ) -> io::Result<Option<Likeness>> {
         loop {
+            let waiting = answers.take();
+            write_all(&mut writer, &waiting).await?;
             if self.feed.position() >= self.start.get()
+                && answers.borrow().is_empty()
                 && let Some(likeness) = self.feed.likeness()
             {
                 return Ok(Some(likeness));
             }
             let Some(news) = reading::next(&mut self.feed, &mut self.wire).await else { return Ok(None) };
-            let parts = match news {
+            let written = match news {
                 News::Rows(blocks) => {
-                    blocks.iter().flat_map(|block| block.parts_behind(Sequence::ZERO).into_owned()).collect()
+                    let mut written = 0;
+                    for block in blocks {
+                        written += write_all(&mut writer, &block.parts_behind(Sequence::ZERO)).await?;
+                    }
+                    written
                 }
-                News::Notice { words, .. } | News::End(words) => vec![words],
+                News::Notice { words, .. } | News::End(words) => write_all(&mut writer, &[words]).await?,
             };
-            for part in parts {
-                writer.write_all(&part).await?;
-                self.feed.metrics().bytes(part.len());
-            }
+            self.feed.metrics().bytes(written);
         }
     }
 }
 
-/// Waits until the client has left. What it says is thrown away.
-async fn left(mut reader: ReadHalf<'_>) -> io::Result<()> {
+async fn write_all(writer: &mut WriteHalf<'_>, parts: &[Bytes]) -> io::Result<usize> {
+    for part in parts {
+        writer.write_all(part).await?;
+    }
+    Ok(parts.iter().map(Bytes::len).sum())
+}
+
+/// Hears what the client says until it has left or wants to. On a WebSocket pings are answered; else all is thrown away.
+async fn hear(mut reader: ReadHalf<'_>, framing: Framing, heard: &mut Heard, answers: &Answers) -> io::Result<()> {
     let mut said = [0; 1024];
-    while reader.read(&mut said).await? > 0 {}
-    Ok(())
+    loop {
+        let length = reader.read(&mut said).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        if framing == Framing::Chunks {
+            continue;
+        }
+        heard.add(&said[..length]);
+        while let Some(said) = heard.next() {
+            let Said::Ping(data) = said else { return Ok(()) };
+            if answers.borrow().len() == ANSWERS_MAX {
+                return Ok(());
+            }
+            answers.borrow_mut().push(pong(&data));
+        }
+    }
 }

@@ -1,0 +1,102 @@
+//! WebSockets: the client is heard as before, though nobody but the reader of sockets listens.
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::until_open;
+use seqtide_tests::database::fresh;
+use seqtide_tests::http::SOON;
+use seqtide_tests::{Database, Server, raw};
+
+const TEXT: u8 = 0x81;
+const PONG: u8 = 0x8a;
+const CLOSE: u8 = 0x88;
+
+/// A frame of a client, masked with nothing.
+fn said(first: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(payload.len()).expect("a short frame");
+    [&[first, 0x80 | length, 0, 0, 0, 0][..], payload].concat()
+}
+
+fn ping(data: &[u8]) -> Vec<u8> {
+    said(0x89, data)
+}
+
+/// Opens a feed and waits until it has caught up.
+async fn live(server: &Server) -> TcpStream {
+    let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=0&heartbeat=60000", "").await;
+    let (first, payload) = raw::read_frame(&mut socket).await;
+    assert_eq!((first, &payload[..]), (TEXT, &br#"[{"event":"caught-up","seq":0}]"#[..]));
+    socket
+}
+
+async fn send(socket: &mut TcpStream, bytes: &[u8]) {
+    socket.write_all(bytes).await.expect("what the client says");
+}
+
+/// Reads a close frame, and the end of the connection.
+async fn closed(socket: &mut TcpStream) -> u16 {
+    let (first, payload) = raw::read_frame(socket).await;
+    assert_eq!(first, CLOSE);
+    let end = timeout(SOON, socket.read(&mut [0; 16])).await;
+    assert!(matches!(end, Ok(Ok(0))), "{end:?}");
+    u16::from_be_bytes([payload[0], payload[1]])
+}
+
+async fn row_comes(socket: &mut TcpStream, database: &Database, id: &str) {
+    database.put(id, &json!({})).await;
+    let (first, payload) = raw::read_frame(socket).await;
+    let rows: serde_json::Value = serde_json::from_slice(&payload).expect("JSON");
+    assert_eq!((first, rows[0]["id"].as_str()), (TEXT, Some(id)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pings_are_answered_however_they_come() {
+    let (server, database) = fresh().await;
+    let mut socket = live(&server).await;
+    send(&mut socket, &[ping(b"one"), ping(b"two")].concat()).await;
+    assert_eq!(raw::read_frame(&mut socket).await, (PONG, b"one".to_vec()));
+    assert_eq!(raw::read_frame(&mut socket).await, (PONG, b"two".to_vec()));
+    row_comes(&mut socket, &database, "a").await;
+    // The beginning of a frame is kept until the rest comes.
+    let frame = ping(b"in pieces");
+    send(&mut socket, &frame[..5]).await;
+    row_comes(&mut socket, &database, "b").await;
+    send(&mut socket, &frame[5..]).await;
+    assert_eq!(raw::read_frame(&mut socket).await, (PONG, b"in pieces".to_vec()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_says_while_its_feed_leaves_the_framework_is_heard() {
+    let (server, _database) = fresh().await;
+    for split in 1..ping(b"hello").len() {
+        let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=0", "").await;
+        let frame = ping(b"hello");
+        send(&mut socket, &frame[..split]).await;
+        let (first, _) = raw::read_frame(&mut socket).await;
+        assert_eq!(first, TEXT, "caught up");
+        send(&mut socket, &frame[split..]).await;
+        assert_eq!(raw::read_frame(&mut socket).await, (PONG, b"hello".to_vec()), "split at {split}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_s_end_is_answered_and_its_place_given_back() {
+    let (server, database) = fresh().await;
+    let mut leaving = live(&server).await;
+    let mut talking = live(&server).await;
+    let mut unmasked = live(&server).await;
+    let mut vanishing = live(&server).await;
+    until_open(&database.api, "websocket", 4).await;
+    send(&mut leaving, &said(CLOSE, &1000_u16.to_be_bytes())).await;
+    assert_eq!(closed(&mut leaving).await, 1000);
+    send(&mut talking, &said(TEXT, b"{}")).await;
+    assert_eq!(closed(&mut talking).await, 1008, "options come too late");
+    send(&mut unmasked, &[0x81, 1, b'x']).await;
+    assert_eq!(closed(&mut unmasked).await, 1002, "a client masks what it says");
+    until_open(&database.api, "websocket", 1).await;
+    vanishing.shutdown().await.expect("an end");
+    until_open(&database.api, "websocket", 0).await;
+}

@@ -1,0 +1,136 @@
+//! What a client says on a WebSocket, and what is answered.
+
+pub use actix_http::ws::{CloseCode, CloseReason};
+use actix_http::ws::{Codec, Frame, Message, ProtocolError};
+use bytes::{Bytes, BytesMut};
+use tokio_util::codec::{Decoder, Encoder};
+
+/// What is left of a close frame's 125 bytes after the code.
+const CLOSE_REASON_BYTES_MAX: usize = 123;
+
+/// Bytes of a client, as far as they are no whole frame yet.
+pub struct Heard {
+    codec: Codec,
+    unread: BytesMut,
+}
+
+/// What a client says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A text message.
+    Text(Bytes),
+    /// It wants this back.
+    Ping(Bytes),
+    /// The connection ends, with this code and text: it wants so, or breaks a rule.
+    Over(CloseCode, &'static str),
+}
+
+impl Heard {
+    /// Of a client whose messages may have so many bytes.
+    pub fn new(message_bytes_max: usize) -> Heard {
+        Heard { codec: Codec::new().max_size(message_bytes_max), unread: BytesMut::new() }
+    }
+
+    /// Whether nothing is left of what it said.
+    pub fn is_empty(&self) -> bool {
+        self.unread.is_empty()
+    }
+
+    /// Adds what came.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.unread.extend_from_slice(bytes);
+    }
+
+    /// What it says next; `None` when more has to come first.
+    pub fn next(&mut self) -> Option<Said> {
+        loop {
+            return Some(match self.codec.decode(&mut self.unread) {
+                Ok(None) => return None,
+                Ok(Some(Frame::Pong(_))) => continue,
+                Ok(Some(Frame::Text(text))) => Said::Text(text),
+                Ok(Some(Frame::Ping(data))) => Said::Ping(data),
+                Ok(Some(Frame::Close(_))) => Said::Over(CloseCode::Normal, ""),
+                Ok(Some(Frame::Binary(_) | Frame::Continuation(_))) => {
+                    Said::Over(CloseCode::Unsupported, "send options as one text message")
+                }
+                Err(ProtocolError::Overflow) => Said::Over(CloseCode::Size, "the message is too large"),
+                Err(_) => Said::Over(CloseCode::Protocol, "what was sent is no frame of a client"),
+            });
+        }
+    }
+}
+
+/// The answer to a ping.
+pub fn pong(data: &Bytes) -> Bytes {
+    frame(&mut Codec::new(), Message::Pong(data.clone()))
+}
+
+/// The frame that ends a connection; it has room for the beginning of a long text.
+pub fn close(code: CloseCode, text: &str) -> Bytes {
+    let mut end = text.len().min(CLOSE_REASON_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let description = (end > 0).then(|| text[..end].to_owned());
+    frame(&mut Codec::new(), Message::Close(Some(CloseReason { code, description })))
+}
+
+/// A message, or a part of one, as it is sent.
+pub fn frame(codec: &mut Codec, message: Message) -> Bytes {
+    let mut out = BytesMut::new();
+    if let Err(error) = codec.encode(message, &mut out) {
+        tracing::error!(%error, "a message that no WebSocket takes");
+    }
+    out.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(payload.len()).unwrap();
+        [&[0x80 | opcode, 0x80 | length, 0, 0, 0, 0][..], payload].concat()
+    }
+
+    #[test]
+    fn frames_are_heard_however_they_come() {
+        let bytes = [masked(9, b"hi"), masked(10, b"pong"), masked(1, b"{}"), masked(8, b"")].concat();
+        let expected =
+            [Said::Ping(Bytes::from("hi")), Said::Text(Bytes::from("{}")), Said::Over(CloseCode::Normal, "")];
+        for size in 1..bytes.len() {
+            let mut heard = Heard::new(1000);
+            let mut said = Vec::new();
+            for piece in bytes.chunks(size) {
+                heard.add(piece);
+                said.extend(std::iter::from_fn(|| heard.next()));
+            }
+            assert_eq!(said, expected, "pieces of {size}");
+            assert!(heard.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_named() {
+        let mut large = Heard::new(10);
+        large.add(&masked(1, &[b'x'; 11]));
+        let mut unmasked = Heard::new(10);
+        unmasked.add(&[0x81, 1, b'x']);
+        let mut binary = Heard::new(10);
+        binary.add(&masked(2, b"x"));
+        let code = |heard: &mut Heard| match heard.next() {
+            Some(Said::Over(code, _)) => code,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(code(&mut large), CloseCode::Size);
+        assert_eq!(code(&mut unmasked), CloseCode::Protocol);
+        assert_eq!(code(&mut binary), CloseCode::Unsupported);
+    }
+
+    #[test]
+    fn a_close_frame_has_room_for_the_beginning_of_its_text() {
+        let frame = close(CloseCode::Policy, &"ü".repeat(100));
+        assert_eq!(usize::from(frame[1]), frame.len() - 2);
+        assert!(frame.len() <= 127 && std::str::from_utf8(&frame[4..]).is_ok());
+    }
+}
