@@ -27,16 +27,19 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 /// A client that has taken nothing of what it was sent for this long has no reader.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// Most frames that wait for the connection: answers to pings, and one of the feed.
+const FRAMES_MAX: usize = 32;
+
 /// A WebSocket connection.
 pub struct Connection {
     /// The way out.
     frames: mpsc::Sender<Bytes>,
     /// The way in.
     incoming: Incoming,
-    /// Tells when the connection has taken what was handed to it.
-    taken: watch::Receiver<()>,
-    /// Something was handed to it that nobody has waited for.
-    unsettled: bool,
+    /// How many frames were put there.
+    put: u64,
+    /// How many of them the connection has taken.
+    taken: watch::Receiver<u64>,
     /// The way out of the framework.
     takeover: Option<Takeover>,
 }
@@ -71,7 +74,7 @@ pub async fn serve<O, S: Source>(
     };
     if let Over::Close(code, text) = over {
         // The client may have left first.
-        let _ = timeout(SEND_TIMEOUT, connection.frames.send(close(code, &text))).await;
+        let _ = connection.put(close(code, &text)).await;
     }
 }
 
@@ -142,17 +145,17 @@ impl Connection {
         message_bytes_max: usize,
     ) -> Result<(HttpResponse, Connection), HandshakeError> {
         let mut answer = handshake(req.head())?;
-        let (frames, waiting) = mpsc::channel(1);
-        let (telling, taken) = watch::channel(());
+        let (frames, waiting) = mpsc::channel(FRAMES_MAX);
+        let (telling, taken) = watch::channel(0);
         let answer = answer.finish().set_body(BoxBody::new(Outgoing { waiting, taken: telling }));
         let incoming = Incoming { payload, heard: Heard::new(message_bytes_max) };
         let takeover = Takeover::of(req);
-        Ok((answer.into(), Connection { frames, incoming, taken, unsettled: false, takeover }))
+        Ok((answer.into(), Connection { frames, incoming, put: 0, taken, takeover }))
     }
 
     /// The connection's socket, if the framework has written all that was handed to it.
     fn socket(&mut self) -> Option<Result<std::net::TcpStream, Over>> {
-        let takeover = self.takeover.as_ref().filter(|_| !self.unsettled)?;
+        let takeover = self.takeover.as_ref().filter(|_| *self.taken.borrow() == self.put)?;
         Some(takeover.socket_if_written()?.map_err(|_lost| Over::Gone))
     }
 
@@ -173,11 +176,7 @@ impl Connection {
                     let text = String::from_utf8(text.into());
                     return text.map_err(|_| Over::Close(CloseCode::Invalid, "the message is not UTF-8".to_owned()));
                 }
-                Said::Ping(data) => {
-                    self.unsettled = true;
-                    let sent = timeout(SEND_TIMEOUT, self.frames.send(pong(&data))).await;
-                    sent.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
-                }
+                Said::Ping(data) => self.put(pong(&data)).await?,
                 Said::Over(code, text) => return Err(Over::Close(code, text.to_owned())),
             }
         }
@@ -222,22 +221,25 @@ impl Connection {
     /// Hands a frame to the connection and waits until it has been taken, so that no more than one waits for a client
     /// that does not read.
     async fn hand_over(&mut self, frame: Bytes) -> Result<(), Over> {
-        // What was handed over before is taken before.
-        let place = timeout(SEND_TIMEOUT, self.frames.reserve()).await;
-        let place = place.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
-        let mut taken = self.taken.clone();
-        taken.mark_unchanged();
-        self.unsettled = false;
-        place.send(frame);
+        self.put(frame).await?;
+        let (put, mut taken) = (self.put, self.taken.clone());
         tokio::select! {
-            taken = timeout(READ_TIMEOUT, taken.changed()) => {
-                taken.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)
+            taken = timeout(READ_TIMEOUT, taken.wait_for(|taken| *taken >= put)) => {
+                taken.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
+                Ok(())
             }
             text = self.text() => {
                 text?;
                 Err(late_options())
             }
         }
+    }
+
+    async fn put(&mut self, frame: Bytes) -> Result<(), Over> {
+        let put = timeout(SEND_TIMEOUT, self.frames.send(frame)).await;
+        put.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
+        self.put += 1;
+        Ok(())
     }
 }
 
@@ -272,10 +274,10 @@ impl Incoming {
     }
 }
 
-/// A body of frames that tells when one was taken.
+/// A body of frames that tells how many were taken.
 struct Outgoing {
     waiting: mpsc::Receiver<Bytes>,
-    taken: watch::Sender<()>,
+    taken: watch::Sender<u64>,
 }
 
 impl MessageBody for Outgoing {
@@ -288,7 +290,7 @@ impl MessageBody for Outgoing {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
         let polled = self.waiting.poll_recv(cx);
         if let Poll::Ready(Some(_)) = polled {
-            self.taken.send_replace(());
+            self.taken.send_modify(|taken| *taken += 1);
         }
         polled.map(|frame| frame.map(Ok))
     }

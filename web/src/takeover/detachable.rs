@@ -115,3 +115,62 @@ impl AsyncWrite for Detachable {
         self.with_stream(cx, |stream, cx| stream.poll_shutdown(cx))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use futures_util::FutureExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A connection's two ends: what the framework has, and the client's.
+    async fn connection() -> (Detachable, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (Detachable::new(listener.accept().await.unwrap().0), client)
+    }
+
+    #[tokio::test]
+    async fn the_socket_is_taken_when_everything_is_written_and_what_is_left_is_dead() {
+        let (mut framework, mut client) = connection().await;
+        let handler = framework.clone();
+        // What was flushed before says nothing of what the framework has been given since.
+        framework.flush().await.unwrap();
+        let mut taking = Box::pin(handler.detached());
+        assert!((&mut taking).now_or_never().is_none(), "the head is not written yet");
+        framework.write_all(b"head").await.unwrap();
+        assert!((&mut taking).now_or_never().is_none(), "more may follow");
+        framework.flush().await.unwrap();
+        let mut taken = taking.now_or_never().expect("all is written").unwrap();
+        let aborted = |result: io::Result<()>| assert_eq!(result.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+        aborted(framework.read_u8().await.map(drop));
+        aborted(framework.write_all(b"x").await);
+        aborted(framework.flush().await);
+        aborted(framework.shutdown().await);
+        aborted(handler.detached().now_or_never().expect("at once").map(drop));
+        drop(framework);
+        taken.write_all(b"body").unwrap();
+        let mut text = [0; 8];
+        client.read_exact(&mut text).await.unwrap();
+        assert_eq!(&text, b"headbody");
+        client.write_all(b"?").await.unwrap();
+        client.shutdown().await.unwrap();
+        taken.set_nonblocking(false).unwrap();
+        let mut heard = String::new();
+        taken.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "?");
+    }
+
+    #[tokio::test]
+    async fn who_is_no_part_of_the_connection_takes_it_between_what_is_written() {
+        let (mut framework, _client) = connection().await;
+        let task = framework.clone();
+        framework.write_all(b"half").await.unwrap();
+        assert!(task.detach_if_written().is_none(), "not flushed");
+        framework.flush().await.unwrap();
+        assert!(task.detach_if_written().is_some_and(|taken| taken.is_ok()));
+    }
+}

@@ -19,7 +19,9 @@ impl Worker {
     /// When the system has nothing left to watch sockets with.
     pub fn feeds(&self) -> io::Result<Addr<Feeds>> {
         let mut started = self.0.borrow_mut();
-        if let Some(feeds) = &*started {
+        if let Some(feeds) = &*started
+            && feeds.connected()
+        {
             return Ok(feeds.clone());
         }
         Ok(started.insert(Feeds::new()?.start()).clone())
