@@ -2,11 +2,9 @@
 
 pub mod bench;
 pub mod changes_text;
-pub mod connection;
 pub mod database;
 pub mod doors;
 pub mod http;
-pub mod open_files;
 pub mod pages;
 pub mod preload;
 mod process;

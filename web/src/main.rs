@@ -1,4 +1,4 @@
-//! The binary `seqtide`: reads what it is asked to do, and serves or checks.
+//! The binary `seqtide`: reads what it is asked to do, and serves, checks or measures.
 
 use std::error::Error;
 use std::io::{Write, stdout};
@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Task::Serve(flags) => exit_of(serve(&flags)),
         Task::Check(folder) => check::run(&folder, &mut stdout()),
         Task::JsWorker(limits) => js_worker::run(limits),
+        Task::Bench(bench) => seqtide_bench::cli::run(&bench),
     }
 }
 

@@ -1,15 +1,15 @@
 //! Ten thousand subscribers, each waiting for its own: a write that concerns one of them, beside the same write where
 //! there is only that one.
 
-use std::fs;
 use std::time::Instant;
 
 use rand::Rng;
+use seqtide_bench::connection::Connection;
+use seqtide_bench::open_files;
+use seqtide_bench::process::Process;
 use seqtide_tests::Server;
 use seqtide_tests::bench::current_thread;
 use seqtide_tests::bench::figure::{Figure, Required, quantile};
-use seqtide_tests::connection::Connection;
-use seqtide_tests::open_files;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -24,7 +24,7 @@ const WRITES: usize = 250;
 const RATIO_MAX: f64 = 1.5;
 
 pub fn measure_all() -> Vec<Figure> {
-    open_files::allow(MANY as u64 + 1_000);
+    open_files::allow(MANY as u64 + 1_000).expect("open files");
     let runtime = current_thread();
     let mut sides = [1, MANY].map(|subscribers| Side::start(&runtime, subscribers));
     for round in 0..=ROUNDS {
@@ -66,8 +66,8 @@ impl Side {
     fn start(runtime: &Runtime, subscribers: usize) -> Side {
         eprintln!("idle: opening {subscribers} feeds");
         let server = Server::start();
-        let mut writer = runtime.block_on(Connection::open(server.address()));
-        runtime.block_on(writer.request("PUT", "/db", ""));
+        let mut writer = runtime.block_on(Connection::open(server.address())).expect("a connection");
+        runtime.block_on(writer.request("PUT", "/db", "")).expect("an answer");
         let feeds = Subscribers::open(&server, subscribers, |owner| json!({ "owner": owner }));
         Side { server, subscribers, feeds, written: 0, millis: Vec::new(), cpu_secs: 0.0 }
     }
@@ -75,14 +75,16 @@ impl Side {
     /// Writes documents, each for one subscriber, and waits for it there.
     fn write(&mut self, runtime: &Runtime, counts: bool) {
         // A new one each round: the server closes one that is idle while the other side writes.
-        let mut writer = runtime.block_on(Connection::open(self.server.address()));
-        let cpu_before = cpu_secs(&self.server);
+        let mut writer = runtime.block_on(Connection::open(self.server.address())).expect("a connection");
+        let process = Process(self.server.pid());
+        let cpu_secs = || process.cpu_secs().expect("the server");
+        let cpu_before = cpu_secs();
         for _ in 0..WRITES {
             let owner = rand::rng().random_range(0..self.subscribers);
             let id = format!("d{}", self.written);
             let body = json!({ "owner": owner, "pad": "x".repeat(100) }).to_string();
             let started = Instant::now();
-            runtime.block_on(writer.request("PUT", &format!("/db/{id}"), &body));
+            runtime.block_on(writer.request("PUT", &format!("/db/{id}"), &body)).expect("an answer");
             let millis = 1e3 * started.elapsed().as_secs_f64();
             let row = self.feeds.next();
             assert_eq!((row.subscriber, row.id), (owner, id));
@@ -91,16 +93,7 @@ impl Side {
         }
         self.feeds.assert_no_more();
         if counts {
-            self.cpu_secs += cpu_secs(&self.server) - cpu_before;
+            self.cpu_secs += cpu_secs() - cpu_before;
         }
     }
-}
-
-/// What the server has run so far, its kernel's part included.
-fn cpu_secs(server: &Server) -> f64 {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", server.pid())).expect("a process");
-    // The name, in parentheses, may have anything in it; then come the state and ten other fields.
-    let (_, fields) = stat.rsplit_once(')').expect("a name");
-    let ticks = fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().expect("a number"));
-    ticks.sum::<u64>() as f64 / rustix::param::clock_ticks_per_second() as f64
 }

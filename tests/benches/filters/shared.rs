@@ -1,8 +1,8 @@
 //! A thousand subscribers with one selector: what a change costs them all is one evaluation.
 
+use seqtide_bench::connection::Connection;
 use seqtide_tests::bench::current_thread;
 use seqtide_tests::bench::figure::{Figure, Required};
-use seqtide_tests::connection::Connection;
 use seqtide_tests::{Api, Server};
 use serde_json::json;
 
@@ -15,8 +15,8 @@ pub fn measure_all() -> Vec<Figure> {
     eprintln!("shared: {SUBSCRIBERS} subscribers with equal selectors, {WRITES} writes");
     let server = Server::start();
     let runtime = current_thread();
-    let mut writer = runtime.block_on(Connection::open(server.address()));
-    runtime.block_on(writer.request("PUT", "/db", ""));
+    let mut writer = runtime.block_on(Connection::open(server.address())).expect("a connection");
+    runtime.block_on(writer.request("PUT", "/db", "")).expect("an answer");
     // A range: nothing is found by an index.
     let subscribers = Subscribers::open(&server, SUBSCRIBERS, |_| json!({ "total": { "$gt": 0 } }));
     let api = Api::new(&server);
@@ -26,7 +26,7 @@ pub fn measure_all() -> Vec<Figure> {
         // Every other one is for nobody.
         let total = number % 2;
         let body = json!({ "total": total, "pad": "x".repeat(100) }).to_string();
-        runtime.block_on(writer.request("PUT", &format!("/db/d{number}"), &body));
+        runtime.block_on(writer.request("PUT", &format!("/db/d{number}"), &body)).expect("an answer");
         for _ in 0..total * SUBSCRIBERS {
             assert_eq!(subscribers.next().id, format!("d{number}"));
         }

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
+use seqtide_bench::connection::Connection;
 use seqtide_tests::Server;
 use seqtide_tests::bench::current_thread;
-use seqtide_tests::connection::Connection;
 use serde_json::{Value, json};
 
 use crate::comparison::{self, Comparison, Kind};
@@ -59,12 +59,13 @@ impl Ids {
 
 /// Makes the database, and in it documents with 1,000 revisions; those made by updates first.
 async fn make_long_histories(address: SocketAddr, docs: &mut [Doc]) {
-    let mut connection = Connection::open(address).await;
-    connection.request("PUT", "/db", "").await;
+    let mut connection = Connection::open(address).await.expect("a connection");
+    connection.request("PUT", "/db", "").await.expect("a database");
     let (updated, replicated) = docs.split_at_mut(UPDATED_HERE);
     for _ in 0..LONG {
         let bodies: Vec<Value> = updated.iter().map(body_of).collect();
-        let results = connection.request("POST", "/db/_bulk_docs", &json!({ "docs": bodies }).to_string()).await;
+        let body = json!({ "docs": bodies }).to_string();
+        let results = connection.request("POST", "/db/_bulk_docs", &body).await.expect("an answer");
         for (doc, result) in updated.iter_mut().zip(results.as_array().expect("a list")) {
             doc.rev = Some(text(result, "rev"));
         }
@@ -72,10 +73,11 @@ async fn make_long_histories(address: SocketAddr, docs: &mut [Doc]) {
     for docs in replicated.chunks_mut(32) {
         let bodies: Vec<Value> = docs.iter_mut().map(with_long_path).collect();
         let body = json!({ "new_edits": false, "docs": bodies }).to_string();
-        assert_eq!(connection.request("POST", "/db/_bulk_docs", &body).await, json!([]), "failures");
+        let failures = connection.request("POST", "/db/_bulk_docs", &body).await.expect("an answer");
+        assert_eq!(failures, json!([]));
     }
     for doc in [&docs[0], &docs[DOCUMENTS - 1]] {
-        let found = connection.request("GET", &format!("/db/{}?revs=true", doc.id), "").await;
+        let found = connection.request("GET", &format!("/db/{}?revs=true", doc.id), "").await.expect("a document");
         assert_eq!(found["_revisions"]["ids"].as_array().map(Vec::len), Some(LONG as usize), "{}", doc.id);
     }
 }
@@ -85,7 +87,7 @@ struct Clients(Vec<Connection>);
 
 impl Clients {
     async fn connect(address: SocketAddr) -> Clients {
-        Clients(join_all((0..CONNECTIONS).map(|_| Connection::open(address))).await)
+        Clients(try_join_all((0..CONNECTIONS).map(|_| Connection::open(address))).await.expect("connections"))
     }
 
     /// Each connection writes its share, one document after the other.
@@ -93,7 +95,8 @@ impl Clients {
         let share = docs.len() / self.0.len();
         let puts = self.0.iter_mut().zip(docs.chunks_mut(share)).map(async |(connection, docs)| {
             for doc in docs {
-                let answer = connection.request("PUT", &format!("/db/{}", doc.id), &body_of(doc).to_string()).await;
+                let body = body_of(doc).to_string();
+                let answer = connection.request("PUT", &format!("/db/{}", doc.id), &body).await.expect("an answer");
                 doc.rev = Some(text(&answer, "rev"));
             }
         });

@@ -1,15 +1,20 @@
-//! What the benches share: figures, parts that can be chosen, the clients' runtime, and the rival.
+//! What the benches share: figures, parts that can be chosen, the clients' runtime, and the peers that Seqtide is held
+//! against.
 
+pub mod bare_writer;
 pub mod durable_streams;
 pub mod figure;
+pub mod nchan;
 pub mod parts;
+pub mod peer;
+pub mod pouchdb_server;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 /// A runtime for clients: on one thread, so that they leave the server a core.
 ///
 /// # Panics
 /// When the system refuses it.
 pub fn current_thread() -> Runtime {
-    Builder::new_current_thread().enable_all().build().expect("a runtime")
+    seqtide_bench::current_thread().expect("a runtime")
 }

@@ -1,9 +1,10 @@
-//! The command line: `seqtide serve` and its flags, `seqtide check`.
+//! The command line: `seqtide serve` and its flags, `seqtide check`, `seqtide bench`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use seqtide_bench::cli::Bench;
 
 use super::flags::ServeFlags;
 use super::{Functions, defaults, keys, layers};
@@ -47,6 +48,10 @@ enum Action {
         #[arg(id = "check_folder", value_name = "FOLDER")]
         folder: PathBuf,
     },
+    /// Measure a server: feeds that many listen to, durable writes, catching up, idle subscribers
+    ///
+    /// Without --address it starts one of its own, on a temporary folder. The load is on one thread of this process.
+    Bench(Bench),
 }
 
 /// What the program is asked to do.
@@ -58,6 +63,8 @@ pub enum Task {
     Check(PathBuf),
     /// Run functions of design documents.
     JsWorker(Limits),
+    /// Measure a server.
+    Bench(Bench),
 }
 
 /// Reads the process's arguments and `SEQTIDE_` variables; answers `--help`, `--version` and wrong usage itself
@@ -70,6 +77,7 @@ pub fn parse() -> Task {
         Some(Action::JsWorker { memory_bytes_max, batch_timeout_ms }) => {
             Task::JsWorker(Limits { memory_bytes_max, batch_timeout: Duration::from_millis(batch_timeout_ms) })
         }
+        Some(Action::Bench(bench)) => Task::Bench(bench),
         Some(Action::Serve(flags)) => Task::Serve(flags),
         None => Task::Serve(Box::new(cli.serve)),
     }

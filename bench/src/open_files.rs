@@ -2,19 +2,20 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::Error;
+
 /// Allows at least so many.
 ///
-/// # Panics
+/// # Errors
 /// When the system allows fewer; the message says how to change that.
-pub fn allow(least: u64) {
+pub fn allow(least: u64) -> Result<(), Error> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| current >= least) {
-        return;
+        return Ok(());
     }
     let raised = Rlimit { current: Some(least), maximum };
-    let allowed = setrlimit(Resource::Nofile, raised);
-    assert!(
-        allowed.is_ok(),
-        "{least} open files are needed, {maximum:?} allowed; raise the hard limit: ulimit -Hn {least}"
-    );
+    setrlimit(Resource::Nofile, raised).map_err(|_| {
+        let allowed = maximum.map_or_else(|| "fewer".to_owned(), |maximum| maximum.to_string());
+        Error::Usage(format!("{least} open files are needed, {allowed} allowed; raise the limit: ulimit -Hn {least}"))
+    })
 }

@@ -1,24 +1,26 @@
 //! A large database: a minute of random updates, then what opening it takes after kills.
 
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use seqtide_bench::Error;
+use seqtide_bench::documents;
+use seqtide_bench::load::{self, Pace, Sender};
 use seqtide_tests::bench::current_thread;
 use seqtide_tests::bench::figure::{Figure, Required};
 use seqtide_tests::workload::setting;
 use tokio::runtime::Runtime;
 
-use crate::load::{self, Sender};
+use crate::opening;
 use crate::seqtide::Seqtide;
 use crate::updates::{self, Rev};
-use crate::{documents, opening};
 
 /// Connections of all loads here.
 pub const CONNECTIONS: usize = 64;
 /// Documents in the database.
 const DOCUMENTS: u64 = 3_000_000;
-/// A smaller number, for a quick look.
-const SCALE: &str = "SEQTIDE_BENCH_DOCS";
+/// Names another number of documents, for a quick look.
+pub const SCALE: &str = "SEQTIDE_BENCH_DOCS";
 
 /// Requests under way while it is filled, and documents of each.
 const FILLING: u64 = 4;
@@ -60,7 +62,8 @@ fn fill(runtime: &Runtime, side: &Seqtide, documents: u64) -> Vec<Rev> {
     let share = documents.div_ceil(FILLING);
     let of_connection = |number| Filling::new(number * share..documents.min((number + 1) * share));
     let mut senders: Vec<Filling> = (0..FILLING).map(of_connection).collect();
-    runtime.block_on(load::run(side.server.address(), &mut senders, Duration::MAX));
+    let load = load::run(side.server.address(), &mut senders, Pace::AsAnswered, Duration::MAX);
+    runtime.block_on(load).expect("documents");
     senders.into_iter().flat_map(|sender| sender.revs).collect()
 }
 
@@ -78,17 +81,18 @@ impl Filling {
 }
 
 impl Sender for Filling {
-    fn next(&mut self) -> Option<&[u8]> {
+    fn next(&mut self, _at: Instant) -> Option<&[u8]> {
         let batch = self.rest.start..self.rest.end.min(self.rest.start + BATCH);
         self.rest.start = batch.end;
         self.request.clear();
         (!batch.is_empty()).then(|| {
-            documents::write_bulk(batch, &mut self.request);
+            documents::write_bulk("/db", batch, &mut self.request);
             self.request.as_slice()
         })
     }
 
-    fn answered(&mut self, answer: &[u8]) {
+    fn answered(&mut self, answer: &[u8]) -> Result<(), Error> {
         self.revs.extend(documents::revs(answer).map(Rev::parse));
+        Ok(())
     }
 }

@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
+use seqtide_bench::service::{self, Service, Transport};
 use seqtide_tests::Server;
-use seqtide_tests::connection::Connection;
 use tokio::runtime::Runtime;
 
 /// Names the binary of Seqtide before.
 const BEFORE: &str = "SEQTIDE_BEFORE_BIN";
+/// The database that it has.
+pub const DATABASE: &str = "db";
+/// Longer than a turn takes: heartbeats are measured where they are named.
+const NO_HEARTBEATS_MS: u64 = 3_600_000;
 
 /// A server with the database `/db`.
 pub struct Seqtide {
@@ -19,10 +23,9 @@ pub struct Seqtide {
 
 impl Seqtide {
     fn new(runtime: &Runtime, name: &'static str, is_judged: bool, server: Server) -> Seqtide {
-        runtime.block_on(async {
-            Connection::open(server.address()).await.request("PUT", "/db", "").await;
-        });
-        Seqtide { name, is_judged, server }
+        let seqtide = Seqtide { name, is_judged, server };
+        runtime.block_on(seqtide.asked(Transport::Sse, NO_HEARTBEATS_MS).create()).expect("a database");
+        seqtide
     }
 
     pub fn now(runtime: &Runtime) -> Seqtide {
@@ -37,5 +40,20 @@ impl Seqtide {
         };
         assert!(Path::new(&binary).is_file(), "{BEFORE} should be the path of a binary, not {}", binary.display());
         Some(Seqtide::new(runtime, "seqtide before", false, Server::launch().binary(binary).start()))
+    }
+
+    /// How documents are written to it and read from it.
+    pub fn service(&self, transport: Transport) -> Service {
+        self.asked(transport, NO_HEARTBEATS_MS).service()
+    }
+
+    /// The same with heartbeats.
+    pub fn beating(&self, transport: Transport, heartbeat_ms: u64) -> Service {
+        self.asked(transport, heartbeat_ms).service()
+    }
+
+    fn asked(&self, transport: Transport, heartbeat_ms: u64) -> service::Seqtide<'static> {
+        let (address, pid) = (self.server.address(), Some(self.server.pid()));
+        service::Seqtide { address, pid, database: DATABASE, transport, heartbeat_ms }
     }
 }

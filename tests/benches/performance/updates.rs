@@ -1,15 +1,16 @@
 //! Random updates of the documents there are, sustained for a minute.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::Rng;
 use rand::rngs::ThreadRng;
+use seqtide_bench::Error;
+use seqtide_bench::documents::{self, Stamp};
+use seqtide_bench::load::{self, Pace, Sender};
 use seqtide_tests::bench::figure::{Figure, Required};
 use tokio::runtime::Runtime;
 
-use crate::documents;
 use crate::large::CONNECTIONS;
-use crate::load::{self, Sender};
 use crate::seqtide::Seqtide;
 
 const LENGTH: Duration = Duration::from_secs(60);
@@ -39,7 +40,8 @@ pub fn measure(runtime: &Runtime, side: &Seqtide, revs: &mut [Rev]) -> Vec<Figur
     let of_connection =
         |(number, revs)| Updates { first: (number * share) as u64, revs, at: 0, rng: rand::rng(), request: Vec::new() };
     let mut senders: Vec<Updates> = revs.chunks_mut(share).enumerate().map(of_connection).collect();
-    let load = runtime.block_on(load::run(side.server.address(), &mut senders, LENGTH));
+    let load = load::run(side.server.address(), &mut senders, Pace::AsAnswered, LENGTH);
+    let load = runtime.block_on(load).expect("updates");
     let figure = |what: &str, value, unit, required| Figure {
         what: format!("{} updates{what}", side.name),
         value,
@@ -48,9 +50,9 @@ pub fn measure(runtime: &Runtime, side: &Seqtide, revs: &mut [Rev]) -> Vec<Figur
     };
     vec![
         figure("", load.rate, "/s", Required::AtLeast(RATE_MIN)),
-        figure(", median", load.millis(0.5), "ms", Required::Nothing),
-        figure(", p99", load.millis(0.99), "ms", Required::Nothing),
-        figure(", longest", load.millis(1.0), "ms", Required::Nothing),
+        figure(", median", load.latency.millis(0.5), "ms", Required::Nothing),
+        figure(", p99", load.latency.millis(0.99), "ms", Required::Nothing),
+        figure(", longest", load.latency.millis(1.0), "ms", Required::Nothing),
     ]
 }
 
@@ -66,18 +68,20 @@ struct Updates<'a> {
 }
 
 impl Sender for Updates<'_> {
-    fn next(&mut self) -> Option<&[u8]> {
+    fn next(&mut self, _at: Instant) -> Option<&[u8]> {
         self.at = self.rng.random_range(0..self.revs.len());
         let Rev { generation, hash } = &self.revs[self.at];
         let hash = str::from_utf8(hash).expect("hex digits");
         let member = format!(r#""_rev":"{generation}-{hash}","#);
         self.request.clear();
-        documents::write_update(self.first + self.at as u64, &member, &mut self.request);
+        let stamp = Stamp::of(self.first + self.at as u64);
+        documents::write_update("/db", stamp, &member, &mut self.request);
         Some(&self.request)
     }
 
-    fn answered(&mut self, answer: &[u8]) {
+    fn answered(&mut self, answer: &[u8]) -> Result<(), Error> {
         let rev = documents::revs(answer).next().expect("a revision");
         self.revs[self.at] = Rev::parse(rev);
+        Ok(())
     }
 }

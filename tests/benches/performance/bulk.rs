@@ -1,14 +1,15 @@
 //! `_bulk_docs` of 1,000 new documents.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::vec;
 
+use seqtide_bench::load::{self, Pace, Sender};
+use seqtide_bench::{Error, documents};
 use seqtide_tests::bench::current_thread;
 use seqtide_tests::bench::figure::{Figure, Required, quantile};
 
-use crate::load::{self, Sender};
+use crate::ROUNDS;
 use crate::seqtide::Seqtide;
-use crate::{ROUNDS, documents};
 
 const DOCUMENTS: u64 = 1_000;
 /// Requests of each side in a round.
@@ -29,8 +30,9 @@ pub fn measure_all() -> Vec<Figure> {
                 let side = (round + turn) % sides.len();
                 let mut senders: Vec<Prepared> =
                     (0..connections).map(|_| Prepared::new(&mut written, REQUESTS / connections)).collect();
-                let load = load::run(sides[side].server.address(), &mut senders, Duration::MAX);
-                let rate = runtime.block_on(load).rate * DOCUMENTS as f64;
+                let address = sides[side].server.address();
+                let load = load::run(address, &mut senders, Pace::AsAnswered, Duration::MAX);
+                let rate = runtime.block_on(load).expect("documents").rate * DOCUMENTS as f64;
                 rates[side].extend((round > 0).then_some(rate));
             }
         }
@@ -53,7 +55,7 @@ impl Prepared {
     fn new(written: &mut u64, requests: usize) -> Prepared {
         let request = || {
             let mut request = Vec::new();
-            documents::write_bulk(*written..*written + DOCUMENTS, &mut request);
+            documents::write_bulk("/db", *written..*written + DOCUMENTS, &mut request);
             *written += DOCUMENTS;
             request
         };
@@ -63,12 +65,12 @@ impl Prepared {
 }
 
 impl Sender for Prepared {
-    fn next(&mut self) -> Option<&[u8]> {
+    fn next(&mut self, _at: Instant) -> Option<&[u8]> {
         self.under_way = self.requests.next()?;
         Some(&self.under_way)
     }
 
-    fn answered(&mut self, answer: &[u8]) {
-        assert_eq!(documents::revs(answer).count() as u64, DOCUMENTS, "{}", String::from_utf8_lossy(answer));
+    fn answered(&mut self, answer: &[u8]) -> Result<(), Error> {
+        documents::expect_revs(answer, DOCUMENTS)
     }
 }

@@ -1,0 +1,238 @@
+//! `seqtide bench`: loads from the command line, against a server that is there or one of its own.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use crate::fan_out::{self, FanOut};
+use crate::idle::{self, Idle};
+use crate::load::Pace;
+use crate::own_server::OwnServer;
+use crate::report::Report;
+use crate::service::{Seqtide, Transport};
+use crate::writes::{self, Writes};
+use crate::{Error, backfill, current_thread};
+
+/// What is to be measured, and of whom.
+#[derive(Debug, Args)]
+pub struct Bench {
+    #[command(subcommand)]
+    load: Asked,
+}
+
+#[derive(Debug, Subcommand)]
+enum Asked {
+    /// Writers of single documents and subscribers that get all of them
+    ///
+    /// Each subscriber counts what is lost, doubled and out of order, and how long a document took from being sent to
+    /// its arrival. Exits with 1 where anything was lost, doubled or out of order.
+    FanOut {
+        /// Open feeds
+        #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+        subscribers: u32,
+        /// Connections that write, each waiting for its answer
+        #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+        writers: u32,
+        /// What carries the feeds
+        #[arg(long, value_enum, default_value_t = Transport::Sse)]
+        transport: Transport,
+        #[command(flatten)]
+        pace: Paced,
+        /// How long is written, in seconds
+        #[arg(long, default_value_t = 10.0, value_parser = above_zero)]
+        secs: f64,
+        /// How long what was written may take to arrive, in seconds
+        #[arg(long, default_value_t = 30.0, value_parser = above_zero)]
+        patience_secs: f64,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Durable writes of new documents: acknowledgements a second, and how long each took
+    Writes {
+        /// Connections that write, each waiting for its answer
+        #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+        connections: u32,
+        /// Documents of a request: one is a PUT, more are a _bulk_docs
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+        batch: u64,
+        #[command(flatten)]
+        pace: Paced,
+        /// How long is written, in seconds
+        #[arg(long, default_value_t = 10.0, value_parser = above_zero)]
+        secs: f64,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// One reader of _changes from the beginning, without and with documents: rows and bytes a second
+    ///
+    /// Exits with 1 where a row was lost.
+    Backfill {
+        /// Documents that are written beforehand
+        #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
+        documents: u64,
+        /// How often is read, each way; the median counts
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+        rounds: u32,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Subscribers to whom nothing is sent but heartbeats: memory each, and the server's processor time
+    ///
+    /// A server that is there must be on this machine and named by --pid, too.
+    Idle {
+        /// Open feeds
+        #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+        subscribers: u32,
+        /// What carries the feeds
+        #[arg(long, value_enum, default_value_t = Transport::Sse)]
+        transport: Transport,
+        /// Time between heartbeats, in milliseconds
+        #[arg(long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..))]
+        heartbeat_ms: u64,
+        /// How long they wait once all are open, in seconds
+        #[arg(long, default_value_t = 60.0, value_parser = above_zero)]
+        secs: f64,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Paced {
+    /// Documents or requests a second over all connections; without it each is sent once the one before was answered
+    #[arg(long, value_parser = above_zero)]
+    rate: Option<f64>,
+}
+
+impl Paced {
+    fn pace(&self) -> Pace {
+        self.rate.map_or(Pace::AsAnswered, Pace::PerSecond)
+    }
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// A Seqtide that is there; without it one is started on a temporary folder, with the settings of the environment
+    #[arg(long)]
+    address: Option<SocketAddr>,
+    /// The process of that server, where it is on this machine: its processor time and memory are measured
+    #[arg(long, requires = "address")]
+    pid: Option<u32>,
+    /// The database that is made for the load and deleted behind it
+    #[arg(long, default_value = "seqtide-bench")]
+    database: String,
+    /// One line of JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// A number above zero.
+fn above_zero(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value < 1e9 => Ok(value),
+        _ => Err("it should be a number above 0, and below 1,000,000,000".to_owned()),
+    }
+}
+
+/// Measures and prints. 0: all is well; 1: something was lost, doubled or out of order, or nothing was measured.
+pub fn run(bench: &Bench) -> ExitCode {
+    match measure(&bench.load) {
+        Ok((report, is_faultless)) => {
+            let common = bench.load.common();
+            let text = if common.json { report.json() + "\n" } else { report.table() };
+            // Who reads it may have gone away.
+            let _ = io::stdout().write_all(text.as_bytes());
+            if !is_faultless {
+                eprintln!("seqtide: not everything arrived once and in order");
+            }
+            ExitCode::from(u8::from(!is_faultless))
+        }
+        Err(error) => {
+            eprintln!("seqtide: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Asked {
+    fn common(&self) -> &Common {
+        match self {
+            Asked::FanOut { common, .. }
+            | Asked::Writes { common, .. }
+            | Asked::Backfill { common, .. }
+            | Asked::Idle { common, .. } => common,
+        }
+    }
+
+    /// What carries the feeds, and milliseconds between their heartbeats.
+    fn feeds(&self) -> (Transport, u64) {
+        match self {
+            Asked::FanOut { transport, .. } => (*transport, NO_HEARTBEATS_MS),
+            Asked::Idle { transport, heartbeat_ms, .. } => (*transport, *heartbeat_ms),
+            Asked::Writes { .. } | Asked::Backfill { .. } => (Transport::Sse, NO_HEARTBEATS_MS),
+        }
+    }
+}
+
+/// Longer than a load takes, in milliseconds.
+const NO_HEARTBEATS_MS: u64 = 3_600_000;
+
+/// The report, and whether nothing was lost, doubled or out of order.
+fn measure(asked: &Asked) -> Result<(Report, bool), Error> {
+    let common = asked.common();
+    let own;
+    let (address, pid) = match common.address {
+        Some(address) => (address, common.pid),
+        None => {
+            let program = std::env::current_exe().map_err(|source| Error::io("the path of this program", source))?;
+            own = OwnServer::start(&program)?;
+            (own.address, Some(own.pid()))
+        }
+    };
+    let (transport, heartbeat_ms) = asked.feeds();
+    let seqtide = Seqtide { address, pid, database: &common.database, transport, heartbeat_ms };
+    current_thread()?.block_on(async {
+        seqtide.create().await?;
+        let measured = load(asked, &seqtide).await;
+        let deleted = seqtide.delete().await;
+        let measured = measured?;
+        deleted.map(|()| measured)
+    })
+}
+
+async fn load(asked: &Asked, seqtide: &Seqtide<'_>) -> Result<(Report, bool), Error> {
+    let length = Duration::from_secs_f64;
+    match asked {
+        Asked::FanOut { subscribers, writers, pace, secs, patience_secs, .. } => {
+            let asked = FanOut {
+                subscribers: *subscribers as usize,
+                writers: *writers as usize,
+                pace: pace.pace(),
+                length: length(*secs),
+                patience: length(*patience_secs),
+            };
+            let fanned = fan_out::run(&seqtide.service(), &asked).await?;
+            Ok((fanned.report(&asked), fanned.is_faultless()))
+        }
+        Asked::Writes { connections, batch, pace, secs, .. } => {
+            let (connections, pace) = (*connections as usize, pace.pace());
+            let asked = Writes { connections, batch: *batch, pace, length: length(*secs) };
+            let written = writes::run(&seqtide.service(), seqtide.database, &asked).await?;
+            Ok((written.report(&asked), true))
+        }
+        Asked::Backfill { documents, rounds, .. } => {
+            let asked = backfill::Backfill { documents: *documents, rounds: *rounds as usize };
+            let filled = backfill::run(seqtide.address, seqtide.database, &asked).await?;
+            let is_whole = [filled.changes, filled.with_docs].iter().all(|read| read.rows == asked.documents);
+            Ok((filled.report(&asked), is_whole))
+        }
+        Asked::Idle { subscribers, secs, .. } => {
+            let asked = Idle { subscribers: *subscribers as usize, length: length(*secs) };
+            let idled = idle::run(&seqtide.service(), &asked).await?;
+            Ok((idled.report(&asked), idled.feeds_ended == 0))
+        }
+    }
+}

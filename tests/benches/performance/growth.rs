@@ -1,0 +1,88 @@
+//! How cost grows with documents: writing to a hundred thousand and to ten million, the memory both take, and opening the
+//! large one.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use seqtide_bench::backfill::fill;
+use seqtide_bench::connection::Connection;
+use seqtide_bench::documents;
+use seqtide_bench::load::{self, Pace};
+use seqtide_bench::process::Process;
+use seqtide_bench::service::{Service, Transport};
+use seqtide_bench::writers::Inserts;
+use seqtide_tests::bench::current_thread;
+use seqtide_tests::bench::figure::{Figure, Required};
+use seqtide_tests::workload::setting;
+use tokio::runtime::Runtime;
+
+use crate::large::{CONNECTIONS, SCALE};
+use crate::seqtide::{DATABASE, Seqtide};
+
+const FEW: u64 = 100_000;
+const MANY: u64 = 10_000_000;
+/// How long is written to each.
+const LENGTH: Duration = Duration::from_secs(20);
+/// The numbers of the first documents that are written then.
+const WRITTEN_FROM: [u64; 2] = [100_000_000_000, 200_000_000_000];
+/// Least rate beside many documents, of that beside few.
+const RATE_MIN: f64 = 0.5;
+/// Most anonymous memory beside many, of that beside few: "does not grow", and what an allocator varies by.
+const MEMORY_MAX: f64 = 1.25;
+/// Longest opening of the large database, in milliseconds.
+const OPENING_MS_MAX: f64 = 100.0;
+
+pub fn measure_all() -> Vec<Figure> {
+    let runtime = current_thread();
+    let many = setting(SCALE).unwrap_or(MANY);
+    let mut seqtide = Seqtide::now(&runtime);
+    let few = grown(&runtime, &seqtide, 0..FEW, WRITTEN_FROM[0]);
+    let large = grown(&runtime, &seqtide, FEW..many, WRITTEN_FROM[1]);
+    let figure = |what: &str, value, unit, required| {
+        let required = if many == MANY { required } else { Required::Unmeasured("SEQTIDE_BENCH_DOCS is set") };
+        Figure { what: format!("growth: {what}"), value, unit, required }
+    };
+    let told = |what: &str, value, unit| Figure {
+        required: Required::Nothing,
+        ..figure(what, value, unit, Required::Nothing)
+    };
+    vec![
+        told(&format!("PUTs beside {FEW} documents"), few.rate, "/s"),
+        told(&format!("PUTs beside {many} documents"), large.rate, "/s"),
+        figure("PUTs, many over few", large.rate / few.rate, "times", Required::AtLeast(RATE_MIN)),
+        told(&format!("anonymous memory, {FEW} documents"), few.anonymous_mb, "MB"),
+        told(&format!("anonymous memory, {many} documents"), large.anonymous_mb, "MB"),
+        figure("memory, many over few", large.anonymous_mb / few.anonymous_mb, "times", Required::AtMost(MEMORY_MAX)),
+        figure("opening", opening_ms(&runtime, &mut seqtide), "ms", Required::AtMost(OPENING_MS_MAX)),
+    ]
+}
+
+/// What was found at a number of documents.
+struct Grown {
+    rate: f64,
+    anonymous_mb: f64,
+}
+
+/// Writes the documents of these numbers, then single ones.
+fn grown(runtime: &Runtime, seqtide: &Seqtide, filling: Range<u64>, written_from: u64) -> Grown {
+    eprintln!("growth: {} documents", filling.end);
+    let Service { address, publish, .. } = seqtide.service(Transport::Sse);
+    runtime.block_on(fill(address, DATABASE, filling)).expect("documents");
+    let insert = |place| Inserts::new(&publish, written_from, place, CONNECTIONS);
+    let mut senders: Vec<Inserts> = (0..CONNECTIONS).map(insert).collect();
+    let load = runtime.block_on(load::run(address, &mut senders, Pace::AsAnswered, LENGTH)).expect("writes");
+    let memory = Process(seqtide.server.pid()).anonymous_bytes().expect("the server");
+    Grown { rate: load.rate, anonymous_mb: memory as f64 / 1e6 }
+}
+
+/// The first read of a document, by a server that was started again after an orderly end.
+fn opening_ms(runtime: &Runtime, seqtide: &mut Seqtide) -> f64 {
+    seqtide.server.stop();
+    seqtide.server.restart_on_same_port_and_data();
+    runtime.block_on(async {
+        let mut connection = Connection::open(seqtide.server.address()).await.expect("a connection");
+        let started = Instant::now();
+        connection.request("GET", &format!("/{DATABASE}/{}", documents::id(0)), "").await.expect("a document");
+        1e3 * started.elapsed().as_secs_f64()
+    })
+}

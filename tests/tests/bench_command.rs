@@ -1,0 +1,99 @@
+//! `seqtide bench` through the real binary, at small numbers: what it says is there, and nothing was lost. How fast it was
+//! is not looked at.
+
+use seqtide_tests::Server;
+use seqtide_tests::server::seqtide_command;
+use serde_json::Value;
+
+/// Runs it; its JSON.
+fn bench(args: &str) -> Value {
+    let output = seqtide_command().arg("bench").args(args.split(' ')).arg("--json").output().expect("the binary runs");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{args}: {stdout}{stderr}");
+    serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{args}: {error} in {stdout}"))
+}
+
+/// A value that must be a number.
+fn number(report: &Value, name: &str) -> f64 {
+    report[name].as_f64().unwrap_or_else(|| panic!("{name} should be a number in {report}"))
+}
+
+fn assert_positive(report: &Value, names: &[&str]) {
+    for name in names {
+        assert!(number(report, name) > 0.0, "{name} in {report}");
+    }
+}
+
+#[test]
+fn fan_out_delivers_everything_once_and_in_order_on_each_transport() {
+    for transport in ["sse", "websocket", "lines"] {
+        let report =
+            bench(&format!("fan-out --subscribers 20 --writers 3 --secs 0.5 --rate 200 --transport {transport}"));
+        assert_eq!(report["load"], "fan-out");
+        assert_positive(&report, &["acknowledged", "acknowledged_per_sec", "deliveries_per_sec", "secs"]);
+        assert_positive(&report, &["received_p50_ms", "received_p99_ms", "received_p999_ms", "acknowledged_p99_ms"]);
+        assert_positive(&report, &["server_anonymous_bytes_max"]);
+        assert_eq!(number(&report, "deliveries"), 20.0 * number(&report, "acknowledged"), "{report}");
+        for fault in ["lost", "doubled", "misordered", "feeds_ended"] {
+            assert_eq!(number(&report, fault), 0.0, "{fault} in {report}");
+        }
+    }
+}
+
+#[test]
+fn writes_come_one_by_one_or_many_a_request() {
+    for (batch, per_request) in [("1", 1.0), ("50", 50.0)] {
+        let report = bench(&format!("writes --connections 4 --secs 0.3 --batch {batch}"));
+        assert_positive(&report, &["requests", "acknowledged_p50_ms", "acknowledged_p99_ms", "acknowledged_p999_ms"]);
+        let (documents, requests) = (number(&report, "documents_per_sec"), number(&report, "requests_per_sec"));
+        assert!((documents / requests - per_request).abs() < 1e-6, "{report}");
+    }
+}
+
+#[test]
+fn backfill_reads_every_row_of_a_server_that_is_there_and_leaves_nothing_behind() {
+    let server = Server::start();
+    let report = bench(&format!("backfill --documents 2500 --rounds 2 --address {}", server.address()));
+    for way in ["changes", "with_docs"] {
+        assert_eq!(number(&report, &format!("{way}_rows")), 2500.0, "{report}");
+        assert_eq!(number(&report, &format!("{way}_lost")), 0.0, "{report}");
+        assert_positive(&report, &[&format!("{way}_rows_per_sec"), &format!("{way}_bytes_per_sec")]);
+    }
+    let bytes_a_row = number(&report, "with_docs_bytes_per_sec") / number(&report, "with_docs_rows_per_sec");
+    assert!(bytes_a_row > 300.0, "documents of 200 bytes in rows: {report}");
+    let databases = std::fs::read_dir(server.data_dir().join("databases")).expect("the folder").count();
+    assert_eq!(databases, 0, "its database is deleted");
+}
+
+#[test]
+fn idle_subscribers_get_heartbeats_and_what_they_cost_is_measured() {
+    for transport in ["sse", "websocket", "lines"] {
+        let report = bench(&format!("idle --subscribers 50 --heartbeat-ms 100 --secs 2 --transport {transport}"));
+        assert!(number(&report, "heartbeats") >= 50.0, "{report}");
+        assert_eq!(number(&report, "feeds_ended"), 0.0, "{report}");
+        assert!(number(&report, "server_anonymous_bytes_each") >= 0.0, "{report}");
+        assert!(number(&report, "server_cpu_percent_of_a_core") >= 0.0, "{report}");
+    }
+}
+
+#[test]
+fn without_json_it_is_a_table_and_what_cannot_be_done_is_said() {
+    let output = seqtide_command().args(["bench", "writes", "--secs", "0.1"]).output().expect("the binary runs");
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && table.lines().any(|line| line.starts_with("requests_per_sec ")), "{table}");
+
+    let server = Server::start();
+    let address = server.address().to_string();
+    for (args, code, said) in [
+        (&["idle", "--address", &address][..], 1, "--pid"),
+        (&["writes", "--pid", "1"], 2, "--address"),
+        (&["fan-out", "--rate", "0"], 2, "above 0"),
+        (&["writes", "--address", "127.0.0.1:1"], 1, "is a server listening there?"),
+        (&["writes", "--address", &address, "--database", "_no"], 1, "illegal_database_name"),
+    ] {
+        let output = seqtide_command().arg("bench").args(args).output().expect("the binary runs");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+        assert!(stderr.contains(said), "{args:?}: {stderr}");
+    }
+}
