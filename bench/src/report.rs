@@ -65,7 +65,7 @@ impl Serialize for Report {
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Null => "unknown".to_owned(),
+        Value::Null => "-".to_owned(),
         Value::Number(number) if number.is_f64() => format!("{:.3}", number.as_f64().unwrap_or_default()),
         other => other.to_string(),
     }
@@ -85,6 +85,6 @@ mod tests {
             table.lines().nth(1).is_some_and(|line| line.starts_with("rate ") && line.ends_with(" 2.500")),
             "{table}"
         );
-        assert!(table.contains("unknown"), "{table}");
+        assert!(table.ends_with("  -\n"), "{table}");
     }
 }
