@@ -2,7 +2,7 @@
 //! and looking at documents.
 //!
 //! `cargo build --release && cargo bench -p seqtide-tests --bench filters [-- [--json] [PART...]]`. It fails when a
-//! figure is not what it must be. `docs/benchmarks.md` says what is measured.
+//! figure is not what it must be. `docs/performance.md` says what is measured.
 
 mod catch_up;
 mod idle;

@@ -1,7 +1,7 @@
 //! Updates of documents with 1,000 revisions beside updates of fresh ones and beside inserts.
 //!
 //! `cargo build --release && cargo bench -p seqtide-tests --bench long_history [-- --json]`. It fails when a long
-//! history costs more than it may. `docs/benchmarks.md` says what is measured.
+//! history costs more than it may. `docs/performance.md` says what is measured.
 
 mod comparison;
 mod http;

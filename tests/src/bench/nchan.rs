@@ -13,6 +13,8 @@ use super::peer::{self, Peer};
 const PACKAGES: [&str; 2] = ["nginx", "libnginx-mod-nchan"];
 const PROGRAM: &str = "usr/sbin/nginx";
 const MODULE: &str = "usr/lib/nginx/modules/ngx_nchan_module.so";
+/// With the module nginx wants this folder of Debian's, whatever its configuration says of temporary files.
+const STATE: &str = "/var/lib/nginx";
 
 /// Starts one process with one channel, whose last messages are kept for those who are behind.
 ///
@@ -43,11 +45,6 @@ worker_rlimit_nofile 65536;
 events {{ worker_connections 16384; }}
 http {{
   access_log off;
-  client_body_temp_path {folder}/body;
-  proxy_temp_path {folder}/proxy;
-  fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi;
-  scgi_temp_path {folder}/scgi;
   keepalive_requests 1000000000;
   nchan_shared_memory_size 512M;
   server {{
@@ -70,8 +67,8 @@ http {{
     )
 }
 
-/// The folder that has what Debian's packages bring, which are loaded down and unpacked unless they are there: nothing of
-/// the system is changed, and no service is started.
+/// The folder that has what Debian's packages bring, which are loaded down and unpacked unless they are there: no service
+/// is started, as installing them would.
 fn installed() -> PathBuf {
     let root = peer::home("nchan");
     if !root.join(MODULE).is_file() || !root.join(PROGRAM).is_file() {
@@ -83,5 +80,7 @@ fn installed() -> PathBuf {
             peer::install(Command::new("dpkg-deb").arg("-x").arg(package).arg(&root));
         }
     }
+    let made = fs::create_dir_all(STATE);
+    made.unwrap_or_else(|error| panic!("nginx with Nchan needs the folder {STATE}, which cannot be made: {error}"));
     root
 }
