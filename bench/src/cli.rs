@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use tokio::signal::ctrl_c;
 
 use crate::fan_out::{self, FanOut};
 use crate::idle::{self, Idle};
@@ -196,7 +197,10 @@ fn measure(asked: &Asked) -> Result<(Report, bool), Error> {
     let seqtide = Seqtide { address, pid, database: &common.database, transport, heartbeat_ms };
     current_thread()?.block_on(async {
         seqtide.create().await?;
-        let measured = load(asked, &seqtide).await;
+        let measured = tokio::select! {
+            measured = load(asked, &seqtide) => measured,
+            _ = ctrl_c() => Err(Error::Interrupted),
+        };
         let deleted = seqtide.delete().await;
         let measured = measured?;
         deleted.map(|()| measured)

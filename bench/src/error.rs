@@ -44,6 +44,9 @@ pub enum Error {
         /// How long.
         limit: Duration,
     },
+    /// Whoever asked for the load does not want it any more.
+    #[error("interrupted: nothing was measured")]
+    Interrupted,
     /// Something is asked for that cannot be done.
     #[error("{0}")]
     Usage(String),

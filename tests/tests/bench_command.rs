@@ -1,9 +1,15 @@
 //! `seqtide bench` through the real binary, at small numbers: what it says is there, and nothing was lost. How fast it was
 //! is not looked at.
 
-use seqtide_tests::Server;
-use seqtide_tests::server::seqtide_command;
+use std::io::Read;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use seqtide_tests::server::{DEADLINE, seqtide_command};
+use seqtide_tests::{Api, Server};
 use serde_json::Value;
+use tokio::time::{sleep, timeout};
 
 /// Runs it; its JSON.
 fn bench(args: &str) -> Value {
@@ -74,6 +80,35 @@ fn idle_subscribers_get_heartbeats_and_what_they_cost_is_measured() {
         assert!(number(&report, "server_anonymous_bytes_each") >= 0.0, "{report}");
         assert!(number(&report, "server_cpu_percent_of_a_core") >= 0.0, "{report}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_that_is_interrupted_leaves_nothing_behind() {
+    let server = Server::start();
+    let api = Api::new(&server);
+    let mut command = seqtide_command();
+    command.args(["bench", "writes", "--secs", "60", "--address", &server.address().to_string()]);
+    let mut bench = command.stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let deadline = Instant::now() + DEADLINE;
+    while api.get("/seqtide-bench").send().await.status != 200 || writes(&api).await == 0 {
+        assert!(Instant::now() < deadline, "it should write");
+        sleep(Duration::from_millis(10)).await;
+    }
+    kill_process(Pid::from_child(&bench), Signal::INT).expect("it runs");
+    let output = tokio::task::spawn_blocking(move || {
+        let status = bench.wait().expect("its status");
+        let mut said = String::new();
+        bench.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        (status.code(), said)
+    });
+    let (code, said) = timeout(DEADLINE, output).await.expect("it should end").expect("no panic");
+    assert_eq!((code, said.contains("interrupted")), (Some(1), true), "{said}");
+    api.get("/seqtide-bench").expect(404).await;
+}
+
+/// How many documents the load's database has.
+async fn writes(api: &Api) -> u64 {
+    api.get("/seqtide-bench").expect(200).await.json()["doc_count"].as_u64().expect("a number")
 }
 
 #[test]

@@ -24,13 +24,15 @@ pub fn start() -> Peer {
     command.arg(installed().join(PROGRAM)).current_dir(folder.path());
     command.arg("--host").arg(address.ip().to_string()).arg("--port").arg(address.port().to_string());
     command.args(["--no-color", "--no-stdout-logs", "--dir"]).arg(folder.path());
-    let path = "/db/_changes?feed=continuous&since=now&include_docs=true&heartbeat=1000";
-    let feed = FeedRequest { bytes: Transport::Sse.request(path), live: b"", has_sequences: false };
+    // It sends no head before it has something to say: the first document is there for that.
+    let path = "/db/_changes?feed=continuous&since=0&include_docs=true&heartbeat=60000";
+    let feed = FeedRequest { bytes: Transport::Sse.request(path), live: br#""id":"first""#, has_sequences: false };
     let publish = Publish::Put("/db".to_owned());
     let peer = Peer::start("pouchdb-server", (address, command), (publish, feed), folder);
     current_thread().block_on(async {
         let mut connection = Connection::open(address).await.expect("a connection");
         connection.request("PUT", "/db", "").await.expect("a database");
+        connection.request("PUT", "/db/first", "{}").await.expect("a document");
     });
     peer
 }
