@@ -9,6 +9,7 @@ use seqtide_tests::bench::current_thread;
 use seqtide_tests::bench::figure::{Figure, Required, quantile};
 
 use crate::ROUNDS;
+use crate::rounds::Rounds;
 use crate::seqtide::Seqtide;
 
 const DOCUMENTS: u64 = 1_000;
@@ -23,19 +24,13 @@ pub fn measure_all() -> Vec<Figure> {
     let mut written = 0;
     let mut figures = Vec::new();
     for (connections, required) in WAYS {
-        let mut rates: Vec<Vec<f64>> = sides.iter().map(|_| Vec::new()).collect();
-        for round in 0..=ROUNDS {
-            eprintln!("bulk: {connections} connections, round {round} of {ROUNDS}");
-            for turn in 0..sides.len() {
-                let side = (round + turn) % sides.len();
-                let mut senders: Vec<Prepared> =
-                    (0..connections).map(|_| Prepared::new(&mut written, REQUESTS / connections)).collect();
-                let address = sides[side].server.address();
-                let load = load::run(address, &mut senders, Pace::AsAnswered, Duration::MAX);
-                let rate = runtime.block_on(load).expect("documents").rate * DOCUMENTS as f64;
-                rates[side].extend((round > 0).then_some(rate));
-            }
-        }
+        let rounds = Rounds { sides: sides.len(), rounds: ROUNDS, warm_up: true };
+        let rates = rounds.take(&format!("bulk: {connections} connections"), |side| {
+            let mut senders: Vec<Prepared> =
+                (0..connections).map(|_| Prepared::new(&mut written, REQUESTS / connections)).collect();
+            let load = load::run(sides[side].server.address(), &mut senders, Pace::AsAnswered, Duration::MAX);
+            runtime.block_on(load).expect("documents").rate * DOCUMENTS as f64
+        });
         for (side, mut rates) in sides.iter().zip(rates) {
             let what = format!("bulk, {connections} at once: {}", side.name);
             let required = if side.is_judged { required } else { Required::Nothing };

@@ -12,7 +12,7 @@ use seqtide_tests::bench::peer::Peer;
 use seqtide_tests::bench::{bare_writer, current_thread, durable_streams, nchan, pouchdb_server};
 use tokio::runtime::Runtime;
 
-use crate::rounds;
+use crate::rounds::Rounds;
 use crate::seqtide::Seqtide;
 
 /// Rounds; all count, because each turn has a new server.
@@ -79,7 +79,8 @@ pub fn over_websockets() -> Vec<Figure> {
 
 fn take(what: &str, sides: &[Side], asked: &FanOut) -> Vec<Vec<Fanned>> {
     let runtime = current_thread();
-    rounds::take(what, (sides.len(), ROUNDS, false), |side| {
+    let rounds = Rounds { sides: sides.len(), rounds: ROUNDS, warm_up: false };
+    rounds.take(what, |side| {
         let running = (sides[side].start)(&runtime);
         runtime.block_on(fan_out::run(&running.service, asked)).expect("a load")
     })

@@ -14,8 +14,9 @@ use seqtide_tests::bench::peer::Peer;
 use seqtide_tests::bench::{durable_streams, pouchdb_server};
 use tokio::runtime::Runtime;
 
+use crate::rounds::Rounds;
 use crate::seqtide::Seqtide;
-use crate::{ROUNDS, responder, rounds};
+use crate::{ROUNDS, responder};
 
 const CONNECTIONS: [usize; 3] = [1, 16, 64];
 /// How long each side's turn is in a round.
@@ -39,7 +40,8 @@ pub fn measure_all() -> Vec<Figure> {
 /// The first side is held against the others.
 fn measure(runtime: &Runtime, sides: &[Side], connections: usize) -> Vec<Figure> {
     let what = format!("puts: {connections} connections");
-    let turns = rounds::take(&what, (sides.len(), ROUNDS, true), |side| sides[side].turn(runtime, connections));
+    let rounds = Rounds { sides: sides.len(), rounds: ROUNDS, warm_up: true };
+    let turns = rounds.take(&what, |side| sides[side].turn(runtime, connections));
     let ceiling = Side::responder().turn(runtime, connections);
     let figure = |what: &str, mut values: Vec<f64>, unit, required| {
         let what = format!("puts, {connections} at once: {what}");

@@ -9,7 +9,7 @@ use std::{env, io};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use seqtide_bench::documents::{self, StampFinder};
-use seqtide_bench::service::{FeedRequest, Publish, Transport};
+use seqtide_bench::service::{FeedRequest, Publish, Service, Transport};
 
 use super::peer::{self, Peer};
 
@@ -30,7 +30,7 @@ pub fn start() -> Peer {
     command.arg(ARGUMENT).arg(address.port().to_string());
     let feed = FeedRequest { bytes: Transport::Sse.request("/"), live: b": live\n\n", has_sequences: true };
     let publish = Publish::Post { path: "/".to_owned(), content_type: "text/plain" };
-    Peer::start("bare writer", (address, command), (publish, feed), peer::folder("bare-writer"))
+    Peer::start("bare writer", command, Service { address, pid: None, publish, feed }, peer::folder("bare-writer"))
 }
 
 /// Becomes the bare writer where this process was started as that. To be called first in `main`.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use seqtide_bench::connection::Connection;
-use seqtide_bench::service::{FeedRequest, Publish, Transport};
+use seqtide_bench::service::{FeedRequest, Publish, Service, Transport};
 
 use super::current_thread;
 use super::peer::{self, Peer};
@@ -34,7 +34,7 @@ pub fn start() -> Peer {
     let bytes = Transport::Sse.request(&format!("{STREAM}?offset=now&live=sse"));
     let feed = FeedRequest { bytes, live: br#""upToDate":true"#, has_sequences: false };
     let publish = Publish::Post { path: STREAM.to_owned(), content_type: CONTENT_TYPE };
-    let peer = Peer::start("durable-streams", (address, command), (publish, feed), data);
+    let peer = Peer::start("durable-streams", command, Service { address, pid: None, publish, feed }, data);
     let create =
         format!("PUT {STREAM} HTTP/1.1\r\nHost: bench\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: 0\r\n\r\n");
     current_thread().block_on(async {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use seqtide_bench::service::{FeedRequest, Publish, Transport};
+use seqtide_bench::service::{FeedRequest, Publish, Service, Transport};
 
 use super::peer::{self, Peer};
 
@@ -30,7 +30,7 @@ pub fn start(transport: Transport) -> Peer {
     let live: &[u8] = if transport == Transport::Sse { b": hi" } else { b"" };
     let feed = FeedRequest { bytes: transport.request("/subscribe"), live, has_sequences: false };
     let publish = Publish::Post { path: "/publish".to_owned(), content_type: "text/plain" };
-    Peer::start("nchan", (address, command), (publish, feed), folder)
+    Peer::start("nchan", command, Service { address, pid: None, publish, feed }, folder)
 }
 
 /// One process: with a second one a message crosses between them, and here the client has the other core.

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use seqtide_bench::service::{FeedRequest, Publish, Service};
+use seqtide_bench::service::Service;
 use tempfile::TempDir;
 
 use crate::process::Process;
@@ -24,25 +24,20 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts a program that listens at this address, and waits until it does. The folder is the peer's own.
+    /// Starts a program that is to be this service, and waits until it listens. The folder is the peer's own.
     ///
     /// # Panics
     /// When it does not listen within [`DEADLINE`].
-    pub(super) fn start(
-        name: &'static str,
-        (address, command): (SocketAddr, Command),
-        (publish, feed): (Publish, FeedRequest),
-        folder: TempDir,
-    ) -> Peer {
+    pub(super) fn start(name: &'static str, command: Command, service: Service, folder: TempDir) -> Peer {
         let process = Process::spawn(command);
         let deadline = Instant::now() + DEADLINE;
-        while TcpStream::connect(address).is_err() {
+        while TcpStream::connect(service.address).is_err() {
             if Instant::now() > deadline {
                 process.fail(&format!("({name}) does not listen"));
             }
             thread::sleep(Duration::from_millis(20));
         }
-        let service = Service { address, pid: Some(process.child.id()), publish, feed };
+        let service = Service { pid: Some(process.child.id()), ..service };
         Peer { name, service, _process: process, _folder: folder }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use seqtide_bench::connection::Connection;
-use seqtide_bench::service::{FeedRequest, Publish, Transport};
+use seqtide_bench::service::{FeedRequest, Publish, Service, Transport};
 
 use super::current_thread;
 use super::peer::{self, Peer};
@@ -28,7 +28,7 @@ pub fn start() -> Peer {
     let path = "/db/_changes?feed=continuous&since=0&include_docs=true&heartbeat=60000";
     let feed = FeedRequest { bytes: Transport::Sse.request(path), live: br#""id":"first""#, has_sequences: false };
     let publish = Publish::Put("/db".to_owned());
-    let peer = Peer::start("pouchdb-server", (address, command), (publish, feed), folder);
+    let peer = Peer::start("pouchdb-server", command, Service { address, pid: None, publish, feed }, folder);
     current_thread().block_on(async {
         let mut connection = Connection::open(address).await.expect("a connection");
         connection.request("PUT", "/db", "").await.expect("a database");
