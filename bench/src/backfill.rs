@@ -15,7 +15,7 @@ use crate::service::Transport;
 use crate::writers::Batches;
 
 /// Connections that write the documents beforehand, and documents of a request.
-const FILLING: usize = 4;
+pub(crate) const FILLING: usize = 4;
 const BATCH: u64 = 1_000;
 
 /// What is asked for.

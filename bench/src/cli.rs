@@ -15,7 +15,7 @@ use crate::own_server::OwnServer;
 use crate::report::Report;
 use crate::service::{Seqtide, Transport};
 use crate::writes::{self, Writes};
-use crate::{Error, backfill, current_thread};
+use crate::{Error, backfill, current_thread, open_files};
 
 /// What is to be measured, and of whom.
 #[derive(Debug, Args)]
@@ -168,6 +168,17 @@ impl Asked {
         }
     }
 
+    /// How many are open at once.
+    fn connections(&self) -> usize {
+        let connections = match self {
+            Asked::FanOut { subscribers, writers, .. } => subscribers.saturating_add(*writers),
+            Asked::Writes { connections, .. } => *connections,
+            Asked::Backfill { .. } => backfill::FILLING as u32,
+            Asked::Idle { subscribers, .. } => *subscribers,
+        };
+        connections as usize
+    }
+
     /// What carries the feeds, and milliseconds between their heartbeats.
     fn feeds(&self) -> (Transport, u64) {
         match self {
@@ -184,6 +195,8 @@ const NO_HEARTBEATS_MS: u64 = 3_600_000;
 /// The report, and whether nothing was lost, doubled or out of order.
 fn measure(asked: &Asked) -> Result<(Report, bool), Error> {
     let common = asked.common();
+    // First: a server that is started gets what is allowed here.
+    open_files::allow_connections(asked.connections())?;
     let own;
     let (address, pid) = match common.address {
         Some(address) => (address, common.pid),

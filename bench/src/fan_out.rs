@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::sleep;
 
+use crate::Error;
 use crate::feed::{self, Feed, Reader, Room};
 use crate::latency::Latency;
 use crate::load::{self, Load, Pace};
@@ -16,7 +17,6 @@ use crate::rows::Rows;
 use crate::service::Service;
 use crate::tally::{Arrival, Tally};
 use crate::writers::Inserts;
-use crate::{Error, open_files};
 
 /// How often it is looked whether everything has come.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -105,7 +105,6 @@ impl Fanned {
 /// # Errors
 /// When feeds cannot be opened, or a write fails.
 pub async fn run(service: &Service, asked: &FanOut) -> Result<Fanned, Error> {
-    open_files::allow(2 * (asked.subscribers + asked.writers) as u64 + 200)?;
     let audience = Rc::new(Audience::new(service, asked)?);
     LocalSet::new().run_until(measure(service, asked, &audience)).await
 }

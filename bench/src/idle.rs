@@ -8,11 +8,11 @@ use memchr::memmem::Finder;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::sleep;
 
+use crate::Error;
 use crate::feed::{self, Feed, Reader, Room};
 use crate::process::Process;
 use crate::report::Report;
 use crate::service::Service;
-use crate::{Error, open_files};
 
 /// How Seqtide's heartbeats say what they are.
 const HEARTBEAT: &[u8] = br#"{"event":"heartbeat""#;
@@ -60,7 +60,6 @@ pub async fn run(service: &Service, asked: &Idle) -> Result<Idled, Error> {
     let process = service.pid.map(Process).ok_or_else(|| {
         Error::Usage("what idle subscribers cost is asked of the server's process: name it with --pid".to_owned())
     })?;
-    open_files::allow(2 * asked.subscribers as u64 + 200)?;
     LocalSet::new().run_until(measure(service, asked, process)).await
 }
 

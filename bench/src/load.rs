@@ -69,8 +69,8 @@ pub async fn run<S: Sender>(
         .collect();
     // As one task they would share one task's budget, and be put off when it is spent.
     let all = unconstrained(loops.try_collect::<()>());
-    let limit = length.saturating_add(PATIENCE);
-    timeout(limit, all).await.map_err(|_| Error::Late { what: "an answer".to_owned(), limit })??;
+    let late = |_| Error::Late { what: "the answers to the last requests".to_owned(), limit: PATIENCE };
+    timeout(length.saturating_add(PATIENCE), all).await.map_err(late)??;
     let latency = latency.into_inner();
     Ok(Load { rate: latency.count() as f64 / started.elapsed().as_secs_f64(), latency })
 }

@@ -4,11 +4,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::Error;
 
-/// Allows at least so many.
+/// Files that a process has open besides its connections.
+const BESIDES: u64 = 200;
+
+/// Allows at least so many connections, here and in the servers that are started from now on.
 ///
 /// # Errors
-/// When the system allows fewer; the message says how to change that.
-pub fn allow(least: u64) -> Result<(), Error> {
+/// When the system allows fewer open files; the message says how to change that.
+pub fn allow_connections(least: usize) -> Result<(), Error> {
+    let least = least as u64 + BESIDES;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| current >= least) {
         return Ok(());

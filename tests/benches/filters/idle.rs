@@ -24,7 +24,7 @@ const WRITES: usize = 250;
 const RATIO_MAX: f64 = 1.5;
 
 pub fn measure_all() -> Vec<Figure> {
-    open_files::allow(MANY as u64 + 1_000).expect("open files");
+    open_files::allow_connections(MANY).expect("open files");
     let runtime = current_thread();
     let mut sides = [1, MANY].map(|subscribers| Side::start(&runtime, subscribers));
     for round in 0..=ROUNDS {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use seqtide_bench::fan_out::{self, FanOut, Fanned};
 use seqtide_bench::load::Pace;
+use seqtide_bench::open_files;
 use seqtide_bench::service::{Service, Transport};
 use seqtide_tests::bench::figure::{Figure, Required, quantile};
 use seqtide_tests::bench::peer::Peer;
@@ -78,6 +79,7 @@ pub fn over_websockets() -> Vec<Figure> {
 }
 
 fn take(what: &str, sides: &[Side], asked: &FanOut) -> Vec<Vec<Fanned>> {
+    open_files::allow_connections(asked.subscribers + asked.writers).expect("open files");
     let runtime = current_thread();
     let rounds = Rounds { sides: sides.len(), rounds: ROUNDS, warm_up: false };
     rounds.take(what, |side| {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use seqtide_bench::idle::{self, Idle, Idled};
+use seqtide_bench::open_files;
 use seqtide_bench::service::{Service, Transport};
 use seqtide_tests::bench::figure::{Figure, Required};
 use seqtide_tests::bench::{current_thread, durable_streams};
@@ -18,6 +19,7 @@ const BYTES_MAX: f64 = 800.0;
 const CPU_PERCENT_MAX: f64 = 2.0;
 
 pub fn measure_all() -> Vec<Figure> {
+    open_files::allow_connections(ASKED.subscribers).expect("open files");
     let runtime = current_thread();
     let mut figures = Vec::new();
     for (name, transport) in [("sse", Transport::Sse), ("websocket", Transport::Websocket), ("lines", Transport::Lines)]
