@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use serde_json::json;
 use tokio::signal::ctrl_c;
 
 use crate::fan_out::{self, FanOut};
@@ -232,7 +233,7 @@ async fn load(asked: &Asked, seqtide: &Seqtide<'_>) -> Result<(Report, bool), Er
                 patience: length(*patience_secs),
             };
             let fanned = fan_out::run(&seqtide.service(), &asked).await?;
-            Ok((fanned.report(&asked), fanned.is_faultless()))
+            Ok((fanned.report(&asked).with("transport", json!(seqtide.transport)), fanned.is_faultless()))
         }
         Asked::Writes { connections, batch, pace, secs, .. } => {
             let (connections, pace) = (*connections as usize, pace.pace());
@@ -249,7 +250,7 @@ async fn load(asked: &Asked, seqtide: &Seqtide<'_>) -> Result<(Report, bool), Er
         Asked::Idle { subscribers, secs, .. } => {
             let asked = Idle { subscribers: *subscribers as usize, length: length(*secs) };
             let idled = idle::run(&seqtide.service(), &asked).await?;
-            Ok((idled.report(&asked), idled.feeds_ended == 0))
+            Ok((idled.report(&asked).with("transport", json!(seqtide.transport)), idled.feeds_ended == 0))
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use seqtide_tests::server::{DEADLINE, binary, seqtide_command};
 use seqtide_tests::{Api, Server};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 /// Runs it; its JSON.
@@ -35,7 +35,7 @@ fn fan_out_delivers_everything_once_and_in_order_on_each_transport() {
     for transport in ["sse", "websocket", "lines"] {
         let report =
             bench(&format!("fan-out --subscribers 20 --writers 3 --secs 0.5 --rate 200 --transport {transport}"));
-        assert_eq!(report["load"], "fan-out");
+        assert_eq!((&report["load"], &report["transport"]), (&json!("fan-out"), &json!(transport)));
         assert_positive(&report, &["acknowledged", "acknowledged_per_sec", "deliveries_per_sec", "secs"]);
         assert_positive(&report, &["received_p50_ms", "received_p99_ms", "received_p999_ms", "acknowledged_p99_ms"]);
         assert_positive(&report, &["server_anonymous_bytes_max"]);

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -103,12 +103,8 @@ impl Feed {
         socket.write_all(request).await.map_err(failed)?;
         let mut answer = Vec::new();
         let head = loop {
-            socket.readable().await.map_err(failed)?;
-            match socket.try_read_buf(&mut answer) {
-                Ok(0) => return Err(Error::Protocol(format!("{name}: the server closed the connection"))),
-                Ok(_) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(failed(error)),
+            if socket.read_buf(&mut answer).await.map_err(failed)? == 0 {
+                return Err(Error::Protocol(format!("{name}: the server closed the connection")));
             }
             if let Some(head) = Head::parse(&answer)? {
                 break head;

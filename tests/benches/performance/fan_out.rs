@@ -84,7 +84,8 @@ fn take(what: &str, sides: &[Side], asked: &FanOut) -> Vec<Vec<Fanned>> {
     let rounds = Rounds { sides: sides.len(), rounds: ROUNDS, warm_up: false };
     rounds.take(what, |side| {
         let running = (sides[side].start)(&runtime);
-        runtime.block_on(fan_out::run(&running.service, asked)).expect("a load")
+        let asked = FanOut { subscribers: sides[side].subscribers, ..*asked };
+        runtime.block_on(fan_out::run(&running.service, &asked)).expect("a load")
     })
 }
 
@@ -97,6 +98,7 @@ fn of_cpu(fanned: &Fanned) -> f64 {
 struct Side {
     name: &'static str,
     start: fn(&Runtime) -> Running,
+    subscribers: usize,
 }
 
 /// A server, ended when dropped.
@@ -106,13 +108,19 @@ struct Running {
 }
 
 impl Side {
-    const SSE: Side = Side { name: "seqtide", start: |runtime| Running::seqtide(runtime, Transport::Sse) };
-    const WEBSOCKET: Side = Side { name: "seqtide", start: |runtime| Running::seqtide(runtime, Transport::Websocket) };
-    const DURABLE_STREAMS: Side = Side { name: "durable-streams", start: |_| Running::peer(durable_streams::start()) };
-    const NCHAN_SSE: Side = Side { name: "nchan", start: |_| Running::peer(nchan::start(Transport::Sse)) };
-    const NCHAN_WEBSOCKET: Side = Side { name: "nchan", start: |_| Running::peer(nchan::start(Transport::Websocket)) };
-    const POUCHDB_SERVER: Side = Side { name: "pouchdb-server", start: |_| Running::peer(pouchdb_server::start()) };
-    const BARE_WRITER: Side = Side { name: "bare writer", start: |_| Running::peer(bare_writer::start()) };
+    const SSE: Side = Side::new("seqtide", |runtime| Running::seqtide(runtime, Transport::Sse));
+    const WEBSOCKET: Side = Side::new("seqtide", |runtime| Running::seqtide(runtime, Transport::Websocket));
+    const DURABLE_STREAMS: Side = Side::new("durable-streams", |_| Running::peer(durable_streams::start()));
+    const NCHAN_SSE: Side = Side::new("nchan", |_| Running::peer(nchan::start(Transport::Sse)));
+    const NCHAN_WEBSOCKET: Side = Side::new("nchan", |_| Running::peer(nchan::start(Transport::Websocket)));
+    const BARE_WRITER: Side = Side::new("bare writer", |_| Running::peer(bare_writer::start()));
+    /// With each feed it takes longer to open another one: a thousand take minutes.
+    const POUCHDB_SERVER: Side =
+        Side { subscribers: 100, ..Side::new("pouchdb-server (100)", |_| Running::peer(pouchdb_server::start())) };
+
+    const fn new(name: &'static str, start: fn(&Runtime) -> Running) -> Side {
+        Side { name, start, subscribers: ASKED.subscribers }
+    }
 }
 
 impl Running {

@@ -54,7 +54,7 @@ async fn kill_at_full_load(side: &mut Seqtide, next: &mut u64) -> Vec<u64> {
         side.server.kill();
     };
     tokio::select! {
-        _ = load => unreachable!("it goes on until it is dropped"),
+        ended = load => panic!("it should go on until it is dropped: {:?}", ended.err()),
         () = kill => {}
     }
     *next = senders.iter().map(Inserts::end).max().expect("there are connections");
