@@ -76,7 +76,7 @@ fn fan_out(fault: Fault) -> Fanned {
             writers: 1,
             pace: Pace::PerSecond(200.0),
             length: Duration::from_millis(200),
-            patience: Duration::from_millis(300),
+            patience: Duration::from_secs(3),
         };
         fan_out::run(&service, &asked).await.expect("a load")
     })
