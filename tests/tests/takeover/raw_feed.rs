@@ -62,7 +62,7 @@ impl RawFeed {
     }
 
     /// Reads to the last chunk, and the end of the connection behind it.
-    pub async fn to_end(&mut self) -> &str {
+    pub async fn read_to_end(&mut self) -> &str {
         self.until(|feed| feed.is_over).await;
         let read = timeout(SOON, self.socket.read(&mut [0; 16])).await;
         assert!(matches!(read, Ok(Ok(0))), "nothing comes behind the last chunk: {read:?}");

@@ -26,7 +26,7 @@ async fn every_feed_ends_with_its_last_words_and_the_last_chunk() {
     }
     server.terminate();
     for (feed, last) in &mut feeds {
-        let text = feed.to_end().await;
+        let text = feed.read_to_end().await;
         assert!(text.ends_with(*last), "{last:?} ends {text:?}");
     }
     assert_eq!(server.wait().code(), Some(0));
@@ -45,7 +45,7 @@ async fn who_does_not_read_holds_it_up_no_longer_than_it_may() {
     }
     healthy.until(|feed| feed.rows().len() == 4).await;
     server.terminate();
-    assert!(healthy.to_end().await.contains("shutdown"));
+    assert!(healthy.read_to_end().await.contains("shutdown"));
     assert_eq!(server.wait().code(), Some(0));
     drop(stalled);
 }

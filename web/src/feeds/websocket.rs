@@ -51,7 +51,7 @@ enum Over {
     /// We close, with this code and text.
     Close(CloseCode, String),
     /// Its feed goes on elsewhere.
-    TakenOver,
+    Elsewhere,
 }
 
 /// How a connection's feed gets its options.
@@ -165,7 +165,7 @@ impl Connection {
         if let Some(takeover) = self.takeover.take() {
             takeover.attach(socket, Some(heard), likeness, feed, Messages);
         }
-        Over::TakenOver
+        Over::Elsewhere
     }
 
     /// Waits for a text message, answering pings meanwhile.
