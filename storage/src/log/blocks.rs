@@ -61,8 +61,8 @@ impl Blocks {
     /// [`io::Error`] when the piece is not safe; it, or parts of it, may be in the file then.
     pub fn append(&mut self, piece: &[u8]) -> io::Result<()> {
         self.write(piece)?;
-        // It has the disk empty its own cache too, which a direct write alone does not. As a part of the write (`O_DSYNC`)
-        // the same takes the same time on a disk that cannot write past that cache.
+        // It has the disk empty its own cache too, which a direct write alone does not. With `O_DSYNC` each write would do so,
+        // in about the same time, but those that go through the page cache as well.
         self.file.sync_data()?;
         self.end += piece.len() as u64;
         let in_last = usize::try_from(self.end).unwrap_or(0) % BLOCK_BYTES;
