@@ -2,12 +2,14 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::Duration;
 
 use actix::{Addr, Message, MessageResponse};
 use actix_web::rt::task::JoinHandle;
 use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{Feed, FeedEvent, FeedRow, Likeness, Reopening, Seat, Source};
+use tokio::time::{Instant, sleep};
 
 use super::block::{Block, Blocks};
 use super::feeds::Feeds;
@@ -16,6 +18,12 @@ use super::straggler::Straggler;
 use crate::error::ApiError;
 use crate::feeds::heard::Heard;
 use crate::feeds::wire::Wire;
+
+/// A round that was shorter than this is followed by the next at once.
+const REST_MIN: Duration = Duration::from_millis(1);
+
+/// The longest that a row waits for others behind a long round.
+const REST_MAX: Duration = Duration::from_millis(10);
 
 /// What a feed gave.
 pub enum News {
@@ -101,9 +109,11 @@ impl<S: Source, W: Wire> Founder for Reader<S, W> {
 }
 
 impl<S: Source, W: Wire> Reader<S, W> {
-    /// Reads on when all members have what was read: who cannot keep up gets more at once.
+    /// Reads on when all members have what was read, and everyone else on the worker has had as much of it: who cannot
+    /// keep up gets more at once, and those who write are not kept from it by those who read.
     async fn read_for(mut self, group: GroupId, feeds: Addr<Feeds>) {
         while let Some(news) = next(&mut self.feed, &mut self.wire).await {
+            let begin = Instant::now();
             let mut news = Some(news);
             loop {
                 match feeds.send(Deliver { group, news: news.take() }).await {
@@ -111,6 +121,10 @@ impl<S: Source, W: Wire> Reader<S, W> {
                     Ok(Delivery::Done) => break,
                     Ok(Delivery::Over) | Err(_) => return,
                 }
+            }
+            let took = begin.elapsed();
+            if took >= REST_MIN {
+                sleep(took.min(REST_MAX)).await;
             }
         }
     }
