@@ -31,12 +31,14 @@ pub struct Member {
     /// Everything up to here was written, or is left to be.
     pub position: Sequence,
     /// What the system had no room for: shares of what is sent to all. Boxed, because hardly anyone has it.
-    #[expect(clippy::box_collection, reason = "an empty one would take three times as much")]
-    left: Option<Box<VecDeque<Bytes>>>,
+    left: Option<Box<Left>>,
     /// What its client has begun to say, where that is heard.
     heard: Option<Box<Heard>>,
     seat: Seat,
 }
+
+/// Bytes that are left to be written, in order.
+struct Left(VecDeque<Bytes>);
 
 /// What was handed to the system.
 #[derive(Debug, Default)]
@@ -149,8 +151,8 @@ impl Member {
     /// Writes a frame behind what is left.
     fn answer(&mut self, frame: Bytes) -> io::Result<()> {
         match &mut self.left {
-            Some(left) if left.len() >= LEFT_PARTS_MAX => return Err(too_much()),
-            Some(left) => left.push_back(frame),
+            Some(left) if left.0.len() >= LEFT_PARTS_MAX => return Err(too_much()),
+            Some(left) => left.0.push_back(frame),
             None => self.write(&[frame], &mut Sent::default())?,
         }
         Ok(())
@@ -169,7 +171,7 @@ impl Member {
             sent.bytes += written;
             if written < part.len() {
                 let others = parts[at + 1..].iter().cloned();
-                self.left = Some(Box::new([part.slice(written..)].into_iter().chain(others).collect()));
+                self.left = Some(Box::new(Left([part.slice(written..)].into_iter().chain(others).collect())));
                 break;
             }
         }
@@ -179,7 +181,7 @@ impl Member {
     /// Whether nothing is left.
     fn write_left(&mut self, sent: &mut Sent) -> io::Result<bool> {
         let Some(mut left) = self.left.take() else { return Ok(true) };
-        while let Some(part) = left.front_mut() {
+        while let Some(part) = left.0.front_mut() {
             let written = self.write_some(part)?;
             sent.bytes += written;
             if written < part.len() {
@@ -187,7 +189,7 @@ impl Member {
                 self.left = Some(left);
                 return Ok(false);
             }
-            left.pop_front();
+            left.0.pop_front();
         }
         Ok(true)
     }
