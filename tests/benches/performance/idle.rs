@@ -14,6 +14,8 @@ use crate::seqtide::Seqtide;
 /// Two heartbeats of each.
 const ASKED: Idle = Idle { subscribers: 10_000, length: Duration::from_secs(60) };
 const HEARTBEAT_MS: u64 = 30_000;
+/// `durable-streams` ends each feed after a minute.
+const ASKED_OF_PEER: Idle = Idle { length: Duration::from_secs(10), ..ASKED };
 /// Most anonymous memory of each, in bytes, and processor time of all, of a core's.
 const BYTES_MAX: f64 = 800.0;
 const CPU_PERCENT_MAX: f64 = 2.0;
@@ -25,20 +27,20 @@ pub fn measure_all() -> Vec<Figure> {
     for (name, transport) in [("sse", Transport::Sse), ("websocket", Transport::Websocket), ("lines", Transport::Lines)]
     {
         let seqtide = Seqtide::now(&runtime);
-        let idled = wait(&runtime, name, &seqtide.beating(transport, HEARTBEAT_MS));
+        let idled = wait(&runtime, name, &seqtide.beating(transport, HEARTBEAT_MS), &ASKED);
         assert!(idled.heartbeats >= ASKED.subscribers as u64, "{name}: {} heartbeats", idled.heartbeats);
         let required = [Required::AtMost(BYTES_MAX), Required::AtMost(CPU_PERCENT_MAX)];
         figures.extend(told(&format!("seqtide, {name}"), &idled, required));
     }
     let peer = durable_streams::start();
-    let idled = wait(&runtime, peer.name, &peer.service);
+    let idled = wait(&runtime, peer.name, &peer.service, &ASKED_OF_PEER);
     figures.extend(told(peer.name, &idled, [Required::Nothing; 2]));
     figures
 }
 
-fn wait(runtime: &Runtime, what: &str, service: &Service) -> Idled {
-    eprintln!("idle: {} subscribers, {what}", ASKED.subscribers);
-    let idled = runtime.block_on(idle::run(service, &ASKED)).expect("idle subscribers");
+fn wait(runtime: &Runtime, what: &str, service: &Service, asked: &Idle) -> Idled {
+    eprintln!("idle: {} subscribers, {what}", asked.subscribers);
+    let idled = runtime.block_on(idle::run(service, asked)).expect("idle subscribers");
     assert_eq!(idled.feeds_ended, 0, "{what}: feeds that ended");
     idled
 }
