@@ -48,6 +48,7 @@ pub(crate) struct OpenDatabase {
     pub map_bytes: usize,
     /// Keeps reads below the store's bound on snapshots.
     readers: Arc<Semaphore>,
+    readers_max: usize,
     /// When it was asked for last, on the registry's clock.
     last_used: AtomicU64,
 }
@@ -62,6 +63,7 @@ impl OpenDatabase {
         limits: WriterLimits,
         readers_max: u32,
     ) -> OpenDatabase {
+        let readers_max = (readers_max as usize).saturating_sub(READERS_SPARE).max(1);
         OpenDatabase {
             seq_format: store.seq_format(),
             identity: *store.identity(),
@@ -75,7 +77,8 @@ impl OpenDatabase {
             indexing,
             writer,
             waiting,
-            readers: Arc::new(Semaphore::new((readers_max as usize).saturating_sub(READERS_SPARE).max(1))),
+            readers: Arc::new(Semaphore::new(readers_max)),
+            readers_max,
             last_used: AtomicU64::new(0),
         }
     }
@@ -103,6 +106,11 @@ impl OpenDatabase {
             Err(cut_short) if cut_short.is_panic() => std::panic::resume_unwind(cut_short.into_panic()),
             Err(_runtime_stops) => Err(Error::Stopped),
         }
+    }
+
+    /// Whether more than half of what reads need is free.
+    pub fn has_readers_to_spare(&self) -> bool {
+        2 * self.readers.available_permits() > self.readers_max
     }
 
     /// The bodies of leaves, in order; those that are not at hand are read.

@@ -110,6 +110,10 @@ impl Source for Documents {
         Some(page)
     }
 
+    fn may_read_ahead(&self) -> bool {
+        self.database.has_readers_to_spare()
+    }
+
     async fn pending(&self, seq: Sequence, direction: Direction) -> Result<u64, Error> {
         let read = move |snapshot: &Snapshot<'_>| match direction {
             Direction::Forward => snapshot.rows_after(seq),

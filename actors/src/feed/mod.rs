@@ -151,7 +151,15 @@ impl<S: Source> Feed<S> {
 
     /// From now on gives rows of the disk in this form; see [`FeedOptions::frames`].
     pub fn give_frames(&mut self, form: Option<FrameForm>) {
-        self.options.frames = form;
+        if std::mem::replace(&mut self.options.frames, form) != form {
+            // A page in the other form that is on its way has moved nothing yet: it is read again.
+            self.reading = None;
+        }
+    }
+
+    /// How often rows were purged: what the feed gives next is of this state, or a later one.
+    pub fn purges(&self) -> u64 {
+        self.source.purges()
     }
 
     /// How its sequences are written.
@@ -249,7 +257,10 @@ impl<S: Source> Feed<S> {
         let (wanted, purges) = (reading.wanted, reading.purges);
         self.reading = None;
         let Some(page) = self.unless_closed(page)? else { return Ok(None) };
-        let Some(page) = self.source.without_purged(page, purges) else { return Ok(None) };
+        let Some(page) = self.source.without_purged(page, purges) else {
+            self.read_as_rows(wanted);
+            return Ok(None);
+        };
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
         if !page.frames.is_empty() && page.frames.bytes().len() <= READ_AHEAD_BEHIND {
@@ -258,10 +269,17 @@ impl<S: Source> Feed<S> {
         Ok(Some(page).filter(|page| page.len() > 0))
     }
 
+    /// Begins again with a page of which something was purged meanwhile: of rows that can be taken out, however often.
+    fn read_as_rows(&mut self, wanted: Wanted) {
+        let options = FeedOptions { frames: None, ..self.options.clone() };
+        let purges = self.source.purges();
+        self.reading = Some(Reading { wanted, purges, page: Box::pin(self.source.read(&options, wanted)) });
+    }
+
     /// Begins with the page behind the one that was just read of a stretch on the disk, so that it is there when this one has
     /// been sent.
     async fn read_ahead(&mut self, of: Wanted) {
-        let Some(rest) = self.subscriber.rest_of(of) else { return };
+        let Some(rest) = self.subscriber.rest_of(of).filter(|_| self.source.may_read_ahead()) else { return };
         let purges = self.source.purges();
         let mut page: ReadPage<S::Row> = Box::pin(self.source.read(&self.options, rest));
         // Asked once, it goes to the thread that reads.

@@ -50,6 +50,12 @@ pub trait Source: Send + Sync + Sized + 'static {
     /// As [`Source::read`].
     fn pending(&self, seq: Sequence, direction: Direction) -> impl Future<Output = Result<u64, Error>> + Send;
 
+    /// Whether a page may be read now that is asked for later: what it is read with is free in plenty. One that had to wait for
+    /// it could be given it while nobody asks for the page, and keep it from others.
+    fn may_read_ahead(&self) -> bool {
+        false
+    }
+
     /// Waits for what may concern the feed; at once if there was something since the last call.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
 

@@ -108,6 +108,19 @@ async fn who_comes_while_writes_go_on_gets_every_row_once_and_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_is_read_ahead_while_a_feed_leaves_the_framework_is_not_lost() {
+    let server = Server::launch().arg("--storage-tail-bytes-max=1").start();
+    let database = Database::create(&server, "db").await;
+    // From a place that has not come: the feed waits before it has read anything, and is live behind its first page.
+    let mut feed = RawFeed::open(server.address(), "/db/_changes?feed=eventsource&heartbeat=60000&since=1").await;
+    let docs: Vec<Value> = (0..3000).map(|n| json!({ "_id": format!("d{n:04}") })).collect();
+    database.bulk(&docs).await;
+    feed.until(|feed| feed.text.contains("\nid: 3000\n")).await;
+    let seqs: Vec<u64> = feed.rows().iter().map(|row| row["seq"].as_u64().expect("a number")).collect();
+    assert!(seqs == (2..=3000).collect::<Vec<_>>(), "{} rows from {:?} on", seqs.len(), seqs.first());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn also_where_the_tail_forgets_before_they_have_caught_up() {
     let server = Server::launch().arg("--storage-tail-bytes-max=20000").arg("--workers=1").start();
     let database = Database::create(&server, "db").await;

@@ -80,6 +80,13 @@ async fn what_a_client_says_while_its_feed_leaves_the_framework_is_heard() {
         send(&mut socket, &frame[split..]).await;
         assert_eq!(raw::read_frame(&mut socket).await, (PONG, b"hello".to_vec()), "split at {split}");
     }
+    for _ in 0..20 {
+        let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=0", "").await;
+        send(&mut socket, &ping(b"whole")).await;
+        let mut frames = [raw::read_frame(&mut socket).await.0, raw::read_frame(&mut socket).await.0];
+        frames.sort_unstable();
+        assert_eq!(frames, [TEXT, PONG], "caught up and answered, in any order");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,10 +8,14 @@ use tokio_util::codec::{Decoder, Encoder};
 /// What is left of a close frame's 125 bytes after the code.
 const CLOSE_REASON_BYTES_MAX: usize = 123;
 
+/// The longest head of a frame.
+const HEAD_BYTES_MAX: usize = 14;
+
 /// Bytes of a client, as far as they are no whole frame yet.
 pub struct Heard {
     codec: Codec,
     unread: BytesMut,
+    message_bytes_max: usize,
 }
 
 /// What a client says.
@@ -28,7 +32,8 @@ pub enum Said {
 impl Heard {
     /// Of a client whose messages may have so many bytes.
     pub fn new(message_bytes_max: usize) -> Heard {
-        Heard { codec: Codec::new().max_size(message_bytes_max), unread: BytesMut::new() }
+        let codec = Codec::new().max_size(message_bytes_max);
+        Heard { codec, unread: BytesMut::new(), message_bytes_max }
     }
 
     /// Whether nothing is left of what it said.
@@ -45,6 +50,10 @@ impl Heard {
     pub fn next(&mut self) -> Option<Said> {
         loop {
             return Some(match self.codec.decode(&mut self.unread) {
+                // A frame's length is looked at when all of it is there, which must not be waited for.
+                Ok(None) if self.unread.len() > self.message_bytes_max + HEAD_BYTES_MAX => {
+                    Said::Over(CloseCode::Size, "the message is too large")
+                }
                 Ok(None) => return None,
                 Ok(Some(Frame::Pong(_))) => continue,
                 Ok(Some(Frame::Text(text))) => Said::Text(text),
@@ -118,11 +127,15 @@ mod tests {
         unmasked.add(&[0x81, 1, b'x']);
         let mut binary = Heard::new(10);
         binary.add(&masked(2, b"x"));
+        // Its length is said first; the client is not listened to until all of it is there.
+        let mut endless = Heard::new(10);
+        endless.add(&[&[0x81, 0xff][..], &(1_u64 << 40).to_be_bytes(), &[0; 4], &[b'x'; 11]].concat());
         let code = |heard: &mut Heard| match heard.next() {
             Some(Said::Over(code, _)) => code,
             other => panic!("{other:?}"),
         };
         assert_eq!(code(&mut large), CloseCode::Size);
+        assert_eq!(code(&mut endless), CloseCode::Size);
         assert_eq!(code(&mut unmasked), CloseCode::Protocol);
         assert_eq!(code(&mut binary), CloseCode::Unsupported);
     }

@@ -91,7 +91,15 @@ impl Group {
     /// Takes a member and gives it what it does not have yet.
     pub fn join(&mut self, member: Member) -> Option<Leaver> {
         let slot = self.members.insert(member);
-        self.serve(slot)
+        // Whole frames of it may have come with its socket.
+        let listened = match self.framing {
+            Framing::Messages => self.members.get_mut(slot)?.listen(&[]),
+            Framing::Chunks => Ok(()),
+        };
+        match listened {
+            Ok(()) => self.serve(slot),
+            Err(gone) => self.settle(slot, Err(gone)),
+        }
     }
 
     /// Gives a member what it does not have yet: there is room again. It may have left.
@@ -140,7 +148,12 @@ impl Group {
     fn begin_round(&mut self, news: News) {
         self.round = Round::default();
         match news {
-            News::Rows(blocks) => self.offer.add(blocks),
+            News::Rows { blocks, purges } => {
+                self.offer.add(blocks);
+                if purges != self.purges {
+                    self.offer.trim(0);
+                }
+            }
             News::Notice { words, at } => self.round.notice = Some((words, at)),
             News::End(last) => self.offer.end(last),
         }

@@ -132,14 +132,26 @@ impl Member {
         Err(too_much())
     }
 
-    fn listen(&mut self, said: &[u8]) -> io::Result<()> {
+    /// Hears this behind what was said before, and answers.
+    ///
+    /// # Errors
+    /// When the client says too much.
+    pub fn listen(&mut self, said: &[u8]) -> io::Result<()> {
+        if self.position == BEHIND_THE_END {
+            return Ok(());
+        }
+        let mut answers = 0;
         let mut heard = self.heard.take().unwrap_or_else(|| Box::new(Heard::new(MESSAGE_BYTES_MAX)));
         heard.add(said);
         while self.position < BEHIND_THE_END
             && let Some(said) = heard.next()
         {
             match said {
-                Said::Ping(data) => self.answer(pong(&data))?,
+                Said::Ping(_) if answers == LEFT_PARTS_MAX => return Err(too_much()),
+                Said::Ping(data) => {
+                    answers += 1;
+                    self.answer(pong(&data))?;
+                }
                 Said::Text(_) => self.end(close(CloseCode::Policy, LATE_OPTIONS))?,
                 Said::Over(code, why) => self.end(close(code, why))?,
             }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::block::{Block, Blocks};
 use super::feeds::Feeds;
+use super::framing::Framing;
 use super::group::{Group, GroupId};
 use super::straggler::Straggler;
 use crate::error::ApiError;
@@ -27,8 +28,8 @@ const REST_MAX: Duration = Duration::from_millis(10);
 
 /// What a feed gave.
 pub enum News {
-    /// Rows, in order.
-    Rows(Vec<Block>),
+    /// Rows, in order, read when rows had been purged so often or later.
+    Rows { blocks: Vec<Block>, purges: u64 },
     /// A word for who has everything up to a place.
     Notice { words: Bytes, at: Sequence },
     /// The last words.
@@ -38,7 +39,7 @@ pub enum News {
 /// Waits for what a live feed gives next; `None` when nothing follows.
 pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Option<News> {
     let framing = wire.framing();
-    let format = feed.seq_format();
+    let (format, purges) = (feed.seq_format(), feed.purges());
     Some(match feed.next().await {
         Ok(Some(FeedEvent::Rows(rows))) => {
             let (shape, mut blocks, mut parts) = (feed.options().shape, Blocks::new(framing), Vec::with_capacity(1));
@@ -47,7 +48,11 @@ pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Optio
                 blocks.add(row.seq(), &parts);
                 parts.clear();
             }
-            News::Rows(blocks.finish())
+            News::Rows { blocks: blocks.finish(), purges }
+        }
+        Ok(Some(FeedEvent::Frames(_))) => {
+            tracing::error!("a feed that is shared gave rows that cannot be");
+            News::End(framing.failed("rows cannot be sent"))
         }
         Ok(Some(end @ FeedEvent::End { reason, .. })) => {
             let words = framing.around(&wire.notice(format, &end));
@@ -112,6 +117,7 @@ impl<S: Source, W: Wire> Reader<S, W> {
     /// Reads on when all members have what was read, and everyone else on the worker has had as much of it: who cannot
     /// keep up gets more at once, and those who write are not kept from it by those who read.
     async fn read_for(mut self, group: GroupId, feeds: Addr<Feeds>) {
+        let _ends = EndsGroup { group, feeds: feeds.clone(), framing: self.wire.framing() };
         while let Some(news) = next(&mut self.feed, &mut self.wire).await {
             let begin = Instant::now();
             let mut news = Some(news);
@@ -126,6 +132,22 @@ impl<S: Source, W: Wire> Reader<S, W> {
             if took >= REST_MIN {
                 sleep(took.min(REST_MAX)).await;
             }
+        }
+    }
+}
+
+/// A panic of who reads for a group ends its members: nothing would come any more, and newcomers would wait with them.
+struct EndsGroup {
+    group: GroupId,
+    feeds: Addr<Feeds>,
+    framing: Framing,
+}
+
+impl Drop for EndsGroup {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let end = News::End(self.framing.failed("the feed's rows cannot be read"));
+            self.feeds.do_send(Deliver { group: self.group, news: Some(end) });
         }
     }
 }

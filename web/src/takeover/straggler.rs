@@ -75,16 +75,18 @@ impl<S: Source, W: Wire> Straggler<S, W> {
     ) -> io::Result<Option<Likeness>> {
         loop {
             let waiting = answers.take();
-            write_all(&mut writer, &waiting).await?;
+            if !waiting.is_empty() {
+                write_all(&mut writer, &waiting).await?;
+                continue;
+            }
             if self.feed.position() >= self.start.get()
-                && answers.borrow().is_empty()
                 && let Some(likeness) = self.feed.likeness()
             {
                 return Ok(Some(likeness));
             }
             let Some(news) = reading::next(&mut self.feed, &mut self.wire).await else { return Ok(None) };
             let written = match news {
-                News::Rows(blocks) => {
+                News::Rows { blocks, .. } => {
                     let mut written = 0;
                     for block in blocks {
                         written += write_all(&mut writer, &block.parts_behind(Sequence::ZERO)).await?;
@@ -109,20 +111,22 @@ async fn write_all(writer: &mut WriteHalf<'_>, parts: &[Bytes]) -> io::Result<us
 async fn hear(mut reader: ReadHalf<'_>, framing: Framing, heard: &mut Heard, answers: &Answers) -> io::Result<()> {
     let mut said = [0; 1024];
     loop {
-        let length = reader.read(&mut said).await?;
-        if length == 0 {
-            return Ok(());
-        }
-        if framing == Framing::Chunks {
-            continue;
-        }
-        heard.add(&said[..length]);
-        while let Some(said) = heard.next() {
+        // Whole frames may have come with the socket.
+        while framing == Framing::Messages
+            && let Some(said) = heard.next()
+        {
             let Said::Ping(data) = said else { return Ok(()) };
             if answers.borrow().len() == ANSWERS_MAX {
                 return Ok(());
             }
             answers.borrow_mut().push(pong(&data));
+        }
+        let length = reader.read(&mut said).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        if framing == Framing::Messages {
+            heard.add(&said[..length]);
         }
     }
 }
