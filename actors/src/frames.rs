@@ -44,7 +44,8 @@ impl Frames {
                 }
             }
         }
-        Frames { bytes: bytes.into(), count }
+        // Without spare room: it is kept for as long as a reader takes.
+        Frames { bytes: bytes.into_boxed_slice().into(), count }
     }
 
     /// All of it.

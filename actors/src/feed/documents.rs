@@ -24,7 +24,7 @@ use crate::selector::EqualityTerm;
 /// Most rows handed on at once.
 pub(super) const PAGE_ROWS: usize = 1000;
 /// A page ends with the row that fills this many bytes as they are sent: what is read for a slow reader stays small.
-pub(super) const PAGE_BYTES: usize = 40 << 10;
+pub(super) const PAGE_BYTES: usize = 24 << 10;
 /// A page from memory ends with the row that fills this many bytes of what the filter looks at, wanted or not: other
 /// feeds have their turn.
 const JUDGED_BYTES: usize = 1 << 20;
