@@ -33,7 +33,7 @@ impl Frames {
         let count = rows.len();
         for (at, row) in rows.into_iter().enumerate() {
             match form {
-                FrameForm::Sse => drop(row.write_frame(&mut bytes, shape)),
+                FrameForm::Sse => row.write_frame(&mut bytes, shape),
                 FrameForm::Lines => {
                     row.write_json(&mut bytes, shape);
                     bytes.push(b'\n');

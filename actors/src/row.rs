@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use seqtide_storage::json::write_json_string;
 use seqtide_storage::model::sequence::{SeqFormat, SeqText, Sequence};
-use seqtide_storage::{Change, LeafRev};
+use seqtide_storage::{Change, Detail, LeafRev};
 
 use crate::documents::write_document;
 use crate::filter::{Filter, Passed, Test};
@@ -28,6 +28,12 @@ pub struct RowShape {
 }
 
 impl RowShape {
+    /// What a row must carry of its document.
+    pub(crate) fn detail(self) -> Detail {
+        let RowShape { all_leaves, doc, conflicts } = self;
+        Detail { leaves: all_leaves || doc && conflicts, bodies: doc }
+    }
+
     /// The plainest shape in which a change looks the same.
     fn seen_in(self, change: &Change) -> RowShape {
         let RowShape { all_leaves, doc, conflicts } = self;
@@ -61,16 +67,11 @@ impl Frame {
         self.sse.slice(DATA.len()..=DATA.len() + self.json_bytes)
     }
 
-    /// A frame, and how long the JSON in it is.
-    pub(crate) fn in_bytes(sse: Bytes, json_bytes: usize) -> Frame {
-        Frame { sse, json_bytes }
-    }
-
     /// The frame of a row of about so many bytes.
     pub(crate) fn of(seq: SeqText, about_bytes: usize, write_json: impl FnOnce(&mut Vec<u8>)) -> Frame {
         let mut out = Vec::with_capacity(about_bytes);
         let json_bytes = Frame::write(&mut out, seq, write_json);
-        Frame::in_bytes(out.into(), json_bytes)
+        Frame { sse: out.into(), json_bytes }
     }
 
     /// Appends a frame; gives how long the JSON in it is.
@@ -241,24 +242,20 @@ impl Row {
         if let Some((_, frame)) = frames.iter().find(|(known, _)| *known == shape) {
             return frame.clone();
         }
-        let mut out = Vec::with_capacity(self.about_bytes(shape));
-        let json_bytes = self.write_frame(&mut out, shape);
-        let frame = Frame::in_bytes(out.into(), json_bytes);
+        let seq = self.format.plain(self.change.seq);
+        let frame = Frame::of(seq, self.about_bytes(shape), |out| self.write_json(out, shape));
         frames.push((shape, frame.clone()));
         frame
     }
 
-    /// About how long its frame is.
+    /// About how long its frame is, with some room for long numbers.
     pub(crate) fn about_bytes(&self, shape: RowShape) -> usize {
-        let body_bytes = self.change.body.as_ref().map_or(0, |body| body.as_bytes().len());
-        let id_bytes = self.change.id.as_str().len();
-        160 + id_bytes + if shape.doc { body_bytes + id_bytes + 80 } else { 0 }
+        56 + self.change.bytes(shape.detail())
     }
 
-    /// Appends its frame; gives how long the JSON in it is.
-    pub(crate) fn write_frame(&self, out: &mut Vec<u8>, shape: RowShape) -> usize {
-        let seq = self.format.plain(self.change.seq);
-        Frame::write(out, seq, |out| self.write_json(out, shape))
+    /// Appends its frame.
+    pub(crate) fn write_frame(&self, out: &mut Vec<u8>, shape: RowShape) {
+        Frame::write(out, self.format.plain(self.change.seq), |out| self.write_json(out, shape));
     }
 
     /// Appends its JSON.

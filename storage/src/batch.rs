@@ -9,10 +9,11 @@ use std::collections::hash_map::Entry;
 use self::feed_index::IndexUpkeep;
 use self::purge::Purges;
 use crate::apply::PlannedDoc;
+use crate::bodies::Bodies;
 use crate::change::Change;
 use crate::codec::head::DocHead;
 use crate::codec::meta::Counters;
-use crate::codec::{body, keys, local, meta};
+use crate::codec::{local, meta};
 use crate::counts::BlockChanges;
 use crate::error::StorageError;
 use crate::feed_index::FeedKeys;
@@ -441,21 +442,9 @@ fn change_of(view: View<'_>, doc: &PlannedDoc) -> Result<Change, StorageError> {
     };
     let body = match brought {
         Some(body) => Some(body),
-        None => read_body(view, place)?,
+        None => Bodies::new(view).read(place)?,
     };
     Ok(Change { seq: doc.seq, id: doc.id.clone(), leaves: doc.leaves(), body })
-}
-
-/// The body at a place; `None` when it was never received or is gone.
-pub(crate) fn read_body(view: View<'_>, place: BodyPlace) -> Result<Option<Body>, StorageError> {
-    match place {
-        BodyPlace::Empty => Ok(Some(Body::empty())),
-        BodyPlace::Unknown => Ok(None),
-        BodyPlace::Stored { key, .. } => {
-            let found = view.read(Table::Bodies, &keys::body(key), body::decode)?;
-            Ok(found.map(|(_, json)| Body::from_stored(bytes::Bytes::copy_from_slice(json))))
-        }
-    }
 }
 
 #[cfg(test)]

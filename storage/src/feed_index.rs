@@ -12,7 +12,7 @@ mod read;
 
 use std::fmt;
 
-use crate::batch::read_body;
+use crate::bodies::Bodies;
 use crate::change::LeafRev;
 use crate::codec::change::ChangeRow;
 use crate::codec::feed_index::{Building, FeedIndex, IndexKey, IndexedField};
@@ -151,7 +151,7 @@ impl<'i> Indexer<'i> {
         let winner = LeafRev { rev: row.rev, deleted: row.deleted };
         let id = DocId::stored(row.id);
         let doc = Indexed { seq: row.seq, id: &id, winner, leaves: row.branches as usize };
-        self.rows_of(&doc, || read_body(view, row.body))
+        self.rows_of(&doc, || Bodies::new(view).read(row.body))
     }
 
     /// The rows that a document has where they are there. A body that is damaged may have any key: whoever looks for

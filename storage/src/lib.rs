@@ -8,6 +8,7 @@
 mod apply;
 mod base;
 mod batch;
+mod bodies;
 mod change;
 mod check;
 mod clock;

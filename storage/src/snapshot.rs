@@ -1,6 +1,5 @@
 //! Reading a database: one state of it, for as long as one page takes.
 
-mod bodies;
 mod locals;
 
 use std::collections::HashSet;
@@ -8,7 +7,7 @@ use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use crate::base::Reading;
-use crate::batch::read_body;
+use crate::bodies::Bodies;
 use crate::change::{Change, LeafRev, leaf_revs};
 use crate::codec::change::ChangeRow;
 use crate::codec::head::{DocHead, DocSummary};
@@ -26,7 +25,6 @@ use crate::tables::Table;
 use crate::transactions::{TransactionLimits, recorded};
 use crate::view::{Direction, META_REVS_LIMIT, Range, RawRow, View};
 
-pub(crate) use self::bodies::Bodies;
 pub use self::locals::{LocalDoc, LocalsPage, ReadLocals};
 
 /// One state of a database. It pins what it sees: read a page, drop it, then send.
@@ -185,7 +183,7 @@ impl Snapshot<'_> {
 
     /// The body at a place; `None` when it was never received or has been reclaimed.
     pub fn body(&self, place: BodyPlace) -> Result<Option<Body>, StorageError> {
-        read_body(self.view(), place)
+        Bodies::new(self.view()).read(place)
     }
 
     /// Whether there is a body at a place.

@@ -6,7 +6,6 @@
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -16,6 +15,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use seqtide_bench::process::Process;
 use seqtide_tests::doors::{Door, FeedSocket, HttpDoor, Item, feed_url};
 use seqtide_tests::http::SOON;
 use seqtide_tests::sse::SseParser;
@@ -127,9 +127,7 @@ async fn open_stalled(server: &Server, database: &Database, readers: usize) -> V
 
 /// Anonymous memory of the server, in bytes.
 fn anonymous_bytes(server: &Server) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process");
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("its anonymous memory");
-    1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+    Process(server.pid()).anonymous_bytes().expect("a process")
 }
 
 /// The anonymous memory that stays: the least of a second in which it falls no more.

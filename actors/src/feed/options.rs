@@ -105,8 +105,7 @@ impl FeedOptions {
 
     /// What rows must carry for their shape.
     pub(crate) fn detail(&self) -> Detail {
-        let RowShape { all_leaves, doc, conflicts } = self.shape;
-        Detail { leaves: all_leaves || doc && conflicts, bodies: doc }
+        self.shape.detail()
     }
 
     /// What rows must carry to be judged by the filter and shown.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Outcome, read_body};
+use super::Outcome;
 use crate::apply::PlannedDoc;
+use crate::bodies::Bodies;
 use crate::change::{Change, LeafRev};
 use crate::codec::feed_index::{self, FeedIndex, IndexKey};
 use crate::error::StorageError;
@@ -66,7 +67,7 @@ impl IndexRows<'_> {
         let Some(winner) = before.tree.winner() else { return Ok(()) };
         let leaves = before.tree.leaves().len();
         let was = Indexed { seq: before.seq, id: &doc.id, winner: LeafRev::from(winner), leaves };
-        let rows = indexer.rows_of(&was, || read_body(self.view, winner.body))?;
+        let rows = indexer.rows_of(&was, || Bodies::new(self.view).read(winner.body))?;
         self.rows.extend(rows.into_iter().map(|row| (row, false)));
         Ok(())
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::{ANY, FORKED, stored_key};
+use crate::bodies::Bodies;
 use crate::change::Change;
 use crate::codec::feed_index::{self, Building, FeedIndex, IndexKey};
 use crate::codec::keys;
 use crate::error::StorageError;
-use crate::snapshot::{Bodies, ChangesPage, KeepId, ReadChanges, Snapshot, examine, fill_page};
+use crate::snapshot::{ChangesPage, KeepId, ReadChanges, Snapshot, examine, fill_page};
 use crate::tables::Table;
 use crate::view::{Direction, Range, RawRow, View};
 

@@ -1,6 +1,5 @@
 //! What an idle feed costs: no buffer and no task, once its connection is taken over.
 
-use std::fs;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -8,6 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::raw_feed::RawFeed;
 use super::until_open;
+use seqtide_bench::process::Process;
 use seqtide_tests::http::SOON;
 use seqtide_tests::{Database, Server, raw};
 
@@ -19,9 +19,7 @@ const FEEDS: usize = 2000;
 const BYTES_A_FEED: u64 = 4096;
 
 fn anonymous_bytes(server: &Server) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process");
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("its anonymous memory");
-    1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+    Process(server.pid()).anonymous_bytes().expect("a process")
 }
 
 /// Opens so many feeds, one after the other, each until it has caught up.

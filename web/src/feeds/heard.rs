@@ -3,10 +3,14 @@
 pub use actix_http::ws::{CloseCode, CloseReason};
 use actix_http::ws::{Codec, Frame, Message, ProtocolError};
 use bytes::{Bytes, BytesMut};
+use seqtide::EndReason;
 use tokio_util::codec::{Decoder, Encoder};
 
 /// What is left of a close frame's 125 bytes after the code.
 const CLOSE_REASON_BYTES_MAX: usize = 123;
+
+/// So many answers wait for a client that asks for them and does not read; then it is not a reader.
+pub const ANSWERS_MAX: usize = 64;
 
 /// The longest head of a frame.
 const HEAD_BYTES_MAX: usize = 14;
@@ -72,6 +76,11 @@ impl Heard {
 /// The answer to a ping.
 pub fn pong(data: &Bytes) -> Bytes {
     frame(&mut Codec::new(), Message::Pong(data.clone()))
+}
+
+/// The code with which a connection ends whose feed has ended.
+pub fn code_of(reason: EndReason) -> CloseCode {
+    if reason == EndReason::Shutdown { CloseCode::Away } else { CloseCode::Normal }
 }
 
 /// The frame that ends a connection; it has room for the beginning of a long text.

@@ -11,21 +11,18 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use bytestring::ByteString;
 use futures_util::{FutureExt, StreamExt};
-use seqtide::{EndReason, Feed, Likeness, Source};
+use seqtide::{Feed, Likeness, Source};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::heard::{CloseCode, Heard, Said, close, frame, pong};
+use super::heard::{CloseCode, Heard, Said, close, code_of, frame, pong};
 use super::native::{self, Item, Messages};
 use super::pieces::Pieces;
 use crate::error::ApiError;
-use crate::takeover::Takeover;
+use crate::takeover::{READ_TIMEOUT, Takeover};
 
 /// A frame that could not be handed to the connection for this long has no reader.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// A client that has taken nothing of what it was sent for this long has no reader.
-const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Most frames that wait for the connection: answers to pings, and one of the feed.
 const FRAMES_MAX: usize = 32;
@@ -188,8 +185,7 @@ impl Connection {
         self.send_text(message).await?;
         match item.end() {
             None => Ok(()),
-            Some(EndReason::Shutdown) => Err(Over::Close(CloseCode::Away, EndReason::Shutdown.name().to_owned())),
-            Some(reason) => Err(Over::Close(CloseCode::Normal, reason.name().to_owned())),
+            Some(reason) => Err(Over::Close(code_of(reason), reason.name().to_owned())),
         }
     }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use seqtide::EndReason;
 
-use crate::feeds::heard::{CloseCode, close};
+use crate::feeds::heard::{CloseCode, close, code_of};
 
 /// What is put around them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,10 +62,9 @@ impl Framing {
 
     /// What says that nothing follows.
     pub fn last(self, reason: EndReason) -> Bytes {
-        match (self, reason) {
-            (Framing::Chunks, _) => Bytes::from_static(b"0\r\n\r\n"),
-            (Framing::Messages, EndReason::Shutdown) => close(CloseCode::Away, reason.name()),
-            (Framing::Messages, _) => close(CloseCode::Normal, reason.name()),
+        match self {
+            Framing::Chunks => Bytes::from_static(b"0\r\n\r\n"),
+            Framing::Messages => close(code_of(reason), reason.name()),
         }
     }
 

@@ -11,7 +11,7 @@ use seqtide::storage::model::sequence::Sequence;
 use super::framing::Framing;
 use super::offer::{BEHIND_THE_END, Next, Offer};
 use super::reading::Apart;
-use crate::feeds::heard::{CloseCode, Heard, Said, close, pong};
+use crate::feeds::heard::{ANSWERS_MAX, CloseCode, Heard, Said, close, pong};
 use crate::feeds::websocket::LATE_OPTIONS;
 
 /// Nothing is expected from a reader; what it says is thrown away, and who says more than this at once is not one.
@@ -19,9 +19,6 @@ const READS_AT_ONCE_MAX: usize = 16;
 
 /// The longest message a client may begin: none is expected.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
-
-/// So many frames wait for a client that asks for answers and does not read them; then it is not a reader.
-const LEFT_PARTS_MAX: usize = 64;
 
 /// A connection in a group. There are thousands: it has no buffer, and no more than what follows.
 pub struct Member {
@@ -147,7 +144,7 @@ impl Member {
             && let Some(said) = heard.next()
         {
             match said {
-                Said::Ping(_) if answers == LEFT_PARTS_MAX => return Err(too_much()),
+                Said::Ping(_) if answers == ANSWERS_MAX => return Err(too_much()),
                 Said::Ping(data) => {
                     answers += 1;
                     self.answer(pong(&data))?;
@@ -163,7 +160,7 @@ impl Member {
     /// Writes a frame behind what is left.
     fn answer(&mut self, frame: Bytes) -> io::Result<()> {
         match &mut self.left {
-            Some(left) if left.0.len() >= LEFT_PARTS_MAX => return Err(too_much()),
+            Some(left) if left.0.len() >= ANSWERS_MAX => return Err(too_much()),
             Some(left) => left.0.push_back(frame),
             None => self.write(&[frame], &mut Sent::default())?,
         }

@@ -36,7 +36,7 @@ use crate::feeds::heard::Heard;
 use crate::feeds::wire::Wire;
 
 /// A client that has taken nothing of what it was sent for this long has no reader.
-const READ_TIMEOUT: Duration = Duration::from_secs(300);
+pub const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What a connection's requests know of it.
 #[derive(Clone)]

@@ -17,11 +17,8 @@ use super::feeds::{Attach, Feeds};
 use super::framing::Framing;
 use super::member::MESSAGE_BYTES_MAX;
 use super::reading::{self, News};
-use crate::feeds::heard::{Heard, Said, pong};
+use crate::feeds::heard::{ANSWERS_MAX, Heard, Said, pong};
 use crate::feeds::wire::Wire;
-
-/// So many answers wait for a client that asks for them and does not read; then it is not a reader.
-const ANSWERS_MAX: usize = 64;
 
 /// A feed that serves one connection.
 pub struct Straggler<S: Source, W> {

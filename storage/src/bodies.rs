@@ -1,4 +1,4 @@
-//! Bodies of documents that are read one after the other.
+//! Bodies of documents: one, or many that are read one after the other.
 
 use std::iter::Peekable;
 use std::ops::Bound;
