@@ -18,6 +18,7 @@ use crate::live::Live;
 use crate::matcher::Wake;
 use crate::open_database::OpenDatabase;
 use crate::permits::FeedPermit;
+use crate::rounds::OwnRounds;
 use crate::row::{NotInMemory, Row};
 use crate::selector::EqualityTerm;
 
@@ -120,6 +121,10 @@ impl Source for Documents {
             Direction::Backward => Ok(snapshot.counters()?.rows() - snapshot.rows_after(seq.before())?),
         };
         self.database.read(read).await
+    }
+
+    fn rounds(&self, position: Sequence) -> Option<OwnRounds> {
+        Some(OwnRounds::new(Arc::clone(&self.database.live.rounds), position))
     }
 
     async fn woken(&mut self) {

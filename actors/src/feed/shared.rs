@@ -13,6 +13,7 @@ use super::subscriber::Subscriber;
 use super::{Feed, FeedMetrics};
 use crate::metrics::{CountedOpen, FeedKind};
 use crate::permits::FeedPermit;
+use crate::rounds::OwnRounds;
 use crate::row::RowShape;
 use crate::selector::Fields;
 
@@ -70,6 +71,11 @@ impl<S: Source> Feed<S> {
     /// Takes the feed's seat: it reads for others from now on, and whoever gives its rows to them counts these.
     pub fn take_seat(&mut self) -> Option<Seat> {
         self.seat.take()
+    }
+
+    /// The rounds in which it gives its rows to many, if who writes is to keep step with them.
+    pub fn rounds(&self) -> Option<OwnRounds> {
+        self.source.rounds(self.position())
     }
 
     /// How feeds like this one are opened again.

@@ -10,6 +10,7 @@ use super::EndReason;
 use super::options::FeedOptions;
 use crate::error::Error;
 use crate::frames::Frames;
+use crate::rounds::OwnRounds;
 use crate::row::FeedRow;
 
 /// Rows in the order of their sequences, each at its latest, that a [`Feed`](super::Feed) reads from and waits at. There
@@ -54,6 +55,11 @@ pub trait Source: Send + Sync + Sized + 'static {
     /// it could be given it while nobody asks for the page, and keep it from others.
     fn may_read_ahead(&self) -> bool {
         false
+    }
+
+    /// The rounds of a reader that has come so far and gives its rows to many; `None` where nobody who writes waits for them.
+    fn rounds(&self, _position: Sequence) -> Option<OwnRounds> {
+        None
     }
 
     /// Waits for what may concern the feed; at once if there was something since the last call.

@@ -139,6 +139,10 @@ struct FeedsFlags {
     /// How long a WebSocket opened without options waits for its first message before it starts, in milliseconds
     #[arg(id = "feeds.websocket_start_ms", value_name = "MS")]
     websocket_start_ms: Option<i64>,
+
+    /// How long it is to take at most to give new rows to all live feeds, in milliseconds; answers to writes wait while they are further behind. 0 for no bound
+    #[arg(id = "feeds.round_ms", value_name = "MS")]
+    round_ms: Option<i64>,
 }
 
 /// Options of the section `[functions]`.

@@ -118,8 +118,12 @@ impl<S: Source, W: Wire> Reader<S, W> {
     /// keep up gets more at once, and those who write are not kept from it by those who read.
     async fn read_for(mut self, group: GroupId, feeds: Addr<Feeds>) {
         let _ends = EndsGroup { group, feeds: feeds.clone(), framing: self.wire.framing() };
+        let mut rounds = self.feed.rounds();
         while let Some(news) = next(&mut self.feed, &mut self.wire).await {
             let begin = Instant::now();
+            let up_to = self.feed.position();
+            let rounds = rounds.as_mut().filter(|_| matches!(news, News::Rows { .. }));
+            let mut round = rounds.and_then(|rounds| rounds.begin(up_to));
             let mut news = Some(news);
             loop {
                 match feeds.send(Deliver { group, news: news.take() }).await {
@@ -129,6 +133,9 @@ impl<S: Source, W: Wire> Reader<S, W> {
                 }
             }
             let took = begin.elapsed();
+            if let Some(round) = &mut round {
+                round.given(up_to, took);
+            }
             if took >= REST_MIN {
                 sleep(took.min(REST_MAX)).await;
             }
