@@ -187,7 +187,7 @@ impl Source for Databases {
         _: &FeedOptions,
         wanted: Wanted,
     ) -> impl Future<Output = Result<Page<DbUpdate>, Error>> + Send + 'static {
-        let Wanted { after, up_to, rows_max, direction } = wanted;
+        let Wanted { after, up_to, rows_max, direction, .. } = wanted;
         let wanted = ReadUpdates { after, up_to, rows_max: rows_max.min(PAGE_ROWS), direction };
         let keep = |name: &DbName| self.prefix.as_ref().is_none_or(|prefix| name.as_str().starts_with(&**prefix));
         let page = self.updates.folder.updates().read(wanted, keep);

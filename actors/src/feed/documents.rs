@@ -7,6 +7,7 @@ use seqtide_storage::{ChangesPage, Direction, Lookup, PageLimits, ReadChanges, S
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::large_page::{LARGE_PAGE_BYTES, LARGE_PAGE_ROWS, LargePage};
 use super::options::FeedOptions;
 use super::shown::PageRow;
 use super::source::{Page, Source, Wanted};
@@ -90,7 +91,16 @@ impl Source for Documents {
                         async move { by_function::read(&database, &functions, &function, &options, wanted).await };
                     by_itself(page).await
                 }
-                None => read_page(&database, &options, wanted, (PAGE_ROWS, PAGE_BYTES)).await,
+                None => {
+                    let large = if wanted.large && options.frames.is_some() { LargePage::take() } else { None };
+                    let limits = match large {
+                        Some(_) => (LARGE_PAGE_ROWS, LARGE_PAGE_BYTES),
+                        None => (PAGE_ROWS, PAGE_BYTES),
+                    };
+                    let mut page = read_page(&database, &options, wanted, limits).await?;
+                    page.frames.keep_in(large);
+                    Ok(page)
+                }
             }
         }
     }

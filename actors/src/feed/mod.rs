@@ -2,6 +2,7 @@
 
 mod by_function;
 pub mod documents;
+pub(crate) mod large_page;
 pub mod options;
 mod shared;
 mod shown;
@@ -21,6 +22,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::documents::Documents;
+use self::large_page::PAGES_BEFORE;
 use self::options::{Ahead, FeedOptions, Since};
 pub use self::shared::{Likeness, Reopening, Seat};
 use self::source::{Page, Source, Wanted};
@@ -69,8 +71,8 @@ pub enum FeedEvent<R = Row> {
     },
 }
 
-/// Behind a page of more bytes, which has a large document at its end, nothing is read before that is on its way: a reader
-/// that stalls keeps one large document at most.
+/// Behind a page of more bytes, a large page's own aside, which has a large document at its end, nothing is read before that is
+/// on its way: a reader that stalls keeps one large document at most.
 const READ_AHEAD_BEHIND: usize = 64 << 10;
 
 type ReadPage<R> = Pin<Box<dyn Future<Output = Result<Page<R>, Error>> + Send>>;
@@ -97,6 +99,8 @@ pub struct Feed<S: Source = Documents> {
     first: Option<FeedEvent<S::Row>>,
     /// A page that is being read. It goes on while heartbeats are said, and when waiting for it is given up.
     reading: Option<Reading<S::Row>>,
+    /// How many pages it has taken since it waited.
+    pages: usize,
     metrics: FeedMetrics,
     /// A feed that reads for others has none.
     seat: Option<Seat>,
@@ -140,6 +144,7 @@ impl<S: Source> Feed<S> {
             finished: false,
             first: None,
             reading: None,
+            pages: 0,
             seat: Some(seat),
         }
     }
@@ -214,7 +219,7 @@ impl<S: Source> Feed<S> {
             let newest = self.source.newest();
             match self.subscriber.step(Instant::now(), newest) {
                 Step::Read { after, up_to, rows_max, direction } => {
-                    let wanted = Wanted { after, up_to, rows_max, direction };
+                    let wanted = Wanted { after, up_to, rows_max, direction, large: self.takes_large_pages() };
                     if let Some(page) = self.read(wanted).await? {
                         if self.seat.is_some() {
                             self.metrics.rows(page.len());
@@ -261,12 +266,18 @@ impl<S: Source> Feed<S> {
             self.read_as_rows(wanted);
             return Ok(None);
         };
+        self.pages += 1;
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
-        if !page.frames.is_empty() && page.frames.bytes().len() <= READ_AHEAD_BEHIND {
+        if !page.frames.is_empty() && page.frames.bytes().len() <= page.frames.room() + READ_AHEAD_BEHIND {
             self.read_ahead(wanted).await;
         }
         Ok(Some(page).filter(|page| page.len() > 0))
+    }
+
+    /// Whether what it has been given so far is on its way.
+    fn takes_large_pages(&self) -> bool {
+        self.pages >= PAGES_BEFORE
     }
 
     /// Begins again with a page of which something was purged meanwhile: of rows that can be taken out, however often.
@@ -280,6 +291,7 @@ impl<S: Source> Feed<S> {
     /// been sent.
     async fn read_ahead(&mut self, of: Wanted) {
         let Some(rest) = self.subscriber.rest_of(of).filter(|_| self.source.may_read_ahead()) else { return };
+        let rest = Wanted { large: self.takes_large_pages(), ..rest };
         let purges = self.source.purges();
         let mut page: ReadPage<S::Row> = Box::pin(self.source.read(&self.options, rest));
         // Asked once, it goes to the thread that reads.
@@ -306,6 +318,7 @@ impl<S: Source> Feed<S> {
     }
 
     async fn wait(&mut self, deadline: Option<Instant>) {
+        self.pages = 0;
         tokio::select! {
             () = self.source.woken() => {}
             _ = self.ended.changed() => {}

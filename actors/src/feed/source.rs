@@ -87,6 +87,8 @@ pub struct Wanted {
     pub rows_max: usize,
     /// From which end.
     pub direction: Direction,
+    /// Whether the page may be a large one, if there is room.
+    pub large: bool,
 }
 
 /// Part of it.
