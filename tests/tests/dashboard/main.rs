@@ -1,0 +1,8 @@
+//! The dashboard in a real browser, against the real binary: each test runs one script of `tests/clients/dashboard`.
+
+use seqtide_tests::script::run;
+
+#[test]
+fn the_overview_follows_the_server_across_a_restart() {
+    run("dashboard/overview.mjs");
+}
