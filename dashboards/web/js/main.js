@@ -3,6 +3,7 @@
 import { fill, h, say } from './dom.js';
 import { Figures } from './figures.js';
 import { MEASURES } from './measures.js';
+import { feedPage } from './pages/feed.js';
 import { overview } from './pages/overview.js';
 import { STATES } from './stream.js';
 import { themeButton } from './theme.js';
@@ -11,7 +12,10 @@ const main = document.getElementById('main');
 const figures = new Figures(MEASURES);
 // What the page knows, for who looks at it with the browser's tools.
 globalThis.seqtide = { figures };
-const ROUTES = [[/^\/?$/, overview]];
+const ROUTES = [
+  [/^\/?$/, overview],
+  [/^\/db\/([^/]+)$/, feedPage],
+];
 
 let page = null;
 
@@ -27,6 +31,7 @@ function route() {
     break;
   }
   if (!ROUTES.some(([pattern]) => pattern.test(path))) page = unknown();
+  globalThis.seqtide.page = page;
   document.title = page.title ? `${page.title} · Seqtide` : 'Seqtide';
   for (const link of document.querySelectorAll('nav a')) {
     const here = link.getAttribute('href').slice(1) === (path || '/');

@@ -42,13 +42,13 @@ export class Stream {
       this.delay = RETRY_MS_MIN;
       this.state('live');
     };
-    source.onerror = () => this.lost();
+    // An event that the server calls `error` has data; a lost connection has none.
+    source.onerror = ({ data }) => data === undefined && this.lost();
     for (const [name, take] of Object.entries(this.on)) {
       source.addEventListener(name, ({ data, lastEventId }) => {
         if (source !== this.source) return;
         // A connection that is lost before the event is dealt with must not bring it again.
         if (lastEventId) this.since = lastEventId;
-        // The browser tells of a lost connection as `error` too, without data.
         if (data !== undefined) take(JSON.parse(data), lastEventId);
       });
     }

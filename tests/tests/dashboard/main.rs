@@ -6,3 +6,8 @@ use seqtide_tests::script::run;
 fn the_overview_follows_the_server_across_a_restart() {
     run("dashboard/overview.mjs");
 }
+
+#[test]
+fn the_feed_viewer_loses_no_row_and_tries_filters_out() {
+    run("dashboard/feed.mjs");
+}
