@@ -3,6 +3,7 @@
 import { fill, h, say } from './dom.js';
 import { Figures } from './figures.js';
 import { MEASURES } from './measures.js';
+import { documentPage } from './pages/document.js';
 import { feedPage } from './pages/feed.js';
 import { overview } from './pages/overview.js';
 import { STATES } from './stream.js';
@@ -15,6 +16,7 @@ globalThis.seqtide = { figures };
 const ROUTES = [
   [/^\/?$/, overview],
   [/^\/db\/([^/]+)$/, feedPage],
+  [/^\/db\/([^/]+)\/doc\/([^/]+)$/, documentPage],
 ];
 
 let page = null;

@@ -33,7 +33,7 @@ export class Rows {
     this.resized.observe(this.element);
   }
 
-  /** Shows these rows, the newest last; `gone` of those shown before are not among them any more. */
+  /** Shows these rows, the newest last, of which so many were added since. */
   show(rows, added = rows.length) {
     this.rows = rows;
     if (this.element.scrollTop > 0 && added > 0) this.element.scrollTop += added * ROW_PX;
@@ -62,14 +62,14 @@ export class Rows {
     const first = Math.max(0, Math.floor(scrollTop / ROW_PX) - SPARE);
     const last = Math.min(many, Math.ceil((scrollTop + clientHeight) / ROW_PX) + SPARE);
     const inSight = [];
-    for (let at = first; at < last; at += 1) inSight.push(this.element_of(at));
+    for (let at = first; at < last; at += 1) inSight.push(this.elementOf(at));
     fill(this.sheet, inSight);
     const shown = this.selected !== null && inSight.some((row) => row.id === this.idOf(this.selected));
     if (shown) this.element.setAttribute('aria-activedescendant', this.idOf(this.selected));
     else this.element.removeAttribute('aria-activedescendant');
   }
 
-  element_of(at) {
+  elementOf(at) {
     const row = this.rows[this.rows.length - 1 - at];
     const chosen = this.selected !== null && this.key(row) === this.key(this.selected);
     const element = h(

@@ -10,7 +10,7 @@ const HIDDEN_MS = 15_000;
  * Follows a feed.
  *
  * - `url(since)`: where it is, behind a place (`null` at first)
- * - `on`: by event name what to do with `(data, id)`; rows have the name `message`
+ * - `on`: by event name what to do with what it says, parsed and as it came; rows have the name `message`
  * - `state(name, detail)`: told `connecting`, `live`, `lost` (tries again), `away` (nobody looks) and `failed`
  * - `explain()`: asked where a connection was refused; an error it returns is final
  */
@@ -49,7 +49,7 @@ export class Stream {
         if (source !== this.source) return;
         // A connection that is lost before the event is dealt with must not bring it again.
         if (lastEventId) this.since = lastEventId;
-        if (data !== undefined) take(JSON.parse(data), lastEventId);
+        if (data !== undefined) take(JSON.parse(data), data);
       });
     }
   }

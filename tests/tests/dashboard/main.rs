@@ -11,3 +11,8 @@ fn the_overview_follows_the_server_across_a_restart() {
 fn the_feed_viewer_loses_no_row_and_tries_filters_out() {
     run("dashboard/feed.mjs");
 }
+
+#[test]
+fn the_document_view_edits_and_resolves_conflicts() {
+    run("dashboard/document.mjs");
+}

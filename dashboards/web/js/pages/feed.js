@@ -114,7 +114,7 @@ class FeedPage {
       since,
       url: (place) => address([this.database, '_feed'], { ...this.applied, since: place, heartbeat: HEARTBEAT_MS }),
       on: {
-        message: (row) => this.take(row),
+        message: (row, text) => this.take(row, text),
         heartbeat: (event) => this.stands(event),
         'caught-up': (event) => this.stands(event),
         rewind: (event) => this.note(event.reason),
@@ -148,7 +148,8 @@ class FeedPage {
     say(this.state, error ? `${STATES[shown]}: ${error.message}` : STATES[shown]);
   }
 
-  take(row) {
+  take(row, text) {
+    row.text = text;
     this.stands(row);
     row.key = row.seq;
     row.at = new Date();
@@ -208,11 +209,10 @@ class FeedPage {
       fill(this.detail, h('p', { class: 'notice' }, 'Select a change to see it whole. Arrow keys move, Enter opens the document.'));
       return;
     }
-    const { key, at, ...sent } = row;
     fill(
       this.detail,
       h('div', { class: 'head' }, h('h2', {}, row.id), h('a', { href: documentLink(this.database, row.id) }, 'Open the document')),
-      json(sent),
+      json(row.text),
     );
   }
 }
