@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::App;
@@ -14,10 +15,12 @@ use tokio::time::timeout;
 
 use crate::config::{self, Config};
 use crate::cors::cors;
+use crate::dashboard::{self, Figures};
 use crate::front::Front;
+use crate::routes;
 use crate::state::State;
 use crate::takeover::listener::{self, Settings};
-use crate::{routes, telemetry};
+use crate::telemetry::Metrics;
 
 /// Why the server did not start, or did not end well: one line.
 #[derive(Debug, thiserror::Error)]
@@ -130,9 +133,11 @@ pub async fn serve(
     engine: Engine,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
-    let metrics = telemetry::install()?;
-    let upkeep = actix_web::rt::spawn(telemetry::upkeep(metrics.clone()));
-    let state = Data::new(State { engine: engine.clone(), config: config.clone(), metrics });
+    let (metrics, figures) = (Metrics::install()?, Arc::new(Figures::default()));
+    let upkeep = actix_web::rt::spawn(metrics.clone().keep_up());
+    let sampling = actix_web::rt::spawn(dashboard::sample(Arc::clone(&figures), metrics.clone()));
+    let state =
+        Data::new(State { engine: engine.clone(), config: config.clone(), metrics, figures: Arc::clone(&figures) });
     let origins = config.cors_origins.clone();
     let app = move || {
         App::new()
@@ -152,12 +157,14 @@ pub async fn serve(
             // Whoever comes back when its feed ends must not be let in again.
             handle.pause().await;
             ended.end_feeds();
+            figures.end();
             let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), ended.feeds_closed()).await.is_ok();
             handle.stop(in_time).await;
             running.await
         }
     };
     upkeep.abort();
+    sampling.abort();
     engine.shutdown().await?;
     result.map_err(std::io::Error::other)?.map_err(StartError::Serve)
 }

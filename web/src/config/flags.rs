@@ -71,6 +71,17 @@ pub struct ServeFlags {
     storage: StorageFlags,
 }
 
+impl ServeFlags {
+    /// The same with a data folder of the demo's own, where none was asked for.
+    #[must_use]
+    pub fn for_demo(mut self) -> ServeFlags {
+        if self.config.is_none() {
+            self.data.get_or_insert_with(|| "./seqtide-demo".to_owned());
+        }
+        self
+    }
+}
+
 /// Options of the section `[limits]`.
 #[derive(Debug, Default, Args, Serialize)]
 #[command(next_help_heading = "Limits")]
