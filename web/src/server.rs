@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::App;
@@ -16,6 +17,7 @@ use crate::config::{self, Config};
 use crate::cors::cors;
 use crate::front::Front;
 use crate::state::State;
+use crate::subscriptions::connections::Connections;
 use crate::takeover::listener::{self, Settings};
 use crate::{routes, telemetry};
 
@@ -131,7 +133,9 @@ pub async fn serve(
 ) -> Result<(), StartError> {
     let metrics = telemetry::install()?;
     let upkeep = actix_web::rt::spawn(telemetry::upkeep(metrics.clone()));
-    let state = Data::new(State { engine: engine.clone(), config: config.clone(), metrics });
+    let connections = Arc::<Connections>::default();
+    let state =
+        Data::new(State { engine: engine.clone(), config: config.clone(), metrics, connections: connections.clone() });
     let origins = config.cors_origins.clone();
     let app = move || {
         App::new()
@@ -151,6 +155,7 @@ pub async fn serve(
             // Whoever comes back when its feed ends must not be let in again.
             handle.pause().await;
             ended.end_feeds();
+            connections.end();
             let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), ended.feeds_closed()).await.is_ok();
             handle.stop(in_time).await;
             running.await

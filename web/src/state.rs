@@ -1,5 +1,6 @@
 //! What every request can reach.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -11,6 +12,7 @@ use actix_web::http::StatusCode;
 
 use crate::config::Config;
 use crate::error::ApiError;
+use crate::subscriptions::connections::Connections;
 
 /// What every request can reach.
 pub struct State {
@@ -20,6 +22,8 @@ pub struct State {
     pub config: Config,
     /// The metrics, ready to be printed.
     pub metrics: PrometheusHandle,
+    /// Connections with many subscriptions.
+    pub connections: Arc<Connections>,
 }
 
 impl State {
