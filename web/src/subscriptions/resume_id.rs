@@ -179,7 +179,7 @@ fn zigzag(number: u64, from: u64) -> u128 {
 
 fn unzigzag(away: u128, from: u64) -> u64 {
     let distance = u64::try_from(away.div_ceil(2)).unwrap_or(u64::MAX);
-    if away % 2 == 0 { from.saturating_add(distance) } else { from.saturating_sub(distance) }
+    if away.is_multiple_of(2) { from.saturating_add(distance) } else { from.saturating_sub(distance) }
 }
 
 /// Seven bits a byte, the lowest first; all but the last have the eighth set.
