@@ -29,3 +29,10 @@ install_compiler() {
   apt-get update -q
   DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$package" libc6-dev
 }
+
+# The dashboard's tests drive Debian's Chromium.
+install_browser() {
+  command -v chromium >/dev/null && return
+  apt-get update -q
+  DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium
+}

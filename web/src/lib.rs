@@ -8,6 +8,7 @@ mod call_state;
 pub mod check;
 pub mod config;
 mod cors;
+mod dashboard;
 mod error;
 mod feeds;
 mod front;
@@ -42,7 +43,7 @@ use crate::config::Config;
 /// [`StartError`], in one line.
 pub fn run(config: Config) -> Result<(), StartError> {
     // Before the engine, whose metrics it records.
-    telemetry::install()?;
+    telemetry::Metrics::install()?;
     actix_web::rt::System::new().block_on(async {
         let (listener, engine) = open(&config)?;
         // Who reads the banner may send a signal at once.
@@ -57,7 +58,8 @@ fn print_banner(config: &Config, address: SocketAddr) {
     let data = std::path::absolute(&config.data).unwrap_or_else(|_| config.data.clone());
     let _ = writeln!(
         std::io::stdout(),
-        "seqtide {} listening on http://{address}\ndata in {}\ntry: curl -X PUT http://{address}/demo",
+        "seqtide {} listening on http://{address}\ndata in {}\ndashboard: http://{address}/_dashboard/\n\
+         try: curl -X PUT http://{address}/demo",
         env!("CARGO_PKG_VERSION"),
         data.display()
     );

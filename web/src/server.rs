@@ -15,11 +15,13 @@ use tokio::time::timeout;
 
 use crate::config::{self, Config};
 use crate::cors::cors;
+use crate::dashboard::{self, Figures};
 use crate::front::Front;
+use crate::routes;
 use crate::state::State;
 use crate::subscriptions::connections::Connections;
 use crate::takeover::listener::{self, Settings};
-use crate::{routes, telemetry};
+use crate::telemetry::Metrics;
 
 /// Why the server did not start, or did not end well: one line.
 #[derive(Debug, thiserror::Error)]
@@ -131,11 +133,17 @@ pub async fn serve(
     engine: Engine,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
-    let metrics = telemetry::install()?;
-    let upkeep = actix_web::rt::spawn(telemetry::upkeep(metrics.clone()));
+    let (metrics, figures) = (Metrics::install()?, Arc::new(Figures::default()));
+    let upkeep = actix_web::rt::spawn(metrics.clone().keep_up());
+    let sampling = actix_web::rt::spawn(dashboard::sample(Arc::clone(&figures), metrics.clone()));
     let connections = Arc::<Connections>::default();
-    let state =
-        Data::new(State { engine: engine.clone(), config: config.clone(), metrics, connections: connections.clone() });
+    let state = Data::new(State {
+        engine: engine.clone(),
+        config: config.clone(),
+        metrics,
+        figures: Arc::clone(&figures),
+        connections: Arc::clone(&connections),
+    });
     let origins = config.cors_origins.clone();
     let app = move || {
         App::new()
@@ -156,12 +164,14 @@ pub async fn serve(
             handle.pause().await;
             ended.end_feeds();
             connections.end();
+            figures.end();
             let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), ended.feeds_closed()).await.is_ok();
             handle.stop(in_time).await;
             running.await
         }
     };
     upkeep.abort();
+    sampling.abort();
     engine.shutdown().await?;
     result.map_err(std::io::Error::other)?.map_err(StartError::Serve)
 }

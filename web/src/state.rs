@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use metrics_exporter_prometheus::PrometheusHandle;
 use seqtide::storage::Write;
 use seqtide::storage::json::ScanLimits;
 use seqtide::{Database, Engine, WriteOptions, Written};
@@ -11,8 +10,10 @@ use seqtide::{Database, Engine, WriteOptions, Written};
 use actix_web::http::StatusCode;
 
 use crate::config::Config;
+use crate::dashboard::Figures;
 use crate::error::ApiError;
 use crate::subscriptions::connections::Connections;
+use crate::telemetry::Metrics;
 
 /// What every request can reach.
 pub struct State {
@@ -21,7 +22,9 @@ pub struct State {
     /// The configuration.
     pub config: Config,
     /// The metrics, ready to be printed.
-    pub metrics: PrometheusHandle,
+    pub metrics: Metrics,
+    /// What they were in the last minutes.
+    pub figures: Arc<Figures>,
     /// Connections with many subscriptions.
     pub connections: Arc<Connections>,
 }

@@ -43,15 +43,21 @@ async function writeDocument(database, document) {
   }
 }
 
-/**
- * Has the test that started this script stop the server and start it again at the same address: a line `RESTART`
- * on stdout asks for it, a line `RESTARTED` on stdin says that it serves again.
- */
-export async function restartServer() {
+/** Has the test that started this script stop the server and start it again at the same address. */
+export const restartServer = () => command('RESTART', 'RESTARTED');
+
+/** Has the test that started this script stop the server. */
+export const stopServer = () => command('STOP', 'STOPPED');
+
+/** Has the test that started this script start the server that was stopped, at the same address. */
+export const startServer = () => command('START', 'STARTED');
+
+/** A line on stdout asks for something, a line on stdin says that it is done. */
+async function command(asked, done) {
   const lines = createInterface({ input: process.stdin });
   const answer = once(lines, 'line');
-  process.stdout.write('RESTART\n');
+  process.stdout.write(`${asked}\n`);
   const [line] = await answer;
   lines.close();
-  assert.equal(line, 'RESTARTED');
+  assert.equal(line, done);
 }

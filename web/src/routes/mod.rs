@@ -31,6 +31,7 @@ use seqtide::storage::model::db_name::DbName;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 
 use crate::call_state::CallState;
+use crate::dashboard;
 use crate::error::ApiError;
 use crate::query::{Query, decode};
 use crate::state::State;
@@ -62,6 +63,8 @@ type Answer = Result<HttpResponse, ApiError>;
 pub(crate) enum Place {
     Root,
     Server(String),
+    /// A file of the dashboard, by its path below it.
+    Dashboard(String),
     Database(String),
     Endpoint {
         db: String,
@@ -93,7 +96,7 @@ impl Place {
             Place::Database(db) => (*method == Method::POST).then_some(db),
             Place::Endpoint { db, name } => WRITES.contains(&name.as_str()).then_some(db),
             Place::Document { db, .. } | Place::DesignEscaped { db, .. } | Place::Attachment { db, .. } => Some(db),
-            Place::Root | Place::Server(_) => None,
+            Place::Root | Place::Server(_) | Place::Dashboard(_) => None,
         }
     }
 }
@@ -107,6 +110,7 @@ pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
     let owned = |text: &str| text.to_owned();
     Ok(match segments[..] {
         [""] | [] => Place::Root,
+        ["_dashboard", ..] => Place::Dashboard(segments[1..].join("/")),
         ["metrics"] => Place::Server(owned("metrics")),
         [name] if name.starts_with('_') && !is_system_database(name) => Place::Server(owned(name)),
         ["_feed", name] => Place::Server(format!("_feed/{name}")),
@@ -174,6 +178,7 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
 async fn route(call: Call, method: &Method, place: &Place) -> Answer {
     match place {
         Place::Root => server::root(&call),
+        Place::Dashboard(path) => dashboard::answer(&call, method, path),
         Place::Server(name) => Box::pin(on_server(call, method, name)).await,
         Place::Database(db) => Box::pin(on_database(call, method, db)).await,
         Place::Endpoint { db, name } => Box::pin(on_endpoint(call, method, db, name)).await,
@@ -327,6 +332,8 @@ mod tests {
             ("/", Place::Root),
             ("/_up", Place::Server("_up".into())),
             ("/metrics", Place::Server("metrics".into())),
+            ("/_dashboard/", Place::Dashboard(String::new())),
+            ("/_dashboard/js/app.js", Place::Dashboard("js/app.js".into())),
             ("/_users", Place::Database("_users".into())),
             ("/_feed/many", Place::Server("_feed/many".into())),
             ("/db", Place::Database("db".into())),

@@ -99,6 +99,6 @@ pub fn new_id() -> String {
 }
 
 pub fn metrics(call: &Call) -> HttpResponse {
-    let text = call.state.metrics.render();
+    let text = call.state.metrics.text();
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
 }

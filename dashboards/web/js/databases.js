@@ -1,0 +1,105 @@
+// What is known of databases: their names, and the counts of those that are shown, asked anew when the server's own
+// feed says that they changed.
+
+import { address, ask } from './api.js';
+import { Stream } from './stream.js';
+
+/** Most databases the server is asked about in one request. */
+const ASKED_MAX = 100;
+const ASK_EVERY_MS = 1000;
+
+export class Databases {
+  /** `changed` is called whenever there is something new. */
+  constructor(changed) {
+    Object.assign(this, { changed, names: [], infos: new Map(), shown: [], stale: new Set(), error: null, loaded: false });
+    this.stream = new Stream({
+      url: (since) => address(['_feed'], { since: since ?? 'now', heartbeat: 5000 }),
+      on: {
+        message: ({ id, db_name: name = id, type }) => this.note(name, type),
+        rewind: () => this.load(),
+      },
+      // What happened before the feed began, or while it was away for too long, is in the list.
+      state: (state) => state === 'live' && this.load(),
+    });
+    this.timer = setInterval(() => this.refresh(), ASK_EVERY_MS);
+  }
+
+  close() {
+    this.stream.close();
+    clearInterval(this.timer);
+  }
+
+  /** Says which databases are looked at; the others' counts are not asked for. */
+  show(names) {
+    this.shown = names.slice(0, ASKED_MAX);
+    for (const name of this.shown) if (!this.infos.has(name)) this.stale.add(name);
+    if (this.shown.some((name) => !this.infos.has(name))) this.refresh();
+  }
+
+  async load() {
+    try {
+      this.names = await ask('GET', address(['_all_dbs']));
+      this.names.forEach((name) => this.stale.add(name));
+      Object.assign(this, { error: null, loaded: true });
+    } catch (error) {
+      this.error = error;
+    }
+    this.changed();
+    this.refresh();
+  }
+
+  note(name, type) {
+    this.stale.add(name);
+    if (type !== 'updated') this.load();
+  }
+
+  async refresh() {
+    const keys = this.shown.filter((name) => this.stale.has(name));
+    this.rest();
+    if (keys.length === 0 || this.asking) return;
+    this.asking = true;
+    keys.forEach((name) => this.stale.delete(name));
+    try {
+      const asked = performance.now();
+      const infos = await ask('POST', address(['_dbs_info']), { body: { keys } });
+      infos.forEach(({ key, info, error }) => this.learn(key, info, error, asked));
+    } catch {
+      keys.forEach((name) => this.stale.add(name));
+    }
+    this.asking = false;
+    this.changed();
+  }
+
+  /** The writes a second follow from two answers: each changed document is one sequence. */
+  learn(name, info, error, at) {
+    const before = this.infos.get(name);
+    const grown = before?.info && info ? version(info.update_seq) - version(before.info.update_seq) : 0;
+    const rate = before?.info && grown >= 0 ? (grown * 1000) / (at - before.at) : null;
+    this.infos.set(name, { info, error, at, rate });
+  }
+
+  /** A database that is not told of any more is not written to. */
+  rest() {
+    const now = performance.now();
+    let any = false;
+    for (const known of this.infos.values()) {
+      if (known.rate && now - known.at > 2 * ASK_EVERY_MS) {
+        known.rate = 0;
+        any = true;
+      }
+    }
+    if (any) this.changed();
+  }
+}
+
+/** How many changes a database has seen by a sequence, in either form: what of it counts up within an incarnation. */
+export function version(seq) {
+  return typeof seq === 'number' ? seq % 2 ** 45 : Number(BigInt(`0x${seq.slice(2, 18)}`));
+}
+
+/** The sequence of a version, as the database whose update sequence is given writes it. */
+export function sequenceAt(updateSeq, at) {
+  if (at <= 0) return '0';
+  if (typeof updateSeq === 'number') return String(updateSeq - (updateSeq % 2 ** 45) + at);
+  return updateSeq.slice(0, 2) + BigInt(at).toString(16).padStart(16, '0') + '00000000';
+}

@@ -1,0 +1,149 @@
+// The filter of a feed as a form: each field is one option, is tried at the server by itself, and has its error under it.
+
+import { ApiError, address, ask } from './api.js';
+import { fill, h } from './dom.js';
+
+const FIELDS = [
+  {
+    name: 'selector',
+    label: 'Selector',
+    hint: 'conditions on the document, as in {"status": "new"}',
+    input: () => h('textarea', { rows: 3, spellcheck: 'false', placeholder: '{"status": {"$in": ["new", "paid"]}}' }),
+    options: (text) => ({ selector: text }),
+  },
+  {
+    name: 'doc_ids',
+    label: 'Ids',
+    hint: 'separated by commas or lines, or a JSON list',
+    input: () => h('textarea', { rows: 3, spellcheck: 'false', placeholder: 'order-0001, order-0002' }),
+    options: (text) => ({ doc_ids: text.startsWith('[') ? text : JSON.stringify(text.split(/[,\n]+/).map((id) => id.trim()).filter(Boolean)) }),
+  },
+  {
+    name: 'prefix',
+    label: 'Prefix',
+    hint: 'how the ids begin',
+    input: () => h('input', { type: 'text', spellcheck: 'false', placeholder: 'order-' }),
+    options: (text) => ({ prefix: text }),
+  },
+  {
+    name: 'filter',
+    label: 'Filter function',
+    hint: 'of a design document, as design/name',
+    input: () => h('input', { type: 'text', spellcheck: 'false', placeholder: 'design/name' }),
+    options: (text) => ({ filter: text }),
+  },
+  {
+    name: 'view',
+    label: 'Map function',
+    hint: 'as design/view: passes what it emits for',
+    input: () => h('input', { type: 'text', spellcheck: 'false', placeholder: 'design/view' }),
+    options: (text) => ({ view: text }),
+  },
+];
+
+export class Filter {
+  /** `given`: options by name, as the address of the page has them; `applied(options)` is called with good ones. */
+  constructor(database, given, applied) {
+    Object.assign(this, { database, applied });
+    this.fields = FIELDS.map((field) => new Field(field, given.get(field.name) ?? ''));
+    const check = (name, label) => {
+      const input = h('input', { type: 'checkbox', id: `option-${name}`, checked: given.get(name) === 'true' });
+      return { name, input, element: h('label', { class: 'check' }, input, ' ', label) };
+    };
+    this.checks = [check('include_docs', 'with documents'), check('conflicts_only', 'only documents with conflicts')];
+    this.general = h('p', { class: 'error', role: 'alert' });
+    this.form = h(
+      'form',
+      { class: 'filter', onsubmit: (event) => this.submitted(event) },
+      h('div', { class: 'fields' }, this.fields.map((field) => field.element)),
+      this.general,
+      h(
+        'div',
+        { class: 'buttons' },
+        this.checks.map(({ element }) => element),
+        h('button', { class: 'main' }, 'Apply'),
+        h('button', { type: 'button', onclick: () => this.clear() }, 'Clear'),
+      ),
+    );
+  }
+
+  /** What the fields say, as options of `_feed`. */
+  options() {
+    const options = Object.assign({}, ...this.fields.map((field) => field.options()));
+    for (const { name, input } of this.checks) if (input.checked) options[name] = 'true';
+    return options;
+  }
+
+  async submitted(event) {
+    event?.preventDefault();
+    if (await this.isGood()) this.applied(this.options());
+  }
+
+  clear() {
+    this.fields.forEach((field) => field.set(''));
+    this.submitted();
+  }
+
+  /** Tries each field by itself, then all together; says what is wrong where it is wrong. */
+  async isGood() {
+    const tries = this.fields.map(async (field) => field.complain(await this.tried(field.options())));
+    const wrong = (await Promise.all(tries)).some(Boolean);
+    const all = wrong ? null : await this.tried(this.options());
+    this.general.textContent = all?.message ?? '';
+    return !wrong && !all;
+  }
+
+  /** Says what a function did wrong once it was asked. */
+  failed(message) {
+    const field = this.fields.find(({ name, input }) => ['filter', 'view'].includes(name) && input.value);
+    if (field) field.complain(new Error(message));
+    else this.general.textContent = message;
+  }
+
+  async tried(options) {
+    if (Object.keys(options).length === 0) return null;
+    try {
+      await ask('GET', address([this.database, '_feed'], { since: 'now', ...options, live: 'false' }));
+      return null;
+    } catch (error) {
+      if (error instanceof ApiError) return error;
+      return new Error('the server cannot be reached');
+    }
+  }
+}
+
+class Field {
+  constructor({ name, label, hint, input, options }, text) {
+    Object.assign(this, { name, make: options });
+    this.input = input();
+    const id = `field-${name}`;
+    this.input.id = id;
+    this.input.setAttribute('aria-describedby', `${id}-error ${id}-hint`);
+    this.error = h('p', { class: 'error', id: `${id}-error`, role: 'alert' });
+    this.element = h(
+      'div',
+      { class: 'field' },
+      h('label', { for: id }, label),
+      this.input,
+      this.error,
+      h('p', { class: 'hint', id: `${id}-hint` }, hint),
+    );
+    this.set(text);
+  }
+
+  set(text) {
+    this.input.value = text;
+  }
+
+  options() {
+    const text = this.input.value.trim();
+    return text ? this.make(text) : {};
+  }
+
+  complain(error) {
+    fill(this.error, error?.message);
+    if (error) this.input.setAttribute('aria-invalid', 'true');
+    else this.input.removeAttribute('aria-invalid');
+    return Boolean(error);
+  }
+}

@@ -1,0 +1,66 @@
+// JSON as people read it. It is worked on as text: a number keeps every digit it was written with.
+
+import { h } from './dom.js';
+
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+
+/** A JSON text, indented, as `[kind, text]` pairs. */
+function* indented(text) {
+  const tokens = text.match(TOKEN) ?? [];
+  let depth = 0;
+  for (const [at, token] of tokens.entries()) {
+    const next = tokens[at + 1];
+    if (token === '{' || token === '[') {
+      const empty = next === '}' || next === ']';
+      depth += empty ? 0 : 1;
+      yield ['mark', empty ? token : `${token}${line(depth)}`];
+    } else if (token === '}' || token === ']') {
+      const empty = ['{', '['].includes(tokens[at - 1]);
+      depth -= empty ? 0 : 1;
+      yield ['mark', empty ? token : `${line(depth)}${token}`];
+    } else if (token === ',') {
+      yield ['mark', `,${line(depth)}`];
+    } else if (token === ':') {
+      yield ['mark', ': '];
+    } else {
+      yield [next === ':' ? 'key' : token.startsWith('"') ? 'text' : 'value', token];
+    }
+  }
+}
+
+const line = (depth) => `\n${'  '.repeat(depth)}`;
+
+/** A JSON text, indented. */
+export const pretty = (text) => [...indented(text)].map(([, part]) => part).join('');
+
+/** A JSON text as an element, indented, its parts in colours. */
+export function json(text) {
+  const parts = [...indented(text)].map(([kind, part]) => (kind === 'mark' ? part : h('span', { class: kind }, part)));
+  return h('pre', { class: 'json' }, parts);
+}
+
+/** A JSON object's text without some of its own members. */
+export function without(text, names) {
+  const tokens = text.match(TOKEN) ?? [];
+  const members = [];
+  let [depth, member] = [0, []];
+  for (const token of tokens.slice(1, -1)) {
+    if (token === '{' || token === '[') depth += 1;
+    if (token === '}' || token === ']') depth -= 1;
+    if (token === ',' && depth === 0) {
+      members.push(member);
+      member = [];
+    } else {
+      member.push(token);
+    }
+  }
+  if (member.length > 0) members.push(member);
+  const kept = members.filter(([name]) => !names.includes(JSON.parse(name)));
+  return `{${kept.map((tokens) => tokens.join('')).join(',')}}`;
+}
+
+/** A value in one short line. */
+export function brief(value, most = 300) {
+  const text = JSON.stringify(value) ?? '';
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}

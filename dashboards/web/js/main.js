@@ -1,0 +1,63 @@
+// The page's frame: which page the address names, the theme, and whether the server is there.
+
+import { fill, h, say } from './dom.js';
+import { Figures } from './figures.js';
+import { MEASURES } from './measures.js';
+import { documentPage } from './pages/document.js';
+import { feedPage } from './pages/feed.js';
+import { overview } from './pages/overview.js';
+import { STATES } from './stream.js';
+import { themeButton } from './theme.js';
+
+const main = document.getElementById('main');
+const figures = new Figures(MEASURES);
+// What the page knows, for who looks at it with the browser's tools.
+globalThis.seqtide = { figures };
+const ROUTES = [
+  [/^\/?$/, overview],
+  [/^\/db\/([^/]+)$/, feedPage],
+  [/^\/db\/([^/]+)\/doc\/([^/]+)$/, documentPage],
+];
+
+let page = null;
+
+/** Shows the page that the address names; its options stand behind a question mark. */
+function route() {
+  const [path, query = ''] = location.hash.replace(/^#/, '').split('?', 2);
+  page?.close?.();
+  for (const [pattern, make] of ROUTES) {
+    const found = pattern.exec(path);
+    if (!found) continue;
+    const names = found.slice(1).map(decodeURIComponent);
+    page = make({ main, figures, names, options: new URLSearchParams(query) });
+    break;
+  }
+  if (!ROUTES.some(([pattern]) => pattern.test(path))) page = unknown();
+  globalThis.seqtide.page = page;
+  document.title = page.title ? `${page.title} · Seqtide` : 'Seqtide';
+  for (const link of document.querySelectorAll('nav a')) {
+    const here = link.getAttribute('href').slice(1) === (path || '/');
+    if (here) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+  scrollTo(0, 0);
+  main.focus({ preventScroll: true });
+}
+
+function unknown() {
+  fill(main, h('h1', {}, 'There is no such page'), h('p', {}, h('a', { href: '#/' }, 'To the overview')));
+  return { title: 'No such page' };
+}
+
+const state = document.getElementById('server-state');
+figures.follow(() => {
+  state.dataset.state = figures.state;
+  say(state, STATES[figures.state]);
+});
+themeButton(document.getElementById('theme'), () => page?.repaint?.());
+document.getElementById('skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
+});
+addEventListener('hashchange', route);
+route();

@@ -1,0 +1,282 @@
+// A database's feed as it comes, from any place in its history on, through a filter that can be tried out.
+
+import { address, ask } from '../api.js';
+import { sequenceAt, version } from '../databases.js';
+import { fill, h, say } from '../dom.js';
+import { Filter } from '../filter.js';
+import { bytes, clock, count, counted } from '../format.js';
+import { brief, json } from '../json.js';
+import { Log } from '../log.js';
+import { Rows } from '../rows.js';
+import { Snippets } from '../snippets.js';
+import { STATES, Stream } from '../stream.js';
+
+/** How far back a feed begins that is asked for no place. */
+const BACK = 100;
+const HEARTBEAT_MS = 2000;
+
+export function feedPage({ main, names: [database], options }) {
+  const page = new FeedPage(database, options);
+  fill(main, page.parts);
+  page.begin();
+  return { title: database, log: page.log, close: () => page.close() };
+}
+
+class FeedPage {
+  constructor(database, given) {
+    Object.assign(this, { database, since: given.get('since'), log: new Log(), shown: 0, added: 0, updateSeq: 0, chosen: false });
+    if (!given.has('include_docs')) given.set('include_docs', 'true');
+    this.state = h('p', { class: 'state', role: 'status' });
+    this.facts = h('p', { class: 'notice' });
+    this.pauseButton = h('button', { type: 'button', class: 'main', onclick: () => this.turnPause() }, 'Pause');
+    this.rows = new Rows({
+      label: `Changes of ${database}, the newest first`,
+      draw: cells,
+      key: (row) => row.key,
+      chosen: (row) => this.choose(row),
+      opened: (row) => (location.hash = documentLink(database, row.id)),
+    });
+    this.detail = h('section', { class: 'card detail', 'aria-label': 'The selected change' });
+    this.waiting = h('p', { class: 'notice', role: 'status' });
+    this.filter = new Filter(database, given, (options) => this.restart(this.since, options));
+    this.snippets = new Snippets();
+    this.slider = new SinceSlider((since) => this.restart(since, this.applied));
+    this.applied = this.filter.options();
+    const open = Object.keys(this.applied).some((name) => name !== 'include_docs');
+    this.parts = [
+      h('nav', { 'aria-label': 'Where you are', class: 'path' }, h('a', { href: '#/' }, 'Databases'), ' / ', h('span', { 'aria-current': 'page' }, database)),
+      h('div', { class: 'head' }, h('h1', {}, database), this.facts),
+      h(
+        'section',
+        { class: 'card controls', 'aria-label': 'The feed' },
+        h('div', { class: 'head' }, this.state, this.waiting, h('div', { class: 'buttons' }, this.pauseButton, h('button', { type: 'button', onclick: () => this.clear() }, 'Clear'))),
+        this.slider.element,
+      ),
+      h('details', { class: 'card', open }, h('summary', {}, 'Filter'), this.filter.form),
+      h('div', { class: 'feed' }, h('section', { class: 'card list' }, heads(), this.rows.element), this.detail),
+      this.snippets.element,
+    ];
+    this.choose(null);
+  }
+
+  /** Looks at the database, then follows it from its newest changes on, unless a place was asked for. */
+  async begin() {
+    this.says('connecting');
+    try {
+      this.know(await ask('GET', address([this.database])));
+    } catch (error) {
+      this.says('failed', error);
+      if (!error.status) this.again = setTimeout(() => this.begin(), 1000);
+      return;
+    }
+    if (this.closed) return;
+    this.since ??= sequenceAt(this.updateSeq, version(this.updateSeq) - BACK);
+    this.restart(this.since, this.applied);
+  }
+
+  know({ update_seq: updateSeq, doc_count: documents, sizes }) {
+    this.updateSeq = updateSeq;
+    say(this.facts, `${counted(documents, 'document')}, ${bytes(sizes.file)} on disk`);
+  }
+
+  close() {
+    this.closed = true;
+    clearTimeout(this.again);
+    cancelAnimationFrame(this.frame);
+    this.stream?.close();
+    this.rows.close();
+  }
+
+  /** Begins anew at a place, through a filter. */
+  restart(since, options) {
+    Object.assign(this, { since, applied: options, resumeAt: null });
+    const query = new URLSearchParams({ ...options, since });
+    history.replaceState(null, '', `#/db/${encodeURIComponent(this.database)}?${query}`);
+    this.snippets.show(this.database, { ...options, since });
+    this.slider.show(since, this.updateSeq);
+    this.clear();
+    this.follow(since);
+  }
+
+  clear() {
+    const { paused } = this.log;
+    this.log.clear();
+    if (paused) this.log.pause();
+    this.rows.selected = null;
+    this.rows.toNewest();
+    this.choose(null);
+    this.paint();
+  }
+
+  follow(since) {
+    this.stream?.close();
+    this.stream = new Stream({
+      since,
+      url: (place) => address([this.database, '_feed'], { ...this.applied, since: place, heartbeat: HEARTBEAT_MS }),
+      on: {
+        message: (row, text) => this.take(row, text),
+        heartbeat: (event) => this.stands(event),
+        'caught-up': (event) => this.stands(event),
+        rewind: (event) => this.note(event.reason),
+        error: ({ reason }) => this.filter.failed(reason),
+        end: ({ reason }) => reason === 'deleted' && this.gone(),
+      },
+      state: (state, error) => this.says(state, error),
+      explain: () => this.refusal(),
+    });
+  }
+
+  /** Why the server does not give this feed, if that will not change by itself. */
+  async refusal() {
+    const database = await ask('GET', address([this.database])).catch((error) => error);
+    if (database.status === 404) return database;
+    const refused = await this.filter.tried({ ...this.applied, since: this.stream.since, limit: 1 });
+    if (!refused?.status || refused.status === 503) return null;
+    this.filter.failed(refused.message);
+    return refused;
+  }
+
+  gone() {
+    this.stream.close();
+    this.says('failed', new Error('the database was deleted'));
+  }
+
+  says(state, error) {
+    const shown = state === 'live' && this.log.paused ? 'paused' : state;
+    this.state.dataset.state = shown;
+    this.connection = { state, error };
+    say(this.state, error ? `${STATES[shown]}: ${error.message}` : STATES[shown]);
+  }
+
+  take(row, text) {
+    row.text = text;
+    this.stands(row);
+    row.key = row.seq;
+    row.at = new Date();
+    const before = this.log.rows.length + this.log.dropped;
+    if (!this.log.add(row)) {
+      // What comes from here on waits at the server: the feed goes on behind the last row that was taken.
+      this.resumeAt = this.stream.since;
+      this.stream.close();
+    }
+    this.added += this.log.rows.length + this.log.dropped - before;
+    this.later();
+  }
+
+  stands({ seq, pending }) {
+    if (version(seq) > version(this.updateSeq)) this.updateSeq = seq;
+    this.pending = pending ?? this.pending;
+    this.later();
+  }
+
+  turnPause() {
+    if (this.log.paused) {
+      this.added += this.log.held.length;
+      this.log.resume();
+      if (this.resumeAt) this.follow(this.resumeAt);
+      this.resumeAt = null;
+    } else {
+      this.log.pause();
+    }
+    this.pauseButton.textContent = this.log.paused ? 'Resume' : 'Pause';
+    this.says(this.connection.state, this.connection.error);
+    this.paint();
+  }
+
+  // Rows may come by the thousand; they are shown once a frame.
+  later() {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.paint());
+  }
+
+  paint() {
+    this.rows.show(this.log.rows, this.added);
+    this.added = 0;
+    this.slider.reach(this.updateSeq);
+    const { rows, held, dropped, paused } = this.log;
+    const parts = [counted(rows.length, 'row')];
+    if (dropped) parts.push(`${count(dropped)} older ones let go`);
+    if (paused) parts.push(this.resumeAt ? `${count(held.length)} wait here, the rest at the server` : `${count(held.length)} wait`);
+    say(this.waiting, parts.join(', '));
+  }
+
+  note(text) {
+    this.filter.general.textContent = text;
+  }
+
+  choose(row) {
+    if (!row) {
+      fill(this.detail, h('p', { class: 'notice' }, 'Select a change to see it whole. Arrow keys move, Enter opens the document.'));
+      return;
+    }
+    fill(
+      this.detail,
+      h('div', { class: 'head' }, h('h2', {}, row.id), h('a', { href: documentLink(this.database, row.id) }, 'Open the document')),
+      json(row.text),
+    );
+  }
+}
+
+/** A slider over the database's history, in words too. */
+class SinceSlider {
+  constructor(moved) {
+    this.updateSeq = 0;
+    this.words = h('output', { for: 'since' });
+    const token = () => sequenceAt(this.updateSeq, Number(this.input.value));
+    this.input = h('input', {
+      type: 'range',
+      id: 'since',
+      min: 0,
+      max: 0,
+      step: 1,
+      oninput: () => this.say(token()),
+      onchange: () => moved(token()),
+    });
+    const to = (label, since) => h('button', { type: 'button', onclick: () => moved(since()) }, label);
+    this.element = h(
+      'div',
+      { class: 'since' },
+      h('label', { for: 'since' }, 'Changes since'),
+      this.input,
+      this.words,
+      to('Beginning', () => '0'),
+      to('Now', () => sequenceAt(this.updateSeq, version(this.updateSeq))),
+    );
+  }
+
+  show(since, updateSeq) {
+    this.reach(updateSeq);
+    const token = /^\d{1,16}$/.test(since) && typeof updateSeq === 'number' ? Number(since) : since;
+    this.input.value = since === 'now' ? this.input.max : since === '0' ? 0 : version(token);
+    this.say(since);
+  }
+
+  reach(updateSeq) {
+    this.updateSeq = updateSeq;
+    const max = String(version(updateSeq));
+    if (this.input.max !== max) this.input.max = max;
+    this.say(this.since);
+  }
+
+  say(since) {
+    this.since = since;
+    const text = `${since} of ${this.updateSeq}`;
+    say(this.words, text);
+    this.input.setAttribute('aria-valuetext', text);
+  }
+}
+
+const documentLink = (database, id) => `#/db/${encodeURIComponent(database)}/doc/${encodeURIComponent(id)}`;
+
+const heads = () => h('div', { class: 'row heads', 'aria-hidden': 'true' }, ['Sequence', 'Document', 'Revision', 'Content', 'Seen'].map((head) => h('span', {}, head)));
+
+function cells({ seq, id, deleted, changes, doc, at }) {
+  const { _id, _rev, ...content } = doc ?? {};
+  return [
+    h('span', { class: 'seq' }, String(seq)),
+    h('span', { class: 'id' }, id),
+    h('span', { class: 'rev' }, brief(changes[0].rev).slice(1, 11), changes.length > 1 && ` +${changes.length - 1}`),
+    h('span', { class: 'content' }, deleted ? h('b', { class: 'badge deleted' }, 'deleted') : doc && brief(content)),
+    h('span', { class: 'at' }, clock(at)),
+  ];
+}

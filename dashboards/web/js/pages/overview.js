@@ -1,0 +1,145 @@
+// The overview: what the server does now, and its databases.
+
+import { Chart } from '../chart.js';
+import { Databases } from '../databases.js';
+import { fill, h, say } from '../dom.js';
+import { byLabel } from '../figures.js';
+import { bytes, count, duration, figure } from '../format.js';
+
+const perSecond = (value) => (value === null ? '–' : `${figure(value)}/s`);
+const share = (value) => (value === null ? '–' : `${figure(value * 100)} %`);
+
+const CHARTS = [
+  { title: 'Writes', unit: perSecond, lines: [{ name: 'writes', label: 'documents' }, { name: 'commits', label: 'commits' }] },
+  { title: 'Deliveries', unit: perSecond, lines: [{ name: 'deliveries', label: 'rows sent to feeds' }] },
+  {
+    title: 'Commit latency',
+    note: 'until durable',
+    unit: duration,
+    least: 0.001,
+    lines: [{ name: 'commitHalf', label: 'half within' }, { name: 'commitMost', label: '99 % within' }],
+  },
+  {
+    title: 'Lag',
+    note: 'commit to delivery',
+    unit: duration,
+    least: 0.001,
+    lines: [{ name: 'lagHalf', label: 'half within' }, { name: 'lagMost', label: '99 % within' }],
+  },
+  { title: 'Processor', unit: share, least: 0.1, lines: [{ name: 'processor', label: 'of one core' }] },
+  { title: 'Memory', unit: bytes, least: 2 ** 20, binary: true, lines: [{ name: 'memory', label: 'resident' }] },
+];
+
+/** Databases on one page of the table. */
+const PAGE = 25;
+
+export function overview({ main, figures }) {
+  const charts = CHARTS.map((chart) => new Chart(chart));
+  const kinds = h('dl', { class: 'kinds' });
+  const total = h('strong', {});
+  const table = new DatabaseTable();
+  fill(
+    main,
+    h('h1', { class: 'unseen' }, 'Overview'),
+    h('div', { class: 'charts' }, charts.map((chart) => chart.card)),
+    h('section', { class: 'card' }, h('h2', {}, 'Open feeds ', total), kinds),
+    table.card,
+  );
+  const ended = figures.follow(() => {
+    charts.forEach((chart) => chart.show(figures));
+    const open = byLabel(figures.values, 'seqtide_feeds_open', 'kind');
+    total.textContent = figures.values ? count(figures.last('feeds') ?? 0) : '–';
+    fill(kinds, [...open].map(([kind, feeds]) => h('div', { class: feeds ? '' : 'none' }, h('dt', {}, kind), h('dd', {}, count(feeds)))));
+  });
+  return {
+    title: 'Overview',
+    repaint: () => charts.forEach((chart) => chart.repaint()),
+    close() {
+      ended();
+      charts.forEach((chart) => chart.close());
+      table.close();
+    },
+  };
+}
+
+class DatabaseTable {
+  constructor() {
+    this.at = 0;
+    this.rows = [];
+    this.search = h('input', {
+      type: 'search',
+      placeholder: 'Find a database',
+      'aria-label': 'Find a database by its name',
+      oninput: () => this.turn(0),
+    });
+    this.body = h('tbody');
+    this.caption = h('caption', {});
+    this.pager = h('div', { class: 'pager' });
+    const heads = ['Database', 'Documents', 'Update sequence', 'Size', 'Writes a second'];
+    const columns = heads.map((head, at) => h('th', { scope: 'col', class: at > 0 && 'number' }, head));
+    this.card = h(
+      'section',
+      { class: 'card' },
+      h('div', { class: 'head' }, h('h2', {}, 'Databases'), this.search),
+      h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Databases' }, h('table', {}, this.caption, h('thead', {}, h('tr', {}, columns)), this.body)),
+      this.pager,
+    );
+    this.databases = new Databases(() => this.show());
+  }
+
+  close() {
+    this.databases.close();
+  }
+
+  turn(at) {
+    this.at = at;
+    this.show();
+  }
+
+  show() {
+    const { names, infos, error, loaded } = this.databases;
+    const wanted = this.search.value.trim();
+    const found = names.filter((name) => name.includes(wanted));
+    this.at = Math.min(this.at, Math.max(0, Math.ceil(found.length / PAGE) - 1));
+    const shown = found.slice(this.at * PAGE, (this.at + 1) * PAGE);
+    this.databases.show(shown);
+    this.caption.textContent = captionOf({ error, loaded, names, found, wanted });
+    if (shown.join('\n') !== this.rows.map(({ name }) => name).join('\n')) {
+      this.rows = shown.map((name) => new Row(name));
+      fill(this.body, this.rows.map(({ element }) => element));
+    }
+    this.rows.forEach((row) => row.show(infos.get(row.name)));
+    const pages = Math.ceil(found.length / PAGE);
+    fill(this.pager, pages > 1 && [
+      h('button', { type: 'button', disabled: this.at === 0, onclick: () => this.turn(this.at - 1) }, 'Previous'),
+      h('span', {}, `Page ${this.at + 1} of ${pages}`),
+      h('button', { type: 'button', disabled: this.at === pages - 1, onclick: () => this.turn(this.at + 1) }, 'Next'),
+    ]);
+  }
+}
+
+function captionOf({ error, loaded, names, found, wanted }) {
+  if (error) return `The databases cannot be listed: ${error.message}`;
+  if (!loaded) return 'Asking…';
+  if (names.length === 0) return 'There is no database yet: curl -X PUT makes one, and it appears here.';
+  return wanted ? `${count(found.length)} of ${count(names.length)}` : count(names.length);
+}
+
+/** A row stays the same element while its figures change, so that who stands on its link stays there. */
+class Row {
+  constructor(name) {
+    this.name = name;
+    this.cells = Array.from({ length: 4 }, () => h('td', { class: 'number' }, '…'));
+    const link = h('a', { href: `#/db/${encodeURIComponent(name)}` }, name);
+    this.element = h('tr', {}, h('th', { scope: 'row' }, link), this.cells);
+  }
+
+  show(known) {
+    if (!known) return;
+    const { info, error, rate } = known;
+    const texts = info
+      ? [count(info.doc_count), String(info.update_seq), bytes(info.sizes.file), figure(rate)]
+      : [error, '–', '–', '–'];
+    this.cells.forEach((cell, at) => say(cell, texts[at]));
+  }
+}

@@ -1,0 +1,75 @@
+// A document's revisions as a tree, and the tree as rows of a picture: newest generation first, a lane a leaf.
+
+/** Leaves that are drawn; a document may have more. */
+export const LEAVES_MAX = 24;
+/** Revisions shown at the ends of a long line. */
+const ENDS = 3;
+
+const generation = (rev) => Number(rev.slice(0, rev.indexOf('-')));
+
+/** The winner is CouchDB's: what is not deleted before what is, the longest line, then the highest hash. */
+function before(a, b) {
+  const deleted = Number(Boolean(a._deleted)) - Number(Boolean(b._deleted));
+  return deleted || generation(b._rev) - generation(a._rev) || (a._rev < b._rev ? 1 : -1);
+}
+
+/**
+ * Makes the tree of what `open_revs=all&revs=true&revs_info=true` answers.
+ *
+ * Leaves come in the order in which they win; a node has `{rev, generation, parent, children, lane, status, leaf}`.
+ */
+export function treeOf(documents) {
+  const leaves = [...documents].sort(before);
+  const nodes = new Map();
+  leaves.slice(0, LEAVES_MAX).forEach((leaf, lane) => addLine(nodes, leaf, lane));
+  for (const node of nodes.values()) nodes.get(node.parent)?.children.push(node);
+  return { leaves, nodes, winner: leaves[0]?._rev ?? null, conflicts: leaves.filter((leaf) => !leaf._deleted).slice(1) };
+}
+
+function addLine(nodes, leaf, lane) {
+  const { start, ids } = leaf._revisions;
+  const status = new Map((leaf._revs_info ?? []).map(({ rev, status }) => [rev, status]));
+  ids.forEach((id, at) => {
+    const rev = `${start - at}-${id}`;
+    // Lines come together on the way down: what is below belongs to the one that wins.
+    if (nodes.has(rev)) return;
+    const parent = at + 1 < ids.length ? `${start - at - 1}-${ids[at + 1]}` : null;
+    nodes.set(rev, { rev, generation: start - at, parent, lane, status: status.get(rev) ?? 'missing', leaf: at === 0 ? leaf : null, children: [] });
+  });
+}
+
+/** The rows of the picture. A long line without branches is one row, unless `whole`. */
+export function rowsOf({ nodes }, whole) {
+  const kept = whole ? () => true : keeper(nodes);
+  const rows = [];
+  const runs = new Map();
+  for (const node of [...nodes.values()].sort((a, b) => b.generation - a.generation || a.lane - b.lane)) {
+    if (kept(node)) {
+      rows.push({ node, lane: node.lane });
+      continue;
+    }
+    const above = runs.get(node.children[0]?.rev);
+    const run = above ?? { run: [], lane: node.lane };
+    if (!above) rows.push(run);
+    run.run.push(node);
+    runs.set(node.rev, run);
+  }
+  return rows;
+}
+
+/** Tells which revisions of long lines are shown: those near a leaf, a root or a fork. */
+function keeper(nodes) {
+  const near = new Set();
+  const marked = [...nodes.values()].filter(({ parent, children }) => !nodes.has(parent) || children.length !== 1);
+  for (const node of marked) {
+    near.add(node.rev);
+    node.children.forEach(({ rev }) => near.add(rev));
+    let below = node;
+    for (let at = 0; at < ENDS && below; at += 1) {
+      near.add(below.rev);
+      below = nodes.get(below.parent);
+    }
+  }
+  // One revision alone takes no more room than the word for it.
+  return (node) => near.has(node.rev) || (near.has(node.parent) && near.has(node.children[0]?.rev));
+}

@@ -1,0 +1,168 @@
+// The document view of the dashboard in a real browser.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage, sees } from '../lib/browser.mjs';
+import { createDatabase, request, serverUrl, startServer, stopServer } from '../lib/server.mjs';
+import { deadline, until } from '../lib/wait.mjs';
+
+deadline(300);
+
+const button = (page, name) => page.getByRole('button', { name, exact: true });
+const revisionOf = async (path) => (await request('GET', path)).body._rev;
+const textOf = async (path) => (await fetch(`${serverUrl}/${path}`)).text();
+const editor = (page) => page.getByLabel('Body as JSON');
+
+async function put(path, body) {
+  const { status, body: answer } = await request('PUT', path, body);
+  assert.equal(status, 201, JSON.stringify(answer));
+  return answer.rev;
+}
+
+/** Leaves `3-c` and `3-d` side by side, and `2-e` deleted, all from `1-a`. */
+async function writeConflict(database, id) {
+  const leaf = (rev, ids, more) => ({ _id: id, _rev: rev, _revisions: { start: ids.length, ids }, ...more });
+  const docs = [leaf('3-c', ['c', 'b', 'a'], { says: 'c' }), leaf('3-d', ['d', 'b', 'a'], { says: 'd' }), leaf('2-e', ['e', 'a'], { _deleted: true })];
+  const { status } = await request('POST', `${database}/_bulk_docs`, { new_edits: false, docs });
+  assert.equal(status, 201);
+}
+
+test('a body is shown and saved with every digit it was written with, and follows whoever changes it', async (t) => {
+  await createDatabase('document-edit');
+  const body = '{"price":12.50,"big":12345678901234567890,"nested":{"list":[1,{"a":[]}],"text":"a, \\"b\\": {c}"}}';
+  const written = await fetch(`${serverUrl}/document-edit/a%2Fb%20c`, { method: 'PUT', body });
+  assert.equal(written.status, 201);
+  const page = await openPage(t, '/db/document-edit/doc/a%2Fb%20c');
+  await sees(page, '.body .json', '"price": 12.50');
+  await sees(page, '.body .json', '"text": "a, \\"b\\": {c}"');
+  await button(page, 'Edit').click();
+  const text = await editor(page).inputValue();
+  await editor(page).fill(text.replace('12.50', '13.00'));
+  await button(page, 'Save').click();
+  await sees(page, '.body h2', 'Revision 2-');
+  assert.match(await textOf('document-edit/a%2Fb%20c'), /"price":13\.00,"big":12345678901234567890,"nested":\{"list":\[1,\{"a":\[\]\}\],"text":"a, \\"b\\": \{c\}"\}\}/);
+
+  const rev = await revisionOf('document-edit/a%2Fb%20c');
+  await put('document-edit/a%2Fb%20c', { _rev: rev, elsewhere: true });
+  await sees(page, '.body .json', '"elsewhere": true');
+  await sees(page, '.body h2', 'Revision 3-');
+});
+
+test('what is no document is refused under the field, and nothing is written', async (t) => {
+  await createDatabase('document-wrong');
+  const page = await openPage(t, '/db/document-wrong/doc/new');
+  await sees(page, '.body', 'There is no such document');
+  await button(page, 'Write it').click();
+  await editor(page).fill('{"a": }');
+  await page.keyboard.press('Control+Enter');
+  await sees(page, '#edit-error', 'This is no JSON');
+  await editor(page).fill('[1]');
+  await button(page, 'Save').click();
+  await sees(page, '#edit-error', 'A document is a JSON object');
+  await editor(page).fill('{"_wrong": 1}');
+  await button(page, 'Save').click();
+  await sees(page, '#edit-error', '_wrong');
+  assert.equal((await request('GET', 'document-wrong')).body.doc_count, 0);
+  await editor(page).fill('{"a": 1}');
+  await button(page, 'Save').click();
+  await sees(page, '.body .json', '"a": 1');
+  assert.equal((await request('GET', 'document-wrong/new')).body.a, 1);
+});
+
+test('a document that is changed under who edits it: his text is kept, and he decides', async (t) => {
+  await createDatabase('document-409');
+  const first = await put('document-409/d', { by: 'first' });
+  const page = await openPage(t, '/db/document-409/doc/d');
+  await button(page, 'Edit').click();
+  await editor(page).fill('{"by": "me"}');
+  const second = await put('document-409/d', { _rev: first, by: 'second' });
+  await sees(page, '.meanwhile', 'changed meanwhile');
+  await sees(page, '.meanwhile .json', '"by": "second"');
+  assert.equal(await editor(page).inputValue(), '{"by": "me"}');
+  await button(page, 'Save mine over it').click();
+  await sees(page, '.body h2', 'Revision 3-');
+  assert.equal((await request('GET', 'document-409/d')).body.by, 'me');
+
+  // The same where the page could not know of it: the answer to the write is what tells.
+  await button(page, 'Edit').click();
+  await editor(page).fill('{"by": "me again"}');
+  await page.route('**/document-409/_feed?*', (route) => route.abort());
+  await page.evaluate(() => globalThis.seqtide.page.stream.disconnect());
+  await put('document-409/d', { _rev: await revisionOf('document-409/d'), by: 'third' });
+  await button(page, 'Save').click();
+  await sees(page, '.meanwhile .json', '"by": "third"');
+  await button(page, 'Go on from theirs').click();
+  assert.match(await editor(page).inputValue(), /"by": "third"/);
+  await button(page, 'Save').click();
+  await sees(page, '.body h2', 'Revision 5-');
+  assert.notEqual(second, first);
+});
+
+test('a document is deleted once it was asked, and written anew', async (t) => {
+  await createDatabase('document-delete');
+  await put('document-delete/d', { a: 1 });
+  const page = await openPage(t, '/db/document-delete/doc/d');
+  await button(page, 'Delete').click();
+  await page.keyboard.press('Escape');
+  assert.equal((await request('GET', 'document-delete/d')).status, 200, 'Escape is no');
+  await button(page, 'Delete').click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await sees(page, '.history .badge', 'deleted');
+  assert.equal((await request('GET', 'document-delete/d')).body.reason, 'deleted');
+  await button(page, 'Write it anew').click();
+  await editor(page).fill('{"a": 2}');
+  await button(page, 'Save').click();
+  await sees(page, '.body h2', 'Revision 3-');
+  assert.equal((await request('GET', 'document-delete/d')).body.a, 2);
+});
+
+test('the tree is drawn: winner, loser, deleted leaf, missing bodies', async (t) => {
+  await createDatabase('document-tree');
+  await writeConflict('document-tree', 'd');
+  const page = await openPage(t, '/db/document-tree/doc/d');
+  await sees(page, '.history', '5 revisions, 3 leaves, 1 conflict, 1 deleted');
+  for (const [kind, many] of Object.entries({ winner: 1, conflict: 1, deleted: 1, missing: 2 })) {
+    assert.equal(await page.locator(`.lanes .dot.${kind}`).count(), many, kind);
+  }
+  assert.equal(await page.locator('.lanes .line').count(), 4, 'each revision but the first has a line to where it came from');
+  const rows = await page.locator('.picture li').allInnerTexts();
+  assert.deepEqual(rows.map((row) => row.replaceAll(/\s+/g, ' ').trim()), ['3-d winner', '3-c conflict', '2-b no body', '2-e deleted', '1-a no body']);
+  await page.locator('.revision.conflict').click();
+  await sees(page, '.body .json', '"says": "c"');
+  await page.locator('.revision.missing').first().click();
+  await sees(page, '.body', 'Its body is gone');
+});
+
+test('a long history is folded, and unfolds', async (t) => {
+  await createDatabase('document-long');
+  let rev;
+  for (let at = 0; at < 30; at += 1) rev = await put('document-long/d', { _rev: rev, at });
+  const page = await openPage(t, '/db/document-long/doc/d');
+  await sees(page, '.picture', '25 revisions more');
+  assert.equal(await page.locator('.picture li').count(), 6);
+  await button(page, '25 revisions more').click();
+  await until('all revisions', async () => (await page.locator('.picture li').count()) === 30);
+  await page.locator('.revision', { hasText: '7-' }).first().click();
+  await sees(page, '.body h2', 'Revision');
+});
+
+test('a conflict is resolved by picking a leaf, on a page that was open across a restart', async (t) => {
+  await createDatabase('document-conflict');
+  await put('document-conflict/d', { says: 'alone' });
+  const page = await openPage(t, '/db/document-conflict/doc/d');
+  await sees(page, '.body .json', '"says": "alone"');
+  await stopServer();
+  await sees(page, 'main .state', 'connection lost');
+  await startServer();
+  await writeConflict('document-conflict', 'd');
+  await sees(page, '.conflicts', '3 leaves stand side by side');
+  await sees(page, '.choice', '"says": "alone"');
+  await button(page, 'Keep 3-c').click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Keep this one' }).click();
+  await page.locator('.conflicts').waitFor({ state: 'detached' });
+  await sees(page, '.body .json', '"says": "c"');
+  const { body } = await request('GET', 'document-conflict/d?conflicts=true&deleted_conflicts=true');
+  assert.equal(body._rev, '3-c');
+  assert.equal(body._conflicts, undefined);
+  assert.equal(body._deleted_conflicts.length, 3, 'every other leaf has a tombstone');
+});

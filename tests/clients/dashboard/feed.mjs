@@ -1,0 +1,195 @@
+// The feed viewer of the dashboard in a real browser.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { test } from 'node:test';
+import { EventSource } from 'eventsource';
+import { WebSocket } from 'ws';
+import { openPage, sees } from '../lib/browser.mjs';
+import { createDatabase, request, startServer, stopServer, writeDocuments } from '../lib/server.mjs';
+import { deadline, until } from '../lib/wait.mjs';
+
+deadline(300);
+
+const documents = (prefix, many) =>
+  Array.from({ length: many }, (_, at) => ({ _id: `${prefix}-${String(at).padStart(5, '0')}`, at, status: at % 2 ? 'odd' : 'even' }));
+const ids = (page) => page.evaluate(() => globalThis.seqtide.page.log.rows.map((row) => row.id));
+const named = (list) => list.map(({ _id }) => _id);
+const button = (page, name) => page.getByRole('button', { name, exact: true });
+
+test('rows come as they are written, and a paused page loses none, even across a restart', async (t) => {
+  await createDatabase('feed-pause');
+  const page = await openPage(t, '/db/feed-pause');
+  const [first, second, third, fourth] = ['a', 'b', 'c', 'd'].map((prefix) => documents(prefix, 20));
+  await writeDocuments('feed-pause', first);
+  await until('20 rows', async () => (await ids(page)).length === 20);
+  await button(page, 'Pause').click();
+  await writeDocuments('feed-pause', second);
+  await sees(page, '.controls .notice', '20 rows, 20 wait');
+  assert.equal((await ids(page)).length, 20, 'a paused page does not move');
+  await stopServer();
+  await sees(page, '.controls .state', 'connection lost');
+  await startServer();
+  await writeDocuments('feed-pause', third);
+  await sees(page, '.controls .notice', '20 rows, 40 wait');
+  await button(page, 'Resume').click();
+  await writeDocuments('feed-pause', fourth);
+  await until('80 rows', async () => (await ids(page)).length >= 80);
+  assert.deepEqual(await ids(page), named([...first, ...second, ...third, ...fourth]), 'each once and in order');
+  assert.match(await page.locator('.rows .row').first().innerText(), /d-00019/);
+});
+
+test('a paused page that can hold no more leaves the rest at the server, and gets it when it goes on', async (t) => {
+  await createDatabase('feed-full');
+  const page = await openPage(t, '/db/feed-full?since=0');
+  await button(page, 'Pause').click();
+  const all = documents('n', 10_500);
+  await request('POST', 'feed-full/_bulk_docs', { docs: all });
+  await sees(page, '.controls .notice', '10,000 wait here, the rest at the server');
+  await button(page, 'Resume').click();
+  await until('the last row has come', async () => (await ids(page)).at(-1) === 'n-10499');
+  const seen = await ids(page);
+  assert.deepEqual(seen, named(all).slice(-seen.length), 'what is kept are the newest, without a gap');
+});
+
+test('ten thousand rows are a few elements, by wheel and by keyboard', async (t) => {
+  await createDatabase('feed-long');
+  await request('POST', 'feed-long/_bulk_docs', { docs: documents('n', 10_000) });
+  const page = await openPage(t, '/db/feed-long?since=0');
+  await sees(page, '.controls .notice', '10,000 rows');
+  const list = page.getByRole('listbox');
+  const options = page.getByRole('option');
+  assert.ok((await options.count()) < 80, 'only rows in sight are elements');
+  await list.evaluate((element) => (element.scrollTop = element.scrollHeight / 2));
+  await sees(page, '.rows .row', 'n-04999');
+  await list.focus();
+  await page.keyboard.press('End');
+  await sees(page, '.rows .row[aria-selected="true"]', 'n-00000');
+  assert.equal(await list.getAttribute('aria-activedescendant'), await page.locator('.row[aria-selected="true"]').getAttribute('id'));
+  await page.keyboard.press('ArrowUp');
+  await sees(page, '.detail h2', 'n-00001');
+  await sees(page, '.detail .json', '"status": "odd"');
+  assert.ok((await options.count()) < 80);
+  await page.keyboard.press('Enter');
+  await until('the document is opened', () => page.url().endsWith('#/db/feed-long/doc/n-00001'));
+});
+
+test('who has scrolled keeps what he looks at while rows come', async (t) => {
+  await createDatabase('feed-scroll');
+  await request('POST', 'feed-scroll/_bulk_docs', { docs: documents('old', 500) });
+  const page = await openPage(t, '/db/feed-scroll?since=0');
+  await sees(page, '.controls .notice', '500 rows');
+  const top = () =>
+    page.evaluate(() => {
+      const box = document.querySelector('.rows').getBoundingClientRect();
+      return document.elementFromPoint(box.x + 120, box.y + 17).closest('.row').querySelector('.id').textContent;
+    });
+  await page.getByRole('listbox').evaluate((element) => (element.scrollTop = 34 * 100));
+  await until('a row in the middle', async () => (await top()) === 'old-00399');
+  await writeDocuments('feed-scroll', documents('new', 10));
+  await sees(page, '.controls .notice', '510 rows');
+  await until('it is still there', async () => (await top()) === 'old-00399');
+});
+
+test('each filter has its error under its field, and a good one filters', async (t) => {
+  await createDatabase('feed-filter');
+  await request('PUT', 'feed-filter/_design/d', {
+    filters: { even: 'function (doc) { return doc.status === "even"; }', broken: 'function (doc) { return doc.none.here; }' },
+  });
+  await writeDocuments('feed-filter', documents('x', 10));
+  const page = await openPage(t, '/db/feed-filter?since=0');
+  await page.getByText('Filter', { exact: true }).click();
+  const error = async (label) => {
+    const field = page.getByLabel(label, { exact: true });
+    const id = (await field.getAttribute('aria-describedby')).split(' ')[0];
+    return { invalid: await field.getAttribute('aria-invalid'), text: await page.locator(`#${id}`).innerText() };
+  };
+  const fill = (label, text) => page.getByLabel(label, { exact: true }).fill(text);
+  await fill('Selector', '{"status": {"$nope": 1}}');
+  await fill('Ids', '[7]');
+  await fill('Filter function', 'd/none');
+  await fill('Prefix', 'x-');
+  await button(page, 'Apply').click();
+  await until('the selector is refused', async () => (await error('Selector')).text.includes('$nope'));
+  await until('the function is refused', async () => (await error('Filter function')).text.includes('none'));
+  await until('the ids are refused', async () => (await error('Ids')).text !== '');
+  assert.equal((await error('Selector')).invalid, 'true');
+  assert.deepEqual(await error('Prefix'), { invalid: null, text: '' });
+  assert.equal((await ids(page)).length, 11, 'a refused filter changes nothing');
+
+  await fill('Selector', '{"at": {"$gte": 4}}');
+  await fill('Ids', 'x-00002, x-00004, x-00005\nx-00008');
+  await fill('Filter function', 'd/even');
+  await button(page, 'Apply').click();
+  await until('what passes all of them', async () => (await ids(page)).join() === 'x-00004,x-00008');
+  assert.deepEqual(await error('Selector'), { invalid: null, text: '' });
+  await page.reload();
+  await until('the address keeps the filter', async () => (await ids(page)).join() === 'x-00004,x-00008');
+
+  await button(page, 'Clear').last().click();
+  await until('everything again', async () => (await ids(page)).length === 11);
+  await fill('Filter function', 'd/broken');
+  await button(page, 'Apply').click();
+  await until('a function that fails says so under its field', async () => (await error('Filter function')).text.includes('d'));
+});
+
+test('the slider goes back over history', async (t) => {
+  await createDatabase('feed-since');
+  await writeDocuments('feed-since', documents('h', 150));
+  const page = await openPage(t, '/db/feed-since');
+  await until('the newest 100 at first', async () => (await ids(page)).length === 100);
+  const slider = page.getByLabel('Changes since');
+  await slider.fill('20');
+  await until('from 20 on', async () => (await ids(page)).length === 130);
+  assert.equal(await slider.getAttribute('aria-valuetext'), '20 of 150');
+  await button(page, 'Beginning').click();
+  await until('from the beginning', async () => (await ids(page)).length === 150);
+  await button(page, 'Now').click();
+  await until('nothing yet', async () => (await ids(page)).length === 0);
+  await writeDocuments('feed-since', documents('later', 1));
+  await until('what comes now', async () => (await ids(page)).join() === 'later-00000');
+});
+
+test('a database with text sequences has a slider too', async (t) => {
+  await request('PUT', 'feed-text?seq_format=versionstamp');
+  await writeDocuments('feed-text', documents('v', 12));
+  const page = await openPage(t, '/db/feed-text');
+  await until('12 rows', async () => (await ids(page)).length === 12);
+  await page.getByLabel('Changes since').fill('10');
+  await until('two rows behind the tenth', async () => (await ids(page)).length === 2);
+});
+
+test('the snippets give what the page shows', async (t) => {
+  await createDatabase('feed-snippets');
+  await writeDocuments('feed-snippets', documents("it's", 4));
+  const selector = encodeURIComponent('{"status":"odd"}');
+  const page = await openPage(t, `/db/feed-snippets?since=0&selector=${selector}&include_docs=true`);
+  await until('two rows', async () => (await ids(page)).length === 2);
+  await page.getByText('The same in curl').click();
+  const snippet = (name) => page.locator(`[aria-label="${name} snippet"]`).innerText();
+  const expected = "it's-00001,it's-00003";
+
+  const curl = spawn('bash', ['-c', `exec ${await snippet('curl')}`], { stdio: ['ignore', 'pipe', 'ignore'] });
+  t.after(() => curl.kill());
+  let said = '';
+  curl.stdout.on('data', (data) => (said += data));
+  const rows = () => [...said.matchAll(/^data: (\{"seq.*\})$/gm)].map(([, data]) => JSON.parse(data).id).join();
+  await until('curl prints them', () => rows() === expected, { state: () => said });
+
+  for (const [name, Client] of Object.entries({ EventSource, WebSocket })) {
+    const printed = [];
+    const feed = new Function(name, 'console', `${await snippet(name)}; return feed;`)(Client, { log: (_, id) => printed.push(id) });
+    t.after(() => feed.close());
+    await until(`${name} prints them`, () => printed.filter((id) => id.startsWith('it')).join() === expected);
+  }
+});
+
+test('a database that is deleted, or was never there, is told', async (t) => {
+  await createDatabase('feed-gone');
+  const page = await openPage(t, '/db/feed-gone');
+  await sees(page, '.controls .state', /^live$/);
+  await request('DELETE', 'feed-gone');
+  await sees(page, '.controls .state', 'the database was deleted');
+  await page.reload();
+  await sees(page, '.controls .state', /ended: .*does not exist/);
+});

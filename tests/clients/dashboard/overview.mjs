@@ -1,0 +1,103 @@
+// The overview of the dashboard in a real browser.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openPage, sees } from '../lib/browser.mjs';
+import { createDatabase, request, serverUrl, startServer, stopServer, writeDocuments } from '../lib/server.mjs';
+import { deadline, until } from '../lib/wait.mjs';
+
+deadline(300);
+
+const documents = (prefix, many) => Array.from({ length: many }, (_, at) => ({ _id: `${prefix}-${at}`, at }));
+const row = (name) => `tr:has(a:text-is("${name}"))`;
+const documentsOf = (page, name) => page.locator(`${row(name)} td`).first().innerText();
+const figuresOf = (page, title) => page.locator(`.chart:has(h2:text("${title}")) .plot`).getAttribute('aria-label');
+/** How many points of a measure are known, in the page's own store. */
+const points = (page, name) => page.evaluate((name) => globalThis.seqtide.figures.points[name].filter((point) => point !== null), name);
+
+test('every file comes with a policy that allows nothing from elsewhere, and is asked about before it is used again', async () => {
+  const page = await fetch(`${serverUrl}/_dashboard`);
+  assert.equal(page.url, `${serverUrl}/_dashboard/`, 'the page names its files relative to a folder');
+  const links = [...(await page.text()).matchAll(/(?:src|href)="([^"#]+\.\w+)"/g)].map(([, link]) => link);
+  assert.ok(links.includes('js/main.js'), links.join());
+  for (const link of ['', ...links]) {
+    const { status, headers } = await fetch(new URL(link, page.url));
+    assert.equal(status, 200, link);
+    const policy = headers.get('content-security-policy');
+    assert.match(policy, /default-src 'none'/);
+    assert.doesNotMatch(policy, /unsafe|https?:|\*/);
+    const again = await fetch(new URL(link, page.url), { headers: { 'If-None-Match': headers.get('etag') } });
+    assert.equal(again.status, 304, link);
+  }
+  assert.equal((await fetch(new URL('js/none.js', page.url))).status, 404);
+  assert.equal((await fetch(page.url, { method: 'PUT' })).status, 405);
+});
+
+test('databases appear, count and vanish as it happens, and the charts move', async (t) => {
+  const page = await openPage(t);
+  await createDatabase('overview-a');
+  await sees(page, row('overview-a'), '0');
+  await writeDocuments('overview-a', documents('live', 30));
+  await until('the row counts 30 documents', async () => (await documentsOf(page, 'overview-a')) === '30');
+  await until('the writes are charted', async () => (await points(page, 'writes')).some((rate) => rate > 0));
+  await until('the latency of commits is charted', async () => (await points(page, 'commitMost')).some((seconds) => seconds > 0));
+  assert.match(await figuresOf(page, 'Writes'), /now documents [\d.,K]+\/s, commits [\d.,K]+\/s$/);
+  assert.match(await figuresOf(page, 'Memory'), /resident [\d.]+ MiB/);
+  await request('DELETE', 'overview-a');
+  await page.locator(row('overview-a')).waitFor({ state: 'detached' });
+});
+
+test('open feeds are counted by kind', async (t) => {
+  const database = await createDatabase('overview-feeds');
+  const page = await openPage(t);
+  const lines = page.locator('.kinds div:has(dt:text-is("lines")) dd');
+  await until('no feed of lines', async () => (await lines.innerText()) === '0');
+  const abort = new AbortController();
+  await fetch(`${database}/_feed?since=0`, { signal: abort.signal });
+  await until('one feed of lines', async () => (await lines.innerText()) === '1');
+  abort.abort();
+  await until('none again', async () => (await lines.innerText()) === '0');
+});
+
+test('a page that is opened late shows the minutes before', async (t) => {
+  await createDatabase('overview-late');
+  const first = await openPage(t);
+  await writeDocuments('overview-late', documents('late', 20));
+  await until('the writes are charted', async () => (await points(first, 'writes')).some((rate) => rate > 0));
+  const total = async (page) => (await points(page, 'writes')).reduce((sum, rate) => sum + rate, 0);
+  const known = await total(first);
+  const late = await openPage(t);
+  await until('the same writes are charted', async () => (await total(late)) >= known * 0.99);
+});
+
+test('a stopped server is told, and a page that was open all the while misses nothing', async (t) => {
+  await createDatabase('overview-restart');
+  const page = await openPage(t);
+  await writeDocuments('overview-restart', documents('before', 5));
+  await until('5 documents', async () => (await documentsOf(page, 'overview-restart')) === '5');
+  await stopServer();
+  await sees(page, '#server-state', 'connection lost');
+  await startServer();
+  await sees(page, '#server-state', /^live$/);
+  await createDatabase('overview-restart-new');
+  await writeDocuments('overview-restart', documents('after', 5));
+  await sees(page, row('overview-restart-new'), '0');
+  await until('10 documents', async () => (await documentsOf(page, 'overview-restart')) === '10');
+  const gap = await page.evaluate(() => globalThis.seqtide.figures.points.memory.includes(null));
+  assert.ok(gap, 'the time without a server is a gap in the charts');
+});
+
+test('many databases are found by name and turned over by page', async (t) => {
+  const names = Array.from({ length: 60 }, (_, at) => `many-${String(at).padStart(2, '0')}`);
+  await Promise.all(names.map((name) => createDatabase(name)));
+  const page = await openPage(t);
+  await page.getByRole('searchbox').fill('many-');
+  await sees(page, 'caption', '60 of');
+  assert.equal(await page.locator('tbody tr').count(), 25);
+  await page.getByRole('button', { name: 'Next' }).click();
+  await page.getByRole('button', { name: 'Next' }).click();
+  assert.equal(await page.locator('tbody tr').count(), 10);
+  await sees(page, row('many-59'), '0');
+  await page.getByRole('searchbox').fill('many-07');
+  await sees(page, row('many-07'), '0');
+});

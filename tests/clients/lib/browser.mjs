@@ -1,0 +1,42 @@
+// A browser without a screen, and what holds of every page of the dashboard: it asks no other host for anything, runs
+// without errors, and keeps to its Content-Security-Policy.
+
+import assert from 'node:assert/strict';
+import { after } from 'node:test';
+import { chromium } from 'playwright-core';
+import { serverUrl } from './server.mjs';
+
+/** Debian's, as tests/run installs it. */
+const executablePath = process.env.SEQTIDE_CHROMIUM ?? '/usr/bin/chromium';
+
+let browser = null;
+after(() => browser?.close());
+
+/** Opens a page of the dashboard by what stands behind the `#` of its address; the end of the test looks it over. */
+export async function openPage(t, place = '/', { width = 1280, height = 900, theme = 'light' } = {}) {
+  // A container's kernel may not give a sandbox, and the pages are our own.
+  browser ??= await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme });
+  const page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  const faults = [];
+  page.on('pageerror', (error) => faults.push(error.stack ?? String(error)));
+  page.on('console', (message) => {
+    // That the server is away, or refuses something, is what tests do to a page.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) faults.push(message.text());
+  });
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${serverUrl}/`)) faults.push(`a request to another host: ${request.url()}`);
+  });
+  t.after(async () => {
+    await context.close();
+    assert.deepEqual(faults, []);
+  });
+  await page.goto(`${serverUrl}/_dashboard/#${place}`);
+  return page;
+}
+
+/** Waits until a part of the page has a text, or one that matches. */
+export async function sees(page, selector, text) {
+  await page.locator(selector).filter({ hasText: text }).first().waitFor();
+}

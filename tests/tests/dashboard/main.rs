@@ -1,0 +1,18 @@
+//! The dashboard in a real browser, against the real binary: each test runs one script of `tests/clients/dashboard`.
+
+use seqtide_tests::script::run;
+
+#[test]
+fn the_overview_follows_the_server_across_a_restart() {
+    run("dashboard/overview.mjs");
+}
+
+#[test]
+fn the_feed_viewer_loses_no_row_and_tries_filters_out() {
+    run("dashboard/feed.mjs");
+}
+
+#[test]
+fn the_document_view_edits_and_resolves_conflicts() {
+    run("dashboard/document.mjs");
+}

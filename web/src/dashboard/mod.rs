@@ -1,0 +1,27 @@
+//! The dashboard: `/_dashboard/`, a page that shows what the server does, and the figures it is fed with.
+
+mod assets;
+mod figures;
+mod stream;
+
+use actix_web::HttpResponse;
+use actix_web::http::{Method, StatusCode, header};
+
+pub use self::figures::{Figures, sample};
+use crate::error::ApiError;
+use crate::routes::Call;
+
+/// Answers a request below `/_dashboard`.
+pub fn answer(call: &Call, method: &Method, path: &str) -> Result<HttpResponse, ApiError> {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return Err(ApiError::method_not_allowed("GET,HEAD"));
+    }
+    match path {
+        "figures" => stream::answer(call),
+        // The page names its files relative to itself.
+        "" if !call.req.path().ends_with('/') => Ok(HttpResponse::build(StatusCode::PERMANENT_REDIRECT)
+            .insert_header((header::LOCATION, "_dashboard/"))
+            .finish()),
+        path => assets::answer(&call.req, path),
+    }
+}
