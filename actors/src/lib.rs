@@ -60,7 +60,7 @@ pub use feed::documents::Documents;
 pub use feed::options::{Ahead, FeedMode, FeedOptions, Since};
 pub use feed::source::Source;
 pub use feed::stream::{Change, ChangeEvent, Changes};
-pub use feed::{EndReason, Feed, FeedEvent, Likeness, Reopening, Seat};
+pub use feed::{EndReason, Feed, FeedEvent, Likeness, Reopening, Seat, Turn};
 pub use feed_index::{FeedIndex, FeedIndexState, IndexFields, IndexFieldsError};
 pub use filter::{Filter, Ids, Test};
 pub use frames::{FrameForm, Frames};

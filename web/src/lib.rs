@@ -27,6 +27,7 @@ mod routes;
 pub mod seam;
 mod server;
 mod state;
+mod subscriptions;
 mod takeover;
 mod telemetry;
 

@@ -19,6 +19,7 @@ use crate::dashboard::{self, Figures};
 use crate::front::Front;
 use crate::routes;
 use crate::state::State;
+use crate::subscriptions::connections::Connections;
 use crate::takeover::listener::{self, Settings};
 use crate::telemetry::Metrics;
 
@@ -136,8 +137,14 @@ pub async fn serve(
     let (metrics, figures) = (Metrics::install()?, Arc::new(Figures::default()));
     let upkeep = actix_web::rt::spawn(metrics.clone().keep_up());
     let sampling = actix_web::rt::spawn(dashboard::sample(Arc::clone(&figures), metrics.clone()));
-    let state =
-        Data::new(State { engine: engine.clone(), config: config.clone(), metrics, figures: Arc::clone(&figures) });
+    let connections = Arc::<Connections>::default();
+    let state = Data::new(State {
+        engine: engine.clone(),
+        config: config.clone(),
+        metrics,
+        figures: Arc::clone(&figures),
+        connections: Arc::clone(&connections),
+    });
     let origins = config.cors_origins.clone();
     let app = move || {
         App::new()
@@ -157,6 +164,7 @@ pub async fn serve(
             // Whoever comes back when its feed ends must not be let in again.
             handle.pause().await;
             ended.end_feeds();
+            connections.end();
             figures.end();
             let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), ended.feeds_closed()).await.is_ok();
             handle.stop(in_time).await;

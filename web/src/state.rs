@@ -12,6 +12,7 @@ use actix_web::http::StatusCode;
 use crate::config::Config;
 use crate::dashboard::Figures;
 use crate::error::ApiError;
+use crate::subscriptions::connections::Connections;
 use crate::telemetry::Metrics;
 
 /// What every request can reach.
@@ -24,6 +25,8 @@ pub struct State {
     pub metrics: Metrics,
     /// What they were in the last minutes.
     pub figures: Arc<Figures>,
+    /// Connections with many subscriptions.
+    pub connections: Arc<Connections>,
 }
 
 impl State {

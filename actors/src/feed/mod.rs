@@ -71,6 +71,19 @@ pub enum FeedEvent<R = Row> {
     },
 }
 
+/// What a feed does with a turn.
+#[derive(Debug)]
+pub enum Turn<R = Row> {
+    /// It gives something.
+    Gives(FeedEvent<R>),
+    /// It has nothing to give so far, and is to have another turn.
+    GoesOn,
+    /// It has given all there is: it [waits](Feed::wait), at most until this moment.
+    Waits(Option<Instant>),
+    /// It has ended.
+    Over,
+}
+
 /// Behind a page of more bytes, a large page's own aside, which has a large document at its end, nothing is read before that is
 /// on its way: a reader that stalls keeps one large document at most.
 const READ_AHEAD_BEHIND: usize = 64 << 10;
@@ -205,41 +218,52 @@ impl<S: Source> Feed<S> {
     /// [`Error::Storage`] when the disk cannot be read, [`Error::Function`] when a function of the filter gives no
     /// answer: the feed is over, and its last token stays good.
     pub async fn next(&mut self) -> Result<Option<FeedEvent<S::Row>>, Error> {
+        loop {
+            match self.turn().await? {
+                Turn::Gives(event) => return Ok(Some(event)),
+                Turn::GoesOn => {}
+                Turn::Waits(until) => self.wait(until).await,
+                Turn::Over => return Ok(None),
+            }
+        }
+    }
+
+    /// What [`Feed::next`] does, but for waiting, and with one page read at most: for who has many feeds take turns. Nothing
+    /// is lost when the future is dropped before it is ready.
+    ///
+    /// # Errors
+    /// As [`Feed::next`].
+    pub async fn turn(&mut self) -> Result<Turn<S::Row>, Error> {
         if let Some(first) = self.first.take() {
-            return Ok(Some(first));
+            return Ok(Turn::Gives(first));
         }
         if let (Ahead::Rewind, Some(since), false) = (self.options.ahead, self.ahead, self.said_rewind) {
             self.said_rewind = true;
-            return Ok(Some(FeedEvent::Rewind { since }));
+            return Ok(Turn::Gives(FeedEvent::Rewind { since }));
         }
-        while !self.finished {
-            if let Some(reason) = *self.ended.borrow_and_update() {
-                self.subscriber.drain(reason);
-            }
-            let newest = self.source.newest();
-            match self.subscriber.step(Instant::now(), newest) {
-                Step::Read { after, up_to, rows_max, direction } => {
-                    let wanted = Wanted { after, up_to, rows_max, direction, large: self.takes_large_pages() };
-                    if let Some(page) = self.read(wanted).await? {
-                        if self.seat.is_some() {
-                            self.metrics.rows(page.len());
-                        }
-                        return Ok(Some(match page.frames.is_empty() {
-                            true => FeedEvent::Rows(page.rows),
-                            false => FeedEvent::Frames(page.frames),
-                        }));
-                    }
-                }
-                Step::Wait { until } => self.wait(until).await,
-                Step::Say(notice) => {
-                    if let Some(event) = self.say(notice).await? {
-                        return Ok(Some(event));
-                    }
-                }
-                Step::End(reason) => return self.end(reason).await.map(Some),
-            }
+        if self.finished {
+            return Ok(Turn::Over);
         }
-        Ok(None)
+        if let Some(reason) = *self.ended.borrow_and_update() {
+            self.subscriber.drain(reason);
+        }
+        let newest = self.source.newest();
+        Ok(match self.subscriber.step(Instant::now(), newest) {
+            Step::Read { after, up_to, rows_max, direction } => {
+                let wanted = Wanted { after, up_to, rows_max, direction, large: self.takes_large_pages() };
+                let Some(page) = self.read(wanted).await? else { return Ok(Turn::GoesOn) };
+                if self.seat.is_some() {
+                    self.metrics.rows(page.len());
+                }
+                Turn::Gives(match page.frames.is_empty() {
+                    true => FeedEvent::Rows(page.rows),
+                    false => FeedEvent::Frames(page.frames),
+                })
+            }
+            Step::Wait { until } => Turn::Waits(until),
+            Step::Say(notice) => self.say(notice).await?.map_or(Turn::GoesOn, Turn::Gives),
+            Step::End(reason) => Turn::Gives(self.end(reason).await?),
+        })
     }
 
     /// Reads what is wanted: a page with rows, or `None`, also when a heartbeat or the end is due before it is there.
@@ -317,7 +341,8 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    async fn wait(&mut self, deadline: Option<Instant>) {
+    /// Waits until there may be something to give, at most until a moment, as [`Turn::Waits`] asks for it.
+    pub async fn wait(&mut self, deadline: Option<Instant>) {
         self.pages = 0;
         tokio::select! {
             () = self.source.woken() => {}

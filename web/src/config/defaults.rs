@@ -32,6 +32,7 @@ impl Default for Config {
                 bulk_docs_max: 100_000,
                 nesting_max: 512,
                 feeds_max: 20_000,
+                subscriptions_max: 200,
                 databases_open_max: 500,
                 write_queue_edits_max: 10_000,
                 write_queue_bytes_max: 268_435_456,

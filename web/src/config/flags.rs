@@ -106,6 +106,10 @@ struct LimitsFlags {
     #[arg(id = "limits.feeds_max", value_name = "FEEDS")]
     feeds_max: Option<i64>,
 
+    /// Subscriptions of one connection to /_feed/many
+    #[arg(id = "limits.subscriptions_max", value_name = "SUBSCRIPTIONS")]
+    subscriptions_max: Option<i64>,
+
     /// Databases open at once; the one idle longest is closed to open another
     #[arg(id = "limits.databases_open_max", value_name = "DATABASES")]
     databases_open_max: Option<i64>,

@@ -69,6 +69,11 @@ fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
 }
 
 impl Event {
+    /// Its JSON, an object.
+    pub fn json(&self) -> Bytes {
+        Bytes::copy_from_slice(self.json.as_bytes())
+    }
+
     fn sse(&self) -> String {
         format!("event: {}\ndata: {}\nid: {}\n\n", self.name, self.json, self.id)
     }

@@ -99,7 +99,7 @@ pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
         options.take_body(&body, D::KNOWN)?;
     }
     if let Some(id) = req.headers().get("last-event-id").and_then(|value| value.to_str().ok()) {
-        options.0.insert("last-event-id".to_owned(), Value::from(id));
+        options.go_on_behind(id);
     }
     let form = if header_has(&req, header::ACCEPT, "text/event-stream") { Form::Sse } else { Form::Lines };
     let kind = if form == Form::Sse { FeedKind::Sse } else { FeedKind::Lines };
@@ -120,7 +120,7 @@ fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
     let upgraded = Connection::new(&req, payload, state.config.limits.feed_body_bytes_max);
     let (answer, connection) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;
     let parse = move |text: &str| {
-        let mut options = Options(Map::new());
+        let mut options = Options::default();
         options.take_body(text.as_bytes(), D::KNOWN)?;
         parse(&options)
     };
@@ -133,7 +133,7 @@ fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
 }
 
 /// A browser lets any page open a WebSocket anywhere: what CORS does for other requests must be done here.
-fn refuse_strange_page(req: &HttpRequest, state: &State) -> Result<(), ApiError> {
+pub fn refuse_strange_page(req: &HttpRequest, state: &State) -> Result<(), ApiError> {
     let Some(origin) = req.headers().get(header::ORIGIN) else { return Ok(()) };
     if origin.to_str().is_ok_and(|origin| state.config.cors_origins.allows(origin)) {
         return Ok(());
@@ -142,7 +142,7 @@ fn refuse_strange_page(req: &HttpRequest, state: &State) -> Result<(), ApiError>
     Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", reason))
 }
 
-fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
+pub fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
     let mut values = req.headers().get_all(name).filter_map(|value| value.to_str().ok());
     values.any(|value| value.to_ascii_lowercase().contains(word))
 }
@@ -150,13 +150,15 @@ fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
 /// Options that stay the text they were given as, from a body too.
 const SELECTOR: &str = "selector";
 const QUERY: &str = "query";
+pub const SUBSCRIPTIONS: &str = "subscriptions";
 
 /// Options as they were given, by name. From a query every value is text.
+#[derive(Default)]
 pub struct Options(Map<String, Value>);
 
 impl Options {
     pub fn of_query(query: &Query, known: &[&str]) -> Result<Options, ApiError> {
-        let mut options = Options(Map::new());
+        let mut options = Options::default();
         for key in query.keys() {
             let text = query.get(&key).unwrap_or_default();
             options.set(&key, Value::from(text), known)?;
@@ -174,12 +176,17 @@ impl Options {
                 continue;
             }
             let value = match name.as_str() {
-                SELECTOR | QUERY => Value::from(value.get()),
+                SELECTOR | QUERY | SUBSCRIPTIONS => Value::from(value.get()),
                 _ => serde_json::from_str(value.get()).map_err(|_| ApiError::not_json())?,
             };
             self.set(&name, value, known)?;
         }
         Ok(())
+    }
+
+    /// Goes on behind this token, whatever else is said.
+    pub fn go_on_behind(&mut self, token: &str) {
+        self.0.insert("last-event-id".to_owned(), Value::from(token));
     }
 
     fn set(&mut self, name: &str, value: Value, known: &[&str]) -> Result<(), ApiError> {
@@ -286,7 +293,7 @@ impl Options {
         self.text("prefix")
     }
 
-    fn text(&self, name: &str) -> Result<Option<&str>, ApiError> {
+    pub fn text(&self, name: &str) -> Result<Option<&str>, ApiError> {
         match self.0.get(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),

@@ -16,6 +16,7 @@ mod open_revs;
 mod purge;
 mod revs;
 mod server;
+mod subscriptions;
 mod update;
 mod updates;
 
@@ -112,6 +113,7 @@ pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
         ["_dashboard", ..] => Place::Dashboard(segments[1..].join("/")),
         ["metrics"] => Place::Server(owned("metrics")),
         [name] if name.starts_with('_') && !is_system_database(name) => Place::Server(owned(name)),
+        ["_feed", name] => Place::Server(format!("_feed/{name}")),
         [db] => Place::Database(owned(db)),
         [db, id] if id.starts_with("_design/") => Place::DesignEscaped { db: owned(db), id: owned(id) },
         [db, name] if name.starts_with('_') && !name.contains('/') => {
@@ -196,7 +198,8 @@ async fn on_server(call: Call, method: &Method, name: &str) -> Answer {
         ("_dbs_info", Method::POST) => dbs_info::of_keys(call).await,
         ("_dbs_info", _) if !read => Err(ApiError::method_not_allowed("GET,HEAD,POST")),
         ("_feed", Method::GET | Method::POST) => updates::feed(call).await,
-        ("_feed", _) => Err(ApiError::method_not_allowed("GET,POST")),
+        (subscriptions::PATH, Method::GET | Method::POST) => subscriptions::open(call).await,
+        ("_feed" | subscriptions::PATH, _) => Err(ApiError::method_not_allowed("GET,POST")),
         ("_active_tasks" | "_all_dbs" | "_db_updates" | "_up" | "_uuids" | "metrics", _) if !read => {
             Err(ApiError::method_not_allowed("GET,HEAD"))
         }
@@ -207,7 +210,11 @@ async fn on_server(call: Call, method: &Method, name: &str) -> Answer {
         ("_up", _) => Ok(server::up()),
         ("_uuids", _) => server::uuids(&call),
         ("metrics", _) => Ok(server::metrics(&call)),
-        _ => Err(unknown(method, name)),
+        (name, method) => match name.strip_prefix("_feed/") {
+            Some(connection) if method == Method::POST => subscriptions::change(call, connection).await,
+            Some(_) => Err(ApiError::method_not_allowed("POST")),
+            None => Err(unknown(&method, name)),
+        },
     }
 }
 
@@ -328,6 +335,7 @@ mod tests {
             ("/_dashboard/", Place::Dashboard(String::new())),
             ("/_dashboard/js/app.js", Place::Dashboard("js/app.js".into())),
             ("/_users", Place::Database("_users".into())),
+            ("/_feed/many", Place::Server("_feed/many".into())),
             ("/db", Place::Database("db".into())),
             ("/db/", Place::Database("db".into())),
             ("/a%2Fb", Place::Database("a/b".into())),
