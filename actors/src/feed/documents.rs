@@ -126,6 +126,10 @@ impl Source for Documents {
         self.wake.woken().await;
     }
 
+    fn reached(&self, seq: Sequence) -> impl Future<Output = ()> + Send + 'static {
+        self.database.live.reached(seq)
+    }
+
     fn nothing_up_to(&mut self) -> Option<Sequence> {
         let examined = self.database.live.examined();
         self.wake.nothing_up_to(examined)

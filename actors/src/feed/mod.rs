@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::documents::Documents;
-use self::options::{Ahead, FeedOptions, Since};
+use self::options::{Ahead, FeedOptions, OLDEST_SEQ, Since};
 pub use self::shared::{Likeness, Reopening, Seat};
 use self::source::{Page, Source, Wanted};
 pub use self::subscriber::EndReason;
@@ -35,6 +35,13 @@ use crate::row::Row;
 /// What a feed gives.
 #[derive(Debug, Clone)]
 pub enum FeedEvent<R = Row> {
+    /// The first of all, unless the feed is rewound: where it begins.
+    Open {
+        /// The token to resume from.
+        seq: Sequence,
+        /// What there is.
+        extent: Extent,
+    },
     /// Rows, in order; at least one.
     Rows(Vec<Arc<R>>),
     /// The same as bytes alone, where the feed was [asked](FeedOptions::frames) for no more.
@@ -53,10 +60,12 @@ pub enum FeedEvent<R = Row> {
         /// How many rows, before any filter, lie behind it.
         pending: u64,
     },
-    /// The token asked for is from the future: the feed starts from the beginning.
+    /// The first of all where the token asked for is from the future: the feed starts from the beginning.
     Rewind {
         /// What was asked for.
         since: Sequence,
+        /// What there is.
+        extent: Extent,
     },
     /// Nothing follows.
     End {
@@ -67,6 +76,15 @@ pub enum FeedEvent<R = Row> {
         /// How many rows, before any filter, lie behind it; of a descending feed, before it.
         pending: u64,
     },
+}
+
+/// What there was when a feed was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Behind this place a feed gives everything there is.
+    pub oldest_seq: Sequence,
+    /// The update sequence.
+    pub update_seq: Sequence,
 }
 
 /// Behind a page of more bytes, which has a large document at its end, nothing is read before that is on its way: a reader
@@ -91,7 +109,8 @@ pub struct Feed<S: Source = Documents> {
     ended: watch::Receiver<Option<EndReason>>,
     /// The token asked for lies ahead of the source.
     ahead: Option<Sequence>,
-    said_rewind: bool,
+    /// What is said first, until it is said.
+    opening: Option<FeedEvent<S::Row>>,
     finished: bool,
     /// What was looked ahead at.
     first: Option<FeedEvent<S::Row>>,
@@ -123,9 +142,14 @@ impl<S: Source> Feed<S> {
             Ahead::Echo if since.incarnation > newest.incarnation => Sequence::ZERO,
             Ahead::Rewind | Ahead::Echo | Ahead::Refuse => since,
         };
+        let extent = Extent { oldest_seq: OLDEST_SEQ, update_seq: newest };
+        let opening = Some(match (options.ahead, ahead) {
+            (Ahead::Rewind, Some(since)) => FeedEvent::Rewind { since, extent },
+            _ => FeedEvent::Open { seq: position, extent },
+        });
         let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let seat = Seat::new(options.kind, permit);
-        Ok(Feed { ahead, ..Feed::with(source, options, subscriber, seat) })
+        Ok(Feed { ahead, opening, ..Feed::with(source, options, subscriber, seat) })
     }
 
     fn with(source: S, options: FeedOptions, subscriber: Subscriber, seat: Seat) -> Feed<S> {
@@ -136,7 +160,7 @@ impl<S: Source> Feed<S> {
             options,
             subscriber,
             ahead: None,
-            said_rewind: false,
+            opening: None,
             finished: false,
             first: None,
             reading: None,
@@ -172,6 +196,11 @@ impl<S: Source> Feed<S> {
         self.ahead.is_some()
     }
 
+    /// Whether all that was known when it was opened is said.
+    fn is_opened(&self) -> bool {
+        self.opening.is_none() && self.first.is_none()
+    }
+
     /// The token to resume from.
     pub fn position(&self) -> Sequence {
         self.subscriber.position()
@@ -182,13 +211,13 @@ impl<S: Source> Feed<S> {
         &self.metrics
     }
 
-    /// Waits for what comes first, for so long, and keeps it for [`Feed::next`]: what prevents the feed from beginning
-    /// is known then, if it comes about soon.
+    /// Waits for what comes behind the opening, for so long, and keeps it for [`Feed::next`]: what prevents the feed from
+    /// beginning is known then, if it comes about soon.
     ///
     /// # Errors
     /// As [`Feed::next`].
     pub(crate) async fn look_ahead(&mut self, longest: Duration) -> Result<(), Error> {
-        if let Ok(first) = timeout(longest, self.next()).await {
+        if let Ok(first) = timeout(longest, self.go_on()).await {
             self.first = first?;
         }
         Ok(())
@@ -200,13 +229,14 @@ impl<S: Source> Feed<S> {
     /// [`Error::Storage`] when the disk cannot be read, [`Error::Function`] when a function of the filter gives no
     /// answer: the feed is over, and its last token stays good.
     pub async fn next(&mut self) -> Result<Option<FeedEvent<S::Row>>, Error> {
-        if let Some(first) = self.first.take() {
-            return Ok(Some(first));
+        match self.opening.take().or_else(|| self.first.take()) {
+            Some(event) => Ok(Some(event)),
+            None => self.go_on().await,
         }
-        if let (Ahead::Rewind, Some(since), false) = (self.options.ahead, self.ahead, self.said_rewind) {
-            self.said_rewind = true;
-            return Ok(Some(FeedEvent::Rewind { since }));
-        }
+    }
+
+    /// Gives what comes behind the opening.
+    async fn go_on(&mut self) -> Result<Option<FeedEvent<S::Row>>, Error> {
         while !self.finished {
             if let Some(reason) = *self.ended.borrow_and_update() {
                 self.subscriber.drain(reason);
@@ -306,8 +336,11 @@ impl<S: Source> Feed<S> {
     }
 
     async fn wait(&mut self, deadline: Option<Instant>) {
+        // Nobody is woken for a place.
+        let there = self.options.until.map(|place| self.source.reached(place));
         tokio::select! {
             () = self.source.woken() => {}
+            () = maybe(there) => {}
             _ = self.ended.changed() => {}
             () = until(deadline) => {}
         }
@@ -356,8 +389,13 @@ impl<S: Source> Feed<S> {
 
 /// Waits for a moment that may never come.
 async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
+    maybe(moment.map(sleep_until)).await;
+}
+
+/// Waits for what may never come.
+async fn maybe(future: Option<impl Future<Output = ()>>) {
+    match future {
+        Some(future) => future.await,
         None => std::future::pending().await,
     }
 }

@@ -23,8 +23,11 @@ pub enum Since {
 
 impl Since {
     /// Before everything.
-    pub const START: Since = Since::Seq(Sequence::ZERO);
+    pub const START: Since = Since::Seq(OLDEST_SEQ);
 }
+
+/// The place behind which every feed has everything there is: nothing falls off the far end.
+pub const OLDEST_SEQ: Sequence = Sequence::ZERO;
 
 /// When a feed ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +57,8 @@ pub enum Ahead {
 pub struct FeedOptions {
     /// Where it starts.
     pub since: Since,
+    /// Up to where: the feed ends there, and waits for a place that has not come if it waits at all.
+    pub until: Option<Sequence>,
     /// When it ends.
     pub mode: FeedMode,
     /// From the newest row back to the oldest, then the end; `since` does not matter.
@@ -84,6 +89,7 @@ impl FeedOptions {
     pub fn live(kind: FeedKind) -> FeedOptions {
         FeedOptions {
             since: Since::Now,
+            until: None,
             mode: FeedMode::Live,
             descending: false,
             limit: None,

@@ -47,14 +47,14 @@ pub struct Reopening<S: Source> {
 
 impl<S: Source> Feed<S> {
     /// What the feed gives from here on: rows, heartbeats and the end. `None` while it has other things to say, and where
-    /// nobody else's rows are of use to it: it counts them or the time without, asks a function, or waits for a place
+    /// nobody else's rows are of use to it: it counts them or the time without, ends at a place, asks a function, or waits for a place
     /// that has not come.
     pub fn likeness(&self) -> Option<Likeness> {
-        let FeedOptions { mode, descending, limit, heartbeat, timeout, filter, .. } = &self.options;
-        let is_endless = *mode == FeedMode::Live && !descending && limit.is_none();
+        let FeedOptions { mode, descending, until, limit, heartbeat, timeout, filter, .. } = &self.options;
+        let is_endless = *mode == FeedMode::Live && !descending && until.is_none() && limit.is_none();
         let is_timed = timeout.is_some() && heartbeat.is_none();
         let may_share = is_endless && !is_timed && filter.function.is_none();
-        let is_live = self.subscriber.is_following() && self.first.is_none() && self.position() <= self.source.newest();
+        let is_live = self.subscriber.is_following() && self.is_opened() && self.position() <= self.source.newest();
         if !may_share || !is_live {
             return None;
         }

@@ -59,6 +59,9 @@ pub trait Source: Send + Sync + Sized + 'static {
     /// Waits for what may concern the feed; at once if there was something since the last call.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
 
+    /// Waits until every row up to a sequence has woken whom it concerns.
+    fn reached(&self, seq: Sequence) -> impl Future<Output = ()> + Send + 'static;
+
     /// The same source for another feed, woken from now on.
     fn again(&self) -> Self;
 

@@ -15,6 +15,8 @@ use super::source::Wanted;
 pub enum EndReason {
     /// It has given as many rows as were asked for.
     Limit,
+    /// It has come to the place up to which it was asked for.
+    Until,
     /// It has given all there was when it was opened, and was not to wait for more.
     CaughtUp,
     /// Nothing changed for as long as it was to wait.
@@ -30,6 +32,7 @@ impl EndReason {
     pub fn name(self) -> &'static str {
         match self {
             EndReason::Limit => "limit",
+            EndReason::Until => "until",
             EndReason::CaughtUp => "caught-up",
             EndReason::Timeout => "timeout",
             EndReason::Deleted => "deleted",
@@ -77,6 +80,8 @@ pub(crate) struct Subscriber {
     mode: FeedMode,
     heartbeat: Option<Duration>,
     timeout: Option<Duration>,
+    /// Nothing above it is given.
+    until: Sequence,
     rows_left: u64,
     rows_given: u64,
     /// Everything up to here has been examined: the token of a forward feed. A descending one is left with what is
@@ -111,15 +116,17 @@ enum Phase {
 impl Subscriber {
     /// A subscriber behind `position`; `end` is the last row there is.
     pub fn new(options: &FeedOptions, position: Sequence, end: Sequence, now: Instant) -> Subscriber {
+        let until = options.until.unwrap_or(Sequence::MAX);
         let walk = match (options.descending, options.mode) {
             (true, _) => Walk::Backward { top: end },
-            (false, FeedMode::Once) => Walk::Forward { up_to: end, moving: false },
-            (false, FeedMode::Longpoll | FeedMode::Live) => Walk::Forward { up_to: end, moving: true },
+            (false, FeedMode::Once) => Walk::Forward { up_to: end.min(until), moving: false },
+            (false, FeedMode::Longpoll | FeedMode::Live) => Walk::Forward { up_to: end.min(until), moving: true },
         };
         Subscriber {
             mode: options.mode,
             heartbeat: options.heartbeat,
             timeout: options.timeout.filter(|_| options.heartbeat.is_none()),
+            until,
             rows_left: options.limit.unwrap_or(u64::MAX),
             rows_given: 0,
             position: if options.descending { end } else { position },
@@ -165,6 +172,9 @@ impl Subscriber {
         if self.rows_left == 0 && !(self.mode == FeedMode::Longpoll && self.rows_given == 0) {
             return Step::End(EndReason::Limit);
         }
+        if matches!(self.walk, Walk::Forward { .. }) && self.position >= self.until {
+            return Step::End(EndReason::Until);
+        }
         self.move_end(newest);
         let rows_max = usize::try_from(self.rows_left).unwrap_or(usize::MAX);
         match self.walk {
@@ -183,7 +193,7 @@ impl Subscriber {
         if let Walk::Forward { up_to, moving: true } = &mut self.walk
             && !(self.mode == FeedMode::Longpoll && self.rows_given > 0)
         {
-            *up_to = newest;
+            *up_to = newest.min(self.until);
         }
     }
 
@@ -261,7 +271,7 @@ impl Subscriber {
     pub fn nothing_up_to(&mut self, examined: Sequence) {
         // Who may read no rows has left them unread, and a descending position is no token.
         if self.rows_left > 0 && matches!(self.walk, Walk::Forward { .. }) {
-            self.position = self.position.max(examined);
+            self.position = self.position.max(examined.min(self.until));
         }
     }
 }
@@ -463,6 +473,29 @@ mod tests {
             assert_eq!(step(&mut sub, now, seq(4)), Step::Say(Notice::CaughtUp));
             assert_eq!((step(&mut sub, now, seq(4)), sub.position()), (Step::End(EndReason::CaughtUp), seq(2)));
         }
+    }
+
+    #[test]
+    fn a_feed_ends_at_the_place_it_was_asked_for_up_to_and_waits_for_one_that_lies_ahead() {
+        let now = Instant::now();
+        let until = |version, mode| FeedOptions { until: Some(seq(version)), ..options(mode) };
+        for mode in [FeedMode::Once, FeedMode::Live] {
+            let mut sub = Subscriber::new(&until(3, mode), seq(0), seq(5), now);
+            assert_eq!(step(&mut sub, now, seq(5)), read_to(0, 3));
+            sub.read(page(2, true, 1), seq(3), now);
+            assert_eq!((step(&mut sub, now, seq(5)), sub.position()), (Step::End(EndReason::Until), seq(3)));
+            let mut behind = Subscriber::new(&until(3, mode), seq(4), seq(5), now);
+            assert_eq!((step(&mut behind, now, seq(5)), behind.position()), (Step::End(EndReason::Until), seq(4)));
+        }
+        let mut once = Subscriber::new(&until(9, FeedMode::Once), seq(5), seq(5), now);
+        assert_eq!(step(&mut once, now, seq(5)), Step::Say(Notice::CaughtUp));
+        assert_eq!(step(&mut once, now, seq(5)), Step::End(EndReason::CaughtUp));
+        let mut ahead = Subscriber::new(&until(9, FeedMode::Live), seq(5), seq(5), now);
+        assert_eq!(step(&mut ahead, now, seq(5)), Step::Say(Notice::CaughtUp));
+        assert_eq!(step(&mut ahead, now, seq(5)), Step::Say(Notice::Waiting));
+        assert!(matches!(step(&mut ahead, now, seq(5)), Step::Wait { .. }));
+        ahead.nothing_up_to(seq(12));
+        assert_eq!((step(&mut ahead, now, seq(12)), ahead.position()), (Step::End(EndReason::Until), seq(9)));
     }
 
     #[test]

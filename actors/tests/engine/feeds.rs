@@ -80,7 +80,10 @@ async fn a_filtered_feed_s_heartbeats_pass_what_does_not_concern_it() {
                         break;
                     }
                 }
-                other => assert!(matches!(other, FeedEvent::CaughtUp { .. } | FeedEvent::Waiting), "{other:?}"),
+                other => assert!(
+                    matches!(other, FeedEvent::Open { .. } | FeedEvent::CaughtUp { .. } | FeedEvent::Waiting),
+                    "{other:?}"
+                ),
             }
         }
         assert_eq!(position, database.info().await.unwrap().counters.update_seq);
@@ -224,6 +227,7 @@ async fn an_end_that_is_given_up_while_it_counts_what_is_behind_comes_again() {
     let database = engine.create_database("db").await.unwrap();
     filled(&database, (0..5).map(|n| format!("d{n}"))).await;
     let mut feed = database.feed(FeedOptions { since: Since::START, limit: Some(2), ..live() }).await.unwrap();
+    assert!(matches!(next(&mut feed).await, FeedEvent::Open { seq: Sequence::ZERO, .. }));
     assert!(matches!(next(&mut feed).await, FeedEvent::Rows(rows) if rows.len() == 2));
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let (running, runs) = tokio::sync::oneshot::channel();

@@ -191,8 +191,9 @@ async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pa
                     token = seq;
                     break;
                 }
+                FeedEvent::Open { seq, .. } => assert_eq!(seq, token),
                 FeedEvent::Waiting => {}
-                FeedEvent::Rewind { since } => panic!("{since:?} was a token of this database"),
+                FeedEvent::Rewind { since, .. } => panic!("{since:?} was a token of this database"),
             }
             if seen.contains_key(LAST) {
                 return seen;

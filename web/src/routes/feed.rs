@@ -6,6 +6,7 @@ use std::time::Duration;
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::sequence::Sequence;
 use seqtide::{
     Ahead, Database, Documents, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Selector, Since, Source, Test,
 };
@@ -59,6 +60,7 @@ impl Door for Database {
         SELECTOR,
         "since",
         "style",
+        "until",
         "view",
     ];
 
@@ -197,6 +199,7 @@ impl Options {
             RowShape { all_leaves, doc: self.flag("include_docs", false)?, conflicts: self.flag("conflicts", false)? };
         Ok(FeedOptions {
             since: self.since()?,
+            until: self.until()?,
             mode: self.mode()?,
             limit: self.limit()?,
             shape,
@@ -226,6 +229,18 @@ impl Options {
             Some(Value::String(text)) => parse_since(text),
             Some(Value::Number(number)) => parse_since(&number.to_string()),
             Some(_) => Err(self.wrong("since", "a sequence, `0` or `now`")),
+        }
+    }
+
+    pub fn until(&self) -> Result<Option<Sequence>, ApiError> {
+        let seq = match self.0.get("until") {
+            None => return Ok(None),
+            Some(Value::String(text)) => parse_since(text).ok(),
+            Some(value) => parse_since(&value.to_string()).ok(),
+        };
+        match seq {
+            Some(Since::Seq(seq)) => Ok(Some(seq)),
+            _ => Err(self.wrong("until", "a sequence, as rows have it")),
         }
     }
 
