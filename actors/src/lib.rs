@@ -57,7 +57,7 @@ pub use engine::{Engine, EngineOptions};
 pub use error::Error;
 pub use feed::documents::Documents;
 pub use feed::options::{Ahead, FeedMode, FeedOptions, OLDEST_SEQ, Since};
-pub use feed::source::Source;
+pub use feed::source::{Lag, Source};
 pub use feed::stream::{Change, ChangeEvent, Changes};
 pub use feed::{EndReason, Extent, Feed, FeedEvent, Likeness, Reopening, Seat};
 pub use feed_index::{FeedIndex, FeedIndexState, IndexFields, IndexFieldsError};

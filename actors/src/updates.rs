@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::feed::options::{Ahead, FeedMode, FeedOptions, Since};
-use crate::feed::source::{Page, Source, Wanted};
+use crate::feed::options::{Ahead, FeedMode, FeedOptions, OLDEST_SEQ, Since};
+use crate::feed::source::{Lag, Page, Source, Wanted};
 use crate::feed::stream::Changes;
 use crate::feed::{EndReason, Feed};
 use crate::matcher::reached;
@@ -115,7 +115,12 @@ impl Engine {
         let updates = Arc::clone(&self.inner.updates);
         let databases = Databases { woken: updates.newest.subscribe(), updates, prefix };
         let newest = databases.newest();
-        Feed::open(databases, options, (newest, newest), permit)
+        let since = match since {
+            Since::Now => newest,
+            Since::Seq(seq) => seq,
+            Since::Time(_) => OLDEST_SEQ,
+        };
+        Feed::open(databases, options, since, (newest, newest), permit)
     }
 }
 
@@ -190,7 +195,7 @@ impl Source for Databases {
         _: &FeedOptions,
         wanted: Wanted,
     ) -> impl Future<Output = Result<Page<DbUpdate>, Error>> + Send + 'static {
-        let Wanted { after, up_to, rows_max, direction } = wanted;
+        let Wanted { after, up_to, rows_max, direction, .. } = wanted;
         let wanted = ReadUpdates { after, up_to, rows_max: rows_max.min(PAGE_ROWS), direction };
         let keep = |name: &DbName| self.prefix.as_ref().is_none_or(|prefix| name.as_str().starts_with(&**prefix));
         let page = self.updates.folder.updates().read(wanted, keep);
@@ -214,6 +219,15 @@ impl Source for Databases {
         })
     }
 
+    /// All of it is in memory.
+    fn memory_from(&self) -> Sequence {
+        Sequence::ZERO
+    }
+
+    async fn lag(&self, seq: Sequence) -> Result<Lag, Error> {
+        Ok(Lag { rows: self.pending(seq, Direction::Forward).await?, seconds: None })
+    }
+
     async fn woken(&mut self) {
         if self.woken.changed().await.is_err() {
             // The engine is gone; its feeds are told so another way.
@@ -225,7 +239,7 @@ impl Source for Databases {
         reached(self.updates.newest.subscribe(), seq)
     }
 
-    /// Reading is cheap: all of it is in memory.
+    /// Reading is cheap.
     fn nothing_up_to(&mut self) -> Option<Sequence> {
         None
     }

@@ -21,9 +21,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::documents::Documents;
-use self::options::{Ahead, FeedOptions, OLDEST_SEQ, Since};
+use self::options::{Ahead, FeedOptions, OLDEST_SEQ};
 pub use self::shared::{Likeness, Reopening, Seat};
-use self::source::{Page, Source, Wanted};
+use self::source::{Lag, Page, Source, Wanted};
 pub use self::subscriber::EndReason;
 use self::subscriber::{Notice, PageRead, Step, Subscriber};
 use crate::error::Error;
@@ -59,6 +59,23 @@ pub enum FeedEvent<R = Row> {
         seq: Sequence,
         /// How many rows, before any filter, lie behind it.
         pending: u64,
+    },
+    /// It was live and fell behind what is in memory: it reads the disk, or by itself what others are given together.
+    Lagging {
+        /// The token to resume from.
+        seq: Sequence,
+        /// How far that lies behind.
+        lag: Lag,
+    },
+    /// It is live again.
+    Live {
+        /// The token to resume from.
+        seq: Sequence,
+    },
+    /// What there was when it was opened has been given; what changed since follows.
+    SnapshotEnd {
+        /// The update sequence then: the token to resume from.
+        seq: Sequence,
     },
     /// The first of all where the token asked for is from the future: the feed starts from the beginning.
     Rewind {
@@ -122,17 +139,15 @@ pub struct Feed<S: Source = Documents> {
 }
 
 impl<S: Source> Feed<S> {
-    /// Opens a feed of a source that wakes it from now on, with the update sequence and the last row there are.
+    /// Opens a feed behind a place of a source that wakes it from now on, with the update sequence and the last row there
+    /// are.
     pub(crate) fn open(
         source: S,
         options: FeedOptions,
+        since: Sequence,
         (newest, end): (Sequence, Sequence),
         permit: FeedPermit,
     ) -> Result<Feed<S>, Error> {
-        let since = match options.since {
-            Since::Now => newest,
-            Since::Seq(seq) => seq,
-        };
         let ahead = (since > newest).then_some(since);
         if let (Ahead::Refuse, Some(_)) = (options.ahead, ahead) {
             return Err(Error::Ahead { update_seq: newest, format: source.seq_format() });
@@ -242,9 +257,10 @@ impl<S: Source> Feed<S> {
                 self.subscriber.drain(reason);
             }
             let newest = self.source.newest();
-            match self.subscriber.step(Instant::now(), newest) {
+            match self.subscriber.step(Instant::now(), newest, self.source.memory_from()) {
                 Step::Read { after, up_to, rows_max, direction } => {
-                    let wanted = Wanted { after, up_to, rows_max, direction };
+                    let live_only = self.subscriber.is_first_snapshot();
+                    let wanted = Wanted { after, up_to, rows_max, direction, live_only };
                     if let Some(page) = self.read(wanted).await? {
                         if self.seat.is_some() {
                             self.metrics.rows(page.len());
@@ -366,6 +382,17 @@ impl<S: Source> Feed<S> {
                 self.subscriber.beaten(Instant::now());
                 FeedEvent::Heartbeat { seq, pending }
             }
+            Notice::Lagging => {
+                let lag = self.source.lag(seq).await;
+                let Some(lag) = self.unless_closed(lag)? else { return Ok(None) };
+                self.subscriber.told(notice);
+                FeedEvent::Lagging { seq, lag }
+            }
+            Notice::Live => {
+                self.subscriber.told(notice);
+                FeedEvent::Live { seq }
+            }
+            Notice::SnapshotEnd => FeedEvent::SnapshotEnd { seq },
         }))
     }
 

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seqtide_storage::model::sequence::Sequence;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::time::Instant;
 
 use super::options::{FeedMode, FeedOptions};
 use super::source::Source;
 use super::subscriber::Subscriber;
-use super::{Feed, FeedMetrics};
+use super::{Feed, FeedEvent, FeedMetrics};
 use crate::metrics::{CountedOpen, FeedKind};
 use crate::permits::FeedPermit;
 use crate::row::RowShape;
@@ -72,6 +72,11 @@ impl<S: Source> Feed<S> {
         self.seat.take()
     }
 
+    /// The feed is served with others again: what is to be said of it, if it said that it was not.
+    pub fn rejoin<R>(&mut self) -> Option<FeedEvent<R>> {
+        self.subscriber.rejoined().then(|| FeedEvent::Live { seq: self.position() })
+    }
+
     /// How feeds like this one are opened again.
     pub fn reopening(&self) -> Reopening<S> {
         Reopening { source: self.source.again(), options: self.options.clone() }
@@ -84,14 +89,20 @@ impl<S: Source> Feed<S> {
 }
 
 impl<S: Source> Reopening<S> {
+    /// How its sequences are written.
+    pub fn seq_format(&self) -> SeqFormat {
+        self.source.seq_format()
+    }
+
     /// How often rows were purged: what was read when it was as often may be given.
     pub fn purges(&self) -> u64 {
         self.source.purges()
     }
 
-    /// A live feed behind `position`, for who has this seat.
-    pub fn open(&self, position: Sequence, seat: Seat) -> Feed<S> {
-        let subscriber = Subscriber::resumed(&self.options, position, Instant::now());
+    /// A live feed behind `position`, for who has this seat and is not served with others any more. It says first that it
+    /// lags, unless its reader was told.
+    pub fn open(&self, position: Sequence, seat: Seat, told: bool) -> Feed<S> {
+        let subscriber = Subscriber::resumed(&self.options, position, told, Instant::now());
         Feed::with(self.source.again(), self.options.clone(), subscriber, seat)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use seqtide_storage::Direction;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
+use seqtide_storage::{Change, Direction};
 use tokio::sync::watch;
 
 use super::EndReason;
@@ -50,6 +50,15 @@ pub trait Source: Send + Sync + Sized + 'static {
     /// As [`Source::read`].
     fn pending(&self, seq: Sequence, direction: Direction) -> impl Future<Output = Result<u64, Error>> + Send;
 
+    /// Who has read up to here or beyond is given what is in memory.
+    fn memory_from(&self) -> Sequence;
+
+    /// How far a place lies behind.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn lag(&self, seq: Sequence) -> impl Future<Output = Result<Lag, Error>> + Send;
+
     /// Whether a page may be read now that is asked for later: what it is read with is free in plenty. One that had to wait for
     /// it could be given it while nobody asks for the page, and keep it from others.
     fn may_read_ahead(&self) -> bool {
@@ -73,6 +82,15 @@ pub trait Source: Send + Sync + Sized + 'static {
     fn nothing_up_to(&mut self) -> Option<Sequence>;
 }
 
+/// How far a place lies behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lag {
+    /// Rows behind it, before any filter.
+    pub rows: u64,
+    /// How long ago the first of them was written, at most; `None` where that is not known.
+    pub seconds: Option<u64>,
+}
+
 /// A stretch of a feed.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
@@ -84,6 +102,15 @@ pub struct Wanted {
     pub rows_max: usize,
     /// From which end.
     pub direction: Direction,
+    /// Only what is not deleted.
+    pub live_only: bool,
+}
+
+impl Wanted {
+    /// Whether a change is wanted at all, whatever the filter says.
+    pub(crate) fn asks_for(&self, change: &Change) -> bool {
+        !(self.live_only && change.deleted())
+    }
 }
 
 /// Part of it.

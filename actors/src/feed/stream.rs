@@ -10,7 +10,7 @@ use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::rev::RevId;
 use seqtide_storage::model::sequence::Sequence;
 
-use super::source::Source;
+use super::source::{Lag, Source};
 use super::{EndReason, Extent, Feed, FeedEvent};
 use crate::error::Error;
 use crate::row::Row;
@@ -70,6 +70,23 @@ pub enum ChangeEvent<C = Change> {
         seq: Sequence,
         /// How many rows lie behind it, before any filter.
         pending: u64,
+    },
+    /// It was live and fell behind what is in memory: it reads the disk.
+    Lagging {
+        /// The token to resume from.
+        seq: Sequence,
+        /// How far that lies behind.
+        lag: Lag,
+    },
+    /// It is live again.
+    Live {
+        /// The token to resume from.
+        seq: Sequence,
+    },
+    /// What there was when it was opened has been given; what changed since follows.
+    SnapshotEnd {
+        /// The update sequence then: the token to resume from.
+        seq: Sequence,
     },
     /// The first of all where the token asked for is from the future: the stream starts from the beginning.
     Rewind {
@@ -138,6 +155,9 @@ fn events<R, C>(event: FeedEvent<R>, show: impl Fn(&R) -> C) -> Vec<Result<Chang
         FeedEvent::Open { seq, extent } => vec![Ok(ChangeEvent::Open { seq, extent })],
         FeedEvent::CaughtUp { seq } => vec![Ok(ChangeEvent::CaughtUp { seq })],
         FeedEvent::Heartbeat { seq, pending } => vec![Ok(ChangeEvent::Heartbeat { seq, pending })],
+        FeedEvent::Lagging { seq, lag } => vec![Ok(ChangeEvent::Lagging { seq, lag })],
+        FeedEvent::Live { seq } => vec![Ok(ChangeEvent::Live { seq })],
+        FeedEvent::SnapshotEnd { seq } => vec![Ok(ChangeEvent::SnapshotEnd { seq })],
         FeedEvent::Rewind { since, extent } => vec![Ok(ChangeEvent::Rewind { since, extent })],
         FeedEvent::End { reason, seq, .. } => vec![Ok(ChangeEvent::End { reason, seq })],
     }

@@ -124,6 +124,9 @@ fn item(event: ChangeEvent) -> Item {
         ChangeEvent::CaughtUp { seq } => ("caught-up", seq),
         ChangeEvent::Heartbeat { seq, .. } => ("heartbeat", seq),
         ChangeEvent::Open { seq, .. } => ("open", seq),
+        ChangeEvent::Lagging { seq, .. } => ("lagging", seq),
+        ChangeEvent::Live { seq } => ("live", seq),
+        ChangeEvent::SnapshotEnd { seq } => ("snapshot-end", seq),
         ChangeEvent::Rewind { since, .. } => panic!("{since:?} was a token of this database"),
         ChangeEvent::End { seq, .. } => ("end", seq),
     };

@@ -6,6 +6,8 @@ mod forms;
 mod index;
 mod options;
 mod rewind;
+mod snapshot;
+mod times;
 mod websocket;
 
 use serde_json::{Value, json};

@@ -60,7 +60,7 @@ impl Door for Engine {
 
     fn parse(options: &Options, kind: FeedKind, heartbeat: Duration) -> Result<UpdatesOptions, ApiError> {
         Ok(UpdatesOptions {
-            since: options.since()?,
+            since: options.since_place()?,
             until: options.until()?,
             mode: options.mode()?,
             limit: options.limit()?,
