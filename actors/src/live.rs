@@ -134,6 +134,11 @@ impl Live {
         self.matcher.examined()
     }
 
+    /// Waits until that is so up to a sequence.
+    pub fn reached(&self, seq: Sequence) -> impl Future<Output = ()> + Send + 'static {
+        self.matcher.reached(seq)
+    }
+
     /// What its filters count.
     pub fn counted(&self) -> &FilterMetrics {
         &self.counted
