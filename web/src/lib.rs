@@ -13,6 +13,7 @@ mod feeds;
 mod front;
 mod intake;
 pub mod js_worker;
+mod known_feeds;
 pub mod logging;
 mod multipart;
 mod pages;
@@ -31,6 +32,7 @@ mod telemetry;
 use std::io::Write;
 use std::net::SocketAddr;
 
+use futures_util::{Stream, stream};
 pub use server::{StartError, open, serve};
 
 use crate::config::Config;
@@ -62,14 +64,15 @@ fn print_banner(config: &Config, address: SocketAddr) {
     );
 }
 
-/// Ready at the first SIGTERM or SIGINT.
-fn terminated() -> std::io::Result<impl Future<Output = ()>> {
+/// Gives every SIGTERM and SIGINT.
+fn terminated() -> std::io::Result<impl Stream<Item = ()> + Unpin> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
+    let both = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(Box::pin(stream::unfold(both, async |(mut terminate, mut interrupt)| {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-    })
+        Some(((), (terminate, interrupt)))
+    })))
 }

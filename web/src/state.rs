@@ -11,6 +11,7 @@ use actix_web::http::StatusCode;
 
 use crate::config::Config;
 use crate::error::ApiError;
+use crate::takeover::roll::Workers;
 
 /// What every request can reach.
 pub struct State {
@@ -20,6 +21,8 @@ pub struct State {
     pub config: Config,
     /// The metrics, ready to be printed.
     pub metrics: PrometheusHandle,
+    /// The feeds whose connections have left the framework.
+    pub feeds: Workers,
 }
 
 impl State {

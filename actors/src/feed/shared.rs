@@ -4,13 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seqtide_storage::model::sequence::Sequence;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::time::Instant;
 
 use super::options::{FeedMode, FeedOptions};
 use super::source::Source;
 use super::subscriber::Subscriber;
+use super::told::Told;
 use super::{Feed, FeedMetrics};
+use crate::known::{FeedAbout, FeedRecord, KnownFeed, Order};
 use crate::metrics::{CountedOpen, FeedKind};
 use crate::permits::FeedPermit;
 use crate::row::RowShape;
@@ -19,12 +21,43 @@ use crate::selector::Fields;
 /// A place among the open feeds, given back when dropped.
 pub struct Seat {
     _open: CountedOpen,
-    _permit: FeedPermit,
+    permit: FeedPermit,
+    /// Of a feed that does not read for itself.
+    record: FeedRecord,
 }
 
 impl Seat {
     pub(crate) fn new(kind: FeedKind, permit: FeedPermit) -> Seat {
-        Seat { _open: CountedOpen::new(kind), _permit: permit }
+        let record = permit.known().map(|known| known.record()).unwrap_or_default();
+        Seat { _open: CountedOpen::new(kind), permit, record }
+    }
+
+    /// How long its reader is to wait before it comes back.
+    pub(crate) fn comeback(&self, least: Duration) -> Duration {
+        self.permit.comeback(least)
+    }
+
+    /// The feed, while it reads for itself.
+    pub(crate) fn known(&self) -> Option<&KnownFeed> {
+        self.permit.known().map(AsRef::as_ref)
+    }
+
+    /// The feed does not read for itself any more: who has its seat counts for it from now on. What it was told last.
+    pub fn take_over(&mut self) -> Option<Order> {
+        let known = self.permit.forget()?;
+        self.record = known.record();
+        known.order()
+    }
+
+    /// Counts rows and bytes that its reader was given.
+    pub fn count(&mut self, rows: usize, bytes: usize) {
+        self.record.rows += rows as u64;
+        self.record.bytes += bytes as u64;
+    }
+
+    /// What goes with the feed, since it does not read for itself any more.
+    pub fn record(&self) -> FeedRecord {
+        self.record
     }
 }
 
@@ -43,6 +76,7 @@ pub struct Likeness {
 pub struct Reopening<S: Source> {
     source: S,
     options: FeedOptions,
+    about: Option<Arc<FeedAbout>>,
 }
 
 impl<S: Source> Feed<S> {
@@ -53,7 +87,7 @@ impl<S: Source> Feed<S> {
         let FeedOptions { mode, descending, limit, heartbeat, timeout, filter, .. } = &self.options;
         let is_endless = *mode == FeedMode::Live && !descending && limit.is_none();
         let is_timed = timeout.is_some() && heartbeat.is_none();
-        let may_share = is_endless && !is_timed && filter.function.is_none();
+        let may_share = is_endless && !is_timed && filter.function.is_none() && !self.told.anything();
         let is_live = self.subscriber.is_following() && self.first.is_none() && self.position() <= self.source.newest();
         if !may_share || !is_live {
             return None;
@@ -69,12 +103,13 @@ impl<S: Source> Feed<S> {
 
     /// Takes the feed's seat: it reads for others from now on, and whoever gives its rows to them counts these.
     pub fn take_seat(&mut self) -> Option<Seat> {
+        self.told = Told::nothing();
         self.seat.take()
     }
 
     /// How feeds like this one are opened again.
     pub fn reopening(&self) -> Reopening<S> {
-        Reopening { source: self.source.again(), options: self.options.clone() }
+        Reopening { source: self.source.again(), options: self.options.clone(), about: self.about.clone() }
     }
 
     /// The feed's counters, for who counts longer than it lives.
@@ -84,14 +119,29 @@ impl<S: Source> Feed<S> {
 }
 
 impl<S: Source> Reopening<S> {
+    /// How the feeds' sequences are written.
+    pub fn seq_format(&self) -> SeqFormat {
+        self.source.seq_format()
+    }
+
+    /// What the feeds are.
+    pub fn about(&self) -> Option<Arc<FeedAbout>> {
+        self.about.clone()
+    }
+
     /// How often rows were purged: what was read when it was as often may be given.
     pub fn purges(&self) -> u64 {
         self.source.purges()
     }
 
     /// A live feed behind `position`, for who has this seat.
-    pub fn open(&self, position: Sequence, seat: Seat) -> Feed<S> {
+    pub fn open(&self, position: Sequence, mut seat: Seat) -> Feed<S> {
+        if let Some(about) = &self.about {
+            seat.permit.know_again(Arc::clone(about), seat.record);
+        }
         let subscriber = Subscriber::resumed(&self.options, position, Instant::now());
-        Feed::with(self.source.again(), self.options.clone(), subscriber, seat)
+        let feed = Feed::with(self.source.again(), self.options.clone(), subscriber, seat);
+        feed.note(0);
+        feed
     }
 }

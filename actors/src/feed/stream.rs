@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::Stream;
 use futures_util::stream::{self, StreamExt};
@@ -69,6 +70,13 @@ pub enum ChangeEvent<C = Change> {
         /// What was asked for.
         since: Sequence,
     },
+    /// The stream ends shortly, because the engine does.
+    Draining {
+        /// The token to resume from.
+        seq: Sequence,
+        /// How long to wait, once it has ended, before coming back.
+        retry: Duration,
+    },
     /// Nothing follows.
     End {
         /// Why.
@@ -129,6 +137,7 @@ fn events<R, C>(event: FeedEvent<R>, show: impl Fn(&R) -> C) -> Vec<Result<Chang
         FeedEvent::CaughtUp { seq } => vec![Ok(ChangeEvent::CaughtUp { seq })],
         FeedEvent::Heartbeat { seq, pending } => vec![Ok(ChangeEvent::Heartbeat { seq, pending })],
         FeedEvent::Rewind { since } => vec![Ok(ChangeEvent::Rewind { since })],
+        FeedEvent::Draining { seq, retry } => vec![Ok(ChangeEvent::Draining { seq, retry })],
         FeedEvent::End { reason, seq, .. } => vec![Ok(ChangeEvent::End { reason, seq })],
     }
 }

@@ -192,6 +192,7 @@ async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pa
                     break;
                 }
                 FeedEvent::Waiting => {}
+                FeedEvent::Draining { .. } => panic!("nobody drains"),
                 FeedEvent::Rewind { since } => panic!("{since:?} was a token of this database"),
             }
             if seen.contains_key(LAST) {

@@ -139,6 +139,14 @@ struct FeedsFlags {
     /// How long a WebSocket opened without options waits for its first message before it starts, in milliseconds
     #[arg(id = "feeds.websocket_start_ms", value_name = "MS")]
     websocket_start_ms: Option<i64>,
+
+    /// Shortest time after which a reader of Server-Sent Events comes back when its connection breaks, in milliseconds
+    #[arg(id = "feeds.retry_ms", value_name = "MS")]
+    retry_ms: Option<i64>,
+
+    /// How long ending all feeds takes at a shutdown, one after the other, in milliseconds; 0 for at once
+    #[arg(id = "feeds.drain_ms", value_name = "MS")]
+    drain_ms: Option<i64>,
 }
 
 /// Options of the section `[functions]`.

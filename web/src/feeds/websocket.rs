@@ -1,6 +1,7 @@
 //! The native door over WebSocket: what the client says, what the feed gives, and how it ends.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -39,6 +40,8 @@ pub struct Connection {
     taken: watch::Receiver<u64>,
     /// The way out of the framework.
     takeover: Option<Takeover>,
+    /// Who is at the other end.
+    client: Option<SocketAddr>,
 }
 
 /// Why a connection is over here.
@@ -95,6 +98,8 @@ async fn follow<O, S: Source>(
         Ok(feed) => feed,
         Err(error) => return Err(refuse(&error.into())),
     };
+    feed.read_by(connection.client);
+    let _cutting = connection.takeover.as_ref().map(|takeover| takeover.cut_when(feed.overdue()));
     loop {
         if let Some(likeness) = feed.likeness()
             && let Some(socket) = connection.socket()
@@ -128,7 +133,8 @@ fn late_options() -> Over {
 
 /// There is no feed, and why.
 fn refuse(refused: &ApiError) -> Over {
-    Over::Close(CloseCode::Policy, refused.reason().to_owned())
+    let code = if refused.is_passing() { CloseCode::Again } else { CloseCode::Policy };
+    Over::Close(code, refused.reason().to_owned())
 }
 
 impl Connection {
@@ -147,7 +153,8 @@ impl Connection {
         let answer = answer.finish().set_body(BoxBody::new(Outgoing { waiting, taken: telling }));
         let incoming = Incoming { payload, heard: Heard::new(message_bytes_max) };
         let takeover = Takeover::of(req);
-        Ok((answer.into(), Connection { frames, incoming, put: 0, taken, takeover }))
+        let connection = Connection { frames, incoming, put: 0, taken, takeover, client: req.peer_addr() };
+        Ok((answer.into(), connection))
     }
 
     /// The connection's socket, if the framework has written all that was handed to it.
@@ -181,7 +188,7 @@ impl Connection {
 
     async fn send<S: Source>(&mut self, feed: &Feed<S>, item: &Item<S::Row>) -> Result<(), Over> {
         let message = item.message();
-        feed.metrics().bytes(message.bytes());
+        feed.sent(message.bytes());
         self.send_text(message).await?;
         match item.end() {
             None => Ok(()),

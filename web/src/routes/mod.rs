@@ -8,6 +8,7 @@ mod dbs_info;
 mod document;
 pub(crate) mod feed;
 mod feed_index;
+mod feeds;
 mod function;
 mod idempotency;
 pub(crate) mod listing;
@@ -61,6 +62,8 @@ type Answer = Result<HttpResponse, ApiError>;
 pub(crate) enum Place {
     Root,
     Server(String),
+    /// An open feed, by its id.
+    Feed(String),
     Database(String),
     Endpoint {
         db: String,
@@ -92,7 +95,7 @@ impl Place {
             Place::Database(db) => (*method == Method::POST).then_some(db),
             Place::Endpoint { db, name } => WRITES.contains(&name.as_str()).then_some(db),
             Place::Document { db, .. } | Place::DesignEscaped { db, .. } | Place::Attachment { db, .. } => Some(db),
-            Place::Root | Place::Server(_) => None,
+            Place::Root | Place::Server(_) | Place::Feed(_) => None,
         }
     }
 }
@@ -109,6 +112,7 @@ pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
         ["metrics"] => Place::Server(owned("metrics")),
         [name] if name.starts_with('_') && !is_system_database(name) => Place::Server(owned(name)),
         [db] => Place::Database(owned(db)),
+        ["_feeds", id] => Place::Feed(owned(id)),
         [db, id] if id.starts_with("_design/") => Place::DesignEscaped { db: owned(db), id: owned(id) },
         [db, name] if name.starts_with('_') && !name.contains('/') => {
             Place::Endpoint { db: owned(db), name: owned(name) }
@@ -173,6 +177,7 @@ async fn route(call: Call, method: &Method, place: &Place) -> Answer {
     match place {
         Place::Root => server::root(&call),
         Place::Server(name) => Box::pin(on_server(call, method, name)).await,
+        Place::Feed(id) => Box::pin(feeds::one(&call, method, id)).await,
         Place::Database(db) => Box::pin(on_database(call, method, db)).await,
         Place::Endpoint { db, name } => Box::pin(on_endpoint(call, method, db, name)).await,
         Place::Document { db, id } => Box::pin(on_document(call, method, db, id)).await,
@@ -192,16 +197,17 @@ async fn on_server(call: Call, method: &Method, name: &str) -> Answer {
         ("_dbs_info", _) if !read => Err(ApiError::method_not_allowed("GET,HEAD,POST")),
         ("_feed", Method::GET | Method::POST) => updates::feed(call).await,
         ("_feed", _) => Err(ApiError::method_not_allowed("GET,POST")),
-        ("_active_tasks" | "_all_dbs" | "_db_updates" | "_up" | "_uuids" | "metrics", _) if !read => {
+        ("_active_tasks" | "_all_dbs" | "_db_updates" | "_feeds" | "_up" | "_uuids" | "metrics", _) if !read => {
             Err(ApiError::method_not_allowed("GET,HEAD"))
         }
         ("_active_tasks", _) => Ok(server::active_tasks(&call).await),
         ("_all_dbs", _) => server::all_dbs(&call),
         ("_db_updates", _) => updates::db_updates(&call),
         ("_dbs_info", _) => dbs_info::of_all(&call),
-        ("_up", _) => Ok(server::up()),
+        ("_feeds", _) => feeds::list(&call).await,
+        ("_up", _) => Ok(server::up(&call)),
         ("_uuids", _) => server::uuids(&call),
-        ("metrics", _) => Ok(server::metrics(&call)),
+        ("metrics", _) => Ok(server::metrics(&call).await),
         _ => Err(unknown(method, name)),
     }
 }
@@ -321,6 +327,8 @@ mod tests {
             ("/_up", Place::Server("_up".into())),
             ("/metrics", Place::Server("metrics".into())),
             ("/_users", Place::Database("_users".into())),
+            ("/_feeds", Place::Server("_feeds".into())),
+            ("/_feeds/7", Place::Feed("7".into())),
             ("/db", Place::Database("db".into())),
             ("/db/", Place::Database("db".into())),
             ("/a%2Fb", Place::Database("a/b".into())),
