@@ -33,8 +33,8 @@ pub fn stream<S: Source, W: Wire>(
             Ok(Next::Live(takeover, likeness)) => {
                 // What is read there is shared.
                 body.feed.give_frames(None);
-                drop(body.cutting);
                 takeover.serve(likeness, body.feed, body.wire).await;
+                drop(body.cutting);
                 // The connection is not the framework's any more.
                 pending().await
             }
