@@ -21,6 +21,7 @@ use crate::feed_index::{FeedIndex, IndexFields};
 use crate::filter::Filter;
 use crate::functions::{Design, FilterFunction, FunctionError, read_design};
 use crate::idempotency::WriteOptions;
+use crate::known::FeedAbout;
 use crate::metrics::{self, FeedKind};
 use crate::open_database::OpenDatabase;
 use crate::registry::Open;
@@ -377,7 +378,14 @@ impl Database {
     /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`], [`Error::Function`].
     pub async fn feed(&self, options: FeedOptions) -> Result<Feed, Error> {
         let permit = self.engine.feeds.take()?;
-        let mut feed = Feed::of_documents(self.opened().await?, self.engine.functions.clone(), options, permit).await?;
+        let database = self.opened().await?;
+        let permit = permit.known_as(FeedAbout {
+            kind: options.kind,
+            database: Some(self.name.clone()),
+            filter: options.filter.to_text(),
+            seq_format: database.seq_format,
+        });
+        let mut feed = Feed::of_documents(database, self.engine.functions.clone(), options, permit).await?;
         if feed.options().filter.function.is_some() {
             feed.look_ahead(self.engine.functions.verdict_within()).await?;
         }

@@ -26,6 +26,7 @@
 
 mod database;
 pub mod documents;
+mod drain;
 mod engine;
 mod error;
 mod feed;
@@ -35,6 +36,8 @@ mod frames;
 pub mod functions;
 mod idempotency;
 mod indexing;
+mod known;
+mod lag;
 mod live;
 mod matcher;
 mod metrics;
@@ -54,18 +57,20 @@ mod writer;
 
 pub use database::{ChangesOptions, Database, DatabaseInfo, Put, PutError};
 pub use documents::Document;
+pub use drain::Drain;
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
 pub use feed::documents::Documents;
 pub use feed::options::{Ahead, FeedMode, FeedOptions, OLDEST_SEQ, Since};
 pub use feed::source::{Lag, Source};
 pub use feed::stream::{Change, ChangeEvent, Changes};
-pub use feed::{EndReason, Extent, Feed, FeedEvent, Likeness, Reopening, Seat, Turn};
+pub use feed::{END_GRACE, EndReason, Extent, Feed, FeedEvent, Likeness, Reopening, Seat, Turn};
 pub use feed_index::{FeedIndex, FeedIndexState, IndexFields, IndexFieldsError};
 pub use filter::{Filter, Ids, Test};
 pub use frames::{FrameForm, Frames};
 pub use functions::{FilterFunction, FunctionError};
 pub use idempotency::WriteOptions;
+pub use known::{FeedAbout, FeedId, FeedInfo, FeedRecord, FeedState, Order};
 pub use metrics::{FeedKind, FeedMetrics};
 pub use rounds::{OwnRounds, Round};
 pub use row::{FeedRow, Frame, Row, RowShape, write_row_document};

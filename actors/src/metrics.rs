@@ -7,7 +7,7 @@ use metrics::{
 };
 
 /// What a feed is served as: the label `kind`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeedKind {
     /// `_changes?feed=normal`.
     Normal,
@@ -73,6 +73,8 @@ pub(crate) fn describe(durability: &'static str) {
     describe_counter!("seqtide_requests_replayed_total", "writes that were answered as they were the first time");
     describe_counter!("seqtide_reclaimed_bytes_total", Unit::Bytes, "bodies freed that no leaf needed");
     describe_gauge!("seqtide_feeds_open", "open feeds, by kind");
+    describe_gauge!("seqtide_feeds_lag_rows_bucket", "open feeds that lack at most `le` rows, by kind");
+    describe_gauge!("seqtide_feeds_lag_seconds_bucket", "open feeds that lack rows for at most `le` seconds, by kind");
     describe_counter!("seqtide_rows_sent_total", "rows sent to feeds, by kind");
     describe_counter!("seqtide_bytes_sent_total", Unit::Bytes, "bytes sent to feeds, by kind");
     describe_counter!("seqtide_filter_evaluations_total", "times a selector was put to a changed document");
@@ -165,6 +167,29 @@ impl Drop for CountedOpen {
     fn drop(&mut self) {
         self.0.decrement(1.0);
     }
+}
+
+/// Bounds of the buckets in which feeds are counted by the rows they lack.
+const LAG_ROWS: [f64; 7] = [0.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, f64::INFINITY];
+/// Bounds of the buckets in which feeds are counted by how long they have lacked rows.
+const LAG_SECONDS: [f64; 7] = [0.0, 0.1, 1.0, 10.0, 60.0, 600.0, f64::INFINITY];
+
+/// How the feeds that are open are behind: of a kind there are so many, and those that are behind lack so many rows for so
+/// many seconds.
+pub(crate) fn feeds_lag(kind: FeedKind, open: usize, behind: &[(u64, f64)]) {
+    let have_all = open.saturating_sub(behind.len());
+    for (bound, up_to) in LAG_ROWS.map(|bound| (bound, behind.iter().filter(|(rows, _)| *rows as f64 <= bound).count()))
+    {
+        lag_bucket("seqtide_feeds_lag_rows_bucket", kind, bound, have_all + up_to);
+    }
+    for (bound, up_to) in LAG_SECONDS.map(|bound| (bound, behind.iter().filter(|(_, secs)| *secs <= bound).count())) {
+        lag_bucket("seqtide_feeds_lag_seconds_bucket", kind, bound, have_all + up_to);
+    }
+}
+
+fn lag_bucket(name: &'static str, kind: FeedKind, bound: f64, feeds: usize) {
+    let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
+    gauge!(name, "kind" => kind.name(), "le" => bound).set(feeds as f64);
 }
 
 /// A write that nobody waited for was not made.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use seqtide_storage::json::write_json_string;
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{DataFolder, DbUpdate, Direction, ReadUpdates};
+use seqtide_storage::{DataFolder, DbUpdate, Direction, ReadUpdates, UpdateLog};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
@@ -17,6 +17,8 @@ use crate::feed::options::{Ahead, FeedMode, FeedOptions, OLDEST_SEQ, Since};
 use crate::feed::source::{Lag, Page, Source, Wanted};
 use crate::feed::stream::Changes;
 use crate::feed::{EndReason, Feed};
+use crate::filter;
+use crate::known::FeedAbout;
 use crate::matcher::reached;
 use crate::metrics::FeedKind;
 use crate::row::{FeedRow, Frame, RowShape};
@@ -111,7 +113,9 @@ impl Engine {
         let UpdatesOptions { since, until, mode, descending, limit, prefix, heartbeat, timeout, ahead, kind } = options;
         let options =
             FeedOptions { since, until, mode, descending, limit, heartbeat, timeout, ahead, ..FeedOptions::live(kind) };
-        let permit = self.inner.feeds.take()?;
+        let filter = prefix.as_deref().map(|prefix| filter::shortened(format!("prefix: {prefix:?}")));
+        let about = FeedAbout { kind, database: None, filter, seq_format: FORMAT };
+        let permit = self.inner.feeds.take()?.known_as(about);
         let updates = Arc::clone(&self.inner.updates);
         let databases = Databases { woken: updates.newest.subscribe(), updates, prefix };
         let newest = databases.newest();
@@ -148,6 +152,11 @@ impl Updates {
             }
         });
         self.full.store(full.is_err(), Ordering::Relaxed);
+    }
+
+    /// The log of updates.
+    pub fn log(&self) -> &UpdateLog {
+        self.folder.updates()
     }
 
     /// Takes note of a commit that changed documents, or purged them.

@@ -102,6 +102,11 @@ impl ApiError {
         self
     }
 
+    /// Whether the same may be granted later.
+    pub fn is_passing(&self) -> bool {
+        self.0.status == StatusCode::SERVICE_UNAVAILABLE
+    }
+
     /// The reason, for people.
     pub fn reason(&self) -> &str {
         &self.0.reason
@@ -165,6 +170,7 @@ impl From<seqtide::Error> for ApiError {
             }
             Error::WriteQueueFull { .. } | Error::Moved => try_again("1"),
             Error::Function(error) => error.into(),
+            Error::Draining { retry } => try_again(&retry.as_secs_f64().ceil().to_string()),
             Error::TooManyFeeds { .. } | Error::TooManyDatabases { .. } | Error::Stopped => try_again("5"),
             Error::Storage(error) => ApiError::from(&*error),
         }

@@ -15,6 +15,7 @@ mod feeds;
 mod front;
 mod intake;
 pub mod js_worker;
+mod known_feeds;
 pub mod logging;
 mod multipart;
 mod pages;
@@ -34,6 +35,7 @@ mod telemetry;
 use std::io::Write;
 use std::net::SocketAddr;
 
+use futures_util::{Stream, stream};
 use seqtide::Engine;
 pub use server::{StartError, open, serve};
 
@@ -91,14 +93,15 @@ fn print(lines: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stdout(), "{lines}");
 }
 
-/// Ready at the first SIGTERM or SIGINT.
-fn terminated() -> std::io::Result<impl Future<Output = ()>> {
+/// Gives every SIGTERM and SIGINT.
+fn terminated() -> std::io::Result<impl Stream<Item = ()> + Unpin> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
+    let both = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(Box::pin(stream::unfold(both, async |(mut terminate, mut interrupt)| {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-    })
+        Some(((), (terminate, interrupt)))
+    })))
 }

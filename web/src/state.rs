@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::dashboard::Figures;
 use crate::error::ApiError;
 use crate::subscriptions::connections::Connections;
+use crate::takeover::roll::Workers;
 use crate::telemetry::Metrics;
 
 /// What every request can reach.
@@ -27,6 +28,8 @@ pub struct State {
     pub figures: Arc<Figures>,
     /// Connections with many subscriptions.
     pub connections: Arc<Connections>,
+    /// The feeds whose connections have left the framework.
+    pub feeds: Workers,
 }
 
 impl State {

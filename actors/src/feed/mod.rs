@@ -9,8 +9,10 @@ mod shown;
 pub mod source;
 pub mod stream;
 pub(crate) mod subscriber;
+mod told;
 
 use std::future::{poll_fn, ready};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -19,7 +21,7 @@ use std::time::Duration;
 use seqtide_storage::Direction;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::documents::Documents;
 use self::large_page::PAGES_BEFORE;
@@ -28,8 +30,10 @@ pub use self::shared::{Likeness, Reopening, Seat};
 use self::source::{Lag, Page, Source, Wanted};
 pub use self::subscriber::EndReason;
 use self::subscriber::{Notice, PageRead, Step, Subscriber};
+use self::told::{Obeyed, Told};
 use crate::error::Error;
 use crate::frames::{FrameForm, Frames};
+use crate::known::{FeedAbout, KnownFeed};
 use crate::metrics::FeedMetrics;
 use crate::permits::FeedPermit;
 use crate::row::Row;
@@ -86,6 +90,13 @@ pub enum FeedEvent<R = Row> {
         /// What there is.
         extent: Extent,
     },
+    /// The feed ends shortly, because the engine does.
+    Draining {
+        /// The token to resume from.
+        seq: Sequence,
+        /// How long to wait, once it has ended, before coming back.
+        retry: Duration,
+    },
     /// Nothing follows.
     End {
         /// Why.
@@ -119,6 +130,9 @@ pub enum Turn<R = Row> {
     Over,
 }
 
+/// How long a feed that was ended from outside may take to give what it has begun with.
+pub const END_GRACE: Duration = Duration::from_secs(5);
+
 /// Behind a page of more bytes, a large page's own aside, which has a large document at its end, nothing is read before that is
 /// on its way: a reader that stalls keeps one large document at most.
 const READ_AHEAD_BEHIND: usize = 64 << 10;
@@ -139,6 +153,8 @@ pub struct Feed<S: Source = Documents> {
     options: FeedOptions,
     subscriber: Subscriber,
     ended: watch::Receiver<Option<EndReason>>,
+    about: Option<Arc<FeedAbout>>,
+    told: Told,
     /// The token asked for lies ahead of the source.
     ahead: Option<Sequence>,
     /// What is said first, until it is said.
@@ -181,12 +197,16 @@ impl<S: Source> Feed<S> {
         });
         let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let seat = Seat::new(options.kind, permit);
-        Ok(Feed { ahead, opening, ..Feed::with(source, options, subscriber, seat) })
+        let feed = Feed { ahead, opening, ..Feed::with(source, options, subscriber, seat) };
+        feed.note(0);
+        Ok(feed)
     }
 
     fn with(source: S, options: FeedOptions, subscriber: Subscriber, seat: Seat) -> Feed<S> {
         Feed {
             ended: source.ended(),
+            about: seat.known().map(|known| known.about()),
+            told: Told::of(&seat),
             metrics: FeedMetrics::new(options.kind),
             source,
             options,
@@ -239,9 +259,50 @@ impl<S: Source> Feed<S> {
         self.subscriber.position()
     }
 
-    /// The feed's counters.
-    pub fn metrics(&self) -> &FeedMetrics {
-        &self.metrics
+    /// Counts bytes of it that were handed to its reader.
+    pub fn sent(&self, bytes: usize) {
+        self.metrics.bytes(bytes);
+        self.with_known(|known| known.sent(bytes));
+    }
+
+    /// How long its reader is to wait, `least` at least, before it comes back when its connection breaks. It differs from
+    /// feed to feed, and is the longer the more are open: they are not to come back all at once.
+    pub fn comeback(&self, least: Duration) -> Duration {
+        self.seat.as_ref().map_or(least, |seat| seat.comeback(least))
+    }
+
+    /// Takes note of who reads it, for who lists the feeds.
+    pub fn read_by(&self, client: Option<SocketAddr>) {
+        if let Some(client) = client {
+            self.with_known(|known| known.read_by(client));
+        }
+    }
+
+    /// Has it say no more than its end, and why.
+    pub fn end_for(&mut self, reason: EndReason) {
+        self.subscriber.drain(reason);
+        self.told = Told::nothing();
+    }
+
+    /// Ready when it was told to end at once, and is still here after [`END_GRACE`]: its reader does not read.
+    pub fn overdue(&self) -> impl Future<Output = ()> + Send + 'static {
+        let told = self.told.clone();
+        async move {
+            told.the_end().await;
+            sleep(END_GRACE).await;
+        }
+    }
+
+    fn with_known(&self, note: impl FnOnce(&KnownFeed)) {
+        if let Some(known) = self.seat.as_ref().and_then(Seat::known) {
+            note(known);
+        }
+    }
+
+    /// Takes note of where it stands, having given so many more rows.
+    fn note(&self, rows: usize) {
+        let position = self.position();
+        self.with_known(|known| known.gave(rows, position));
     }
 
     /// Waits for what comes behind the opening, for so long, and keeps it for [`Feed::next`]: what prevents the feed from
@@ -299,21 +360,30 @@ impl<S: Source> Feed<S> {
         if let Some(reason) = *self.ended.borrow_and_update() {
             self.subscriber.drain(reason);
         }
+        if let Some(event) = self.obey() {
+            return Ok(Turn::Gives(event));
+        }
         let newest = self.source.newest();
         Ok(match self.subscriber.step(Instant::now(), newest, self.source.memory_from()) {
             Step::Read { after, up_to, rows_max, direction } => {
                 let (large, live_only) = (self.takes_large_pages(), self.subscriber.is_first_snapshot());
                 let wanted = Wanted { after, up_to, rows_max, direction, large, live_only };
+                self.with_known(KnownFeed::reads);
                 let Some(page) = self.read(wanted).await? else { return Ok(Turn::GoesOn) };
                 if self.seat.is_some() {
                     self.metrics.rows(page.len());
                 }
+                self.note(page.len());
                 Turn::Gives(match page.frames.is_empty() {
                     true => FeedEvent::Rows(page.rows),
                     false => FeedEvent::Frames(page.frames),
                 })
             }
-            Step::Wait { until } => Turn::Waits(until),
+            Step::Wait { until } => {
+                self.note(0);
+                self.with_known(KnownFeed::waits);
+                Turn::Waits(until)
+            }
             Step::Say(notice) => self.say(notice).await?.map_or(Turn::GoesOn, Turn::Gives),
             Step::End(reason) => Turn::Gives(self.end(reason).await?),
         })
@@ -321,7 +391,7 @@ impl<S: Source> Feed<S> {
 
     /// Reads what is wanted: a page with rows, or `None`, also when a heartbeat or the end is due before it is there.
     async fn read(&mut self, wanted: Wanted) -> Result<Option<Page<S::Row>>, Error> {
-        let due = until(self.subscriber.heartbeat_due());
+        let due = until(earlier(self.subscriber.heartbeat_due(), self.told.ends_at));
         let reading = self.reading.get_or_insert_with(|| Reading {
             wanted,
             purges: self.source.purges(),
@@ -331,6 +401,7 @@ impl<S: Source> Feed<S> {
             biased;
             page = &mut reading.page => page,
             _ = self.ended.changed() => return Ok(None),
+            () = self.told.more() => return Ok(None),
             () = due => {
                 self.subscriber.still_reading();
                 return Ok(None);
@@ -394,15 +465,28 @@ impl<S: Source> Feed<S> {
         }
     }
 
+    /// Does as it is told from outside; the word for its reader, if there is one.
+    fn obey(&mut self) -> Option<FeedEvent<S::Row>> {
+        match self.told.next(self.options.mode)? {
+            Obeyed::Ends(reason) => {
+                self.subscriber.drain(reason);
+                None
+            }
+            Obeyed::Says { retry } => Some(FeedEvent::Draining { seq: self.position(), retry }),
+        }
+    }
+
     /// Waits until there may be something to give, at most until a moment, as [`Turn::Waits`] asks for it.
     pub async fn wait(&mut self, deadline: Option<Instant>) {
         self.pages = 0;
         // Nobody is woken for a place.
         let there = self.options.until.map(|place| self.source.reached(place));
+        let deadline = earlier(deadline, self.told.ends_at);
         tokio::select! {
             () = self.source.woken() => {}
             () = maybe(there) => {}
             _ = self.ended.changed() => {}
+            () = self.told.more() => {}
             () = until(deadline) => {}
         }
         self.skip_what_does_not_concern();
@@ -457,6 +541,11 @@ impl<S: Source> Feed<S> {
         }
         self.source.pending(seq, direction).await
     }
+}
+
+/// The earlier of two moments, each of which may never come.
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    a.into_iter().chain(b).min()
 }
 
 /// Waits for a moment that may never come.

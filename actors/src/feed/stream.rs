@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::Stream;
 use futures_util::stream::{self, StreamExt};
@@ -95,6 +96,13 @@ pub enum ChangeEvent<C = Change> {
         /// What there is.
         extent: Extent,
     },
+    /// The stream ends shortly, because the engine does.
+    Draining {
+        /// The token to resume from.
+        seq: Sequence,
+        /// How long to wait, once it has ended, before coming back.
+        retry: Duration,
+    },
     /// Nothing follows.
     End {
         /// Why.
@@ -159,6 +167,7 @@ fn events<R, C>(event: FeedEvent<R>, show: impl Fn(&R) -> C) -> Vec<Result<Chang
         FeedEvent::Live { seq } => vec![Ok(ChangeEvent::Live { seq })],
         FeedEvent::SnapshotEnd { seq } => vec![Ok(ChangeEvent::SnapshotEnd { seq })],
         FeedEvent::Rewind { since, extent } => vec![Ok(ChangeEvent::Rewind { since, extent })],
+        FeedEvent::Draining { seq, retry } => vec![Ok(ChangeEvent::Draining { seq, retry })],
         FeedEvent::End { reason, seq, .. } => vec![Ok(ChangeEvent::End { reason, seq })],
     }
 }

@@ -25,6 +25,8 @@ pub enum EndReason {
     Deleted,
     /// The server stops.
     Shutdown,
+    /// Someone who looks after the server has ended it.
+    Revoked,
 }
 
 impl EndReason {
@@ -37,6 +39,7 @@ impl EndReason {
             EndReason::Timeout => "timeout",
             EndReason::Deleted => "deleted",
             EndReason::Shutdown => "shutdown",
+            EndReason::Revoked => "revoked",
         }
     }
 }

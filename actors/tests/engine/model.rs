@@ -196,6 +196,7 @@ async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pa
                 }
                 FeedEvent::Open { seq, .. } => assert_eq!(seq, token),
                 FeedEvent::Waiting => {}
+                FeedEvent::Draining { .. } => panic!("nobody drains"),
                 FeedEvent::SnapshotEnd { .. } => panic!("none was asked for"),
                 FeedEvent::Rewind { since, .. } => panic!("{since:?} was a token of this database"),
             }

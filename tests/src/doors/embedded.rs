@@ -128,6 +128,7 @@ fn item(event: ChangeEvent) -> Item {
         ChangeEvent::Live { seq } => ("live", seq),
         ChangeEvent::SnapshotEnd { seq } => ("snapshot-end", seq),
         ChangeEvent::Rewind { since, .. } => panic!("{since:?} was a token of this database"),
+        ChangeEvent::Draining { seq, .. } => ("draining", seq),
         ChangeEvent::End { seq, .. } => ("end", seq),
     };
     Item::Event { name: name.to_owned(), token: Some(token(seq)), body: Value::Null }

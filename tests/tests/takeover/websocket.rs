@@ -10,12 +10,12 @@ use seqtide_tests::database::fresh;
 use seqtide_tests::http::SOON;
 use seqtide_tests::{Database, Server, raw};
 
-const TEXT: u8 = 0x81;
+pub const TEXT: u8 = 0x81;
 const PONG: u8 = 0x8a;
 const CLOSE: u8 = 0x88;
 
 /// A frame of a client, masked with nothing.
-fn said(first: u8, payload: &[u8]) -> Vec<u8> {
+pub fn said(first: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).expect("a short frame");
     [&[first, 0x80 | length, 0, 0, 0, 0][..], payload].concat()
 }
@@ -42,6 +42,20 @@ async fn send(socket: &mut TcpStream, bytes: &[u8]) {
 /// Reads a close frame, and the end of the connection.
 async fn closed(socket: &mut TcpStream) -> u16 {
     let (first, payload) = raw::read_frame(socket).await;
+    closed_with(socket, first, &payload).await
+}
+
+/// The same behind rows.
+pub async fn closed_behind(socket: &mut TcpStream) -> u16 {
+    loop {
+        let (first, payload) = raw::read_frame(socket).await;
+        if first & 0x0f == CLOSE & 0x0f {
+            return closed_with(socket, first, &payload).await;
+        }
+    }
+}
+
+async fn closed_with(socket: &mut TcpStream, first: u8, payload: &[u8]) -> u16 {
     assert_eq!(first, CLOSE);
     let end = timeout(SOON, socket.read(&mut [0; 16])).await;
     assert!(matches!(end, Ok(Ok(0))), "{end:?}");

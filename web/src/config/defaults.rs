@@ -46,6 +46,8 @@ impl Default for Config {
                 changes_timeout: Duration::from_millis(60_000),
                 websocket_start: Duration::from_millis(10_000),
                 round: Duration::from_millis(20),
+                retry: Duration::from_millis(1_000),
+                drain: Duration::from_millis(5_000),
             },
             functions: Functions::default(),
             storage: Storage {

@@ -158,6 +158,14 @@ struct FeedsFlags {
     /// How long it is to take at most to give new rows to all live feeds, in milliseconds; answers to writes wait while they are further behind. 0 for no bound
     #[arg(id = "feeds.round_ms", value_name = "MS")]
     round_ms: Option<i64>,
+
+    /// Shortest time after which a reader of Server-Sent Events comes back when its connection breaks, in milliseconds
+    #[arg(id = "feeds.retry_ms", value_name = "MS")]
+    retry_ms: Option<i64>,
+
+    /// How long ending all feeds takes at a shutdown, one after the other, in milliseconds; 0 for at once
+    #[arg(id = "feeds.drain_ms", value_name = "MS")]
+    drain_ms: Option<i64>,
 }
 
 /// Options of the section `[functions]`.

@@ -2,6 +2,7 @@
 //! `{"event":NAME,"seq":N,…}`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
@@ -21,6 +22,16 @@ pub enum Form {
     Lines,
 }
 
+impl Form {
+    /// What comes before everything: when a browser comes back by itself if its connection breaks.
+    pub fn opening(self, comeback: Duration) -> Bytes {
+        match self {
+            Form::Sse => format!("retry: {}\n\n", comeback.as_millis()).into(),
+            Form::Lines => Bytes::new(),
+        }
+    }
+}
+
 /// Something to send.
 pub enum Item<R> {
     /// Rows.
@@ -35,6 +46,8 @@ pub struct Event {
     /// The place to resume from, as text.
     id: String,
     json: String,
+    /// When a browser comes back by itself behind the end.
+    retry: Option<Duration>,
     /// Set on the last event.
     pub end: Option<EndReason>,
 }
@@ -51,7 +64,7 @@ pub fn item<S: Source>(feed: &Feed<S>, event: FeedEvent<S::Row>) -> Option<Item<
 fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
     let make = |name, seq, more: String, end| {
         let json = format!("{{\"event\":\"{name}\",\"seq\":{}{more}}}", format.json(seq));
-        Some(Event { name, id: format.plain(seq).to_string(), json, end })
+        Some(Event { name, id: format.plain(seq).to_string(), json, retry: None, end })
     };
     match event {
         FeedEvent::Rows(_) | FeedEvent::Frames(_) | FeedEvent::Waiting => None,
@@ -68,6 +81,10 @@ fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
             let (since, extent) = (format.json(*since), members_of(format, extent));
             let reason = "`since` is ahead of all there is: the feed starts again from the beginning";
             make("rewind", Sequence::ZERO, format!("{extent},\"since\":{since},\"reason\":\"{reason}\""), None)
+        }
+        FeedEvent::Draining { seq, retry } => {
+            let event = make("draining", *seq, format!(",\"retry\":{}", retry.as_millis()), None)?;
+            Some(Event { retry: Some(*retry), ..event })
         }
         FeedEvent::End { reason, seq, .. } => {
             make("end", *seq, format!(",\"reason\":\"{}\"", reason.name()), Some(*reason))
@@ -87,7 +104,8 @@ impl Event {
     }
 
     fn sse(&self) -> String {
-        format!("event: {}\ndata: {}\nid: {}\n\n", self.name, self.json, self.id)
+        let retry = self.retry.map(|retry| format!("retry: {}\n", retry.as_millis())).unwrap_or_default();
+        format!("event: {}\ndata: {}\nid: {}\n{retry}\n", self.name, self.json, self.id)
     }
 }
 

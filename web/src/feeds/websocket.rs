@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -45,6 +46,8 @@ pub struct Connection {
     taken: watch::Receiver<u64>,
     /// The way out of the framework.
     takeover: Option<Takeover>,
+    /// Who is at the other end.
+    client: Option<SocketAddr>,
 }
 
 /// Why a connection is over here.
@@ -98,6 +101,8 @@ async fn follow<O, S: Source>(
         Ok(feed) => feed,
         Err(error) => return Err(refuse(&error.into())),
     };
+    feed.read_by(connection.client);
+    let _cutting = connection.takeover.as_ref().map(|takeover| takeover.cut_when(feed.overdue()));
     loop {
         if let Some(likeness) = feed.likeness()
             && let Some(socket) = connection.socket()
@@ -131,7 +136,8 @@ fn late_options() -> Over {
 
 /// There is no feed, and why.
 fn refuse(refused: &ApiError) -> Over {
-    Over::Close(CloseCode::Policy, refused.reason().to_owned())
+    let code = if refused.is_passing() { CloseCode::Again } else { CloseCode::Policy };
+    Over::Close(code, refused.reason().to_owned())
 }
 
 impl Connection {
@@ -150,7 +156,9 @@ impl Connection {
         let answer = answer.finish().set_body(BoxBody::new(Outgoing { waiting, taken: telling }));
         let incoming = Incoming { payload, heard: Heard::new(message_bytes_max) };
         let takeover = Takeover::of(req);
-        Ok((answer.into(), Connection { frames, incoming, kept: None, put: 0, taken, takeover }))
+        let client = req.peer_addr();
+        let connection = Connection { frames, incoming, kept: None, put: 0, taken, takeover, client };
+        Ok((answer.into(), connection))
     }
 
     /// Texts are welcome at any time from now on: those that come while something is handed over wait for
@@ -208,7 +216,7 @@ impl Connection {
 
     async fn send<S: Source>(&mut self, feed: &Feed<S>, item: &Item<S::Row>) -> Result<(), Over> {
         let message = item.message();
-        feed.metrics().bytes(message.bytes());
+        feed.sent(message.bytes());
         self.send_text(message).await?;
         match item.end() {
             None => Ok(()),

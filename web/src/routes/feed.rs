@@ -110,15 +110,18 @@ pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
     let kind = if form == Form::Sse { FeedKind::Sse } else { FeedKind::Lines };
     let asked = D::parse(&options, kind, state.config.feeds.heartbeat)?;
     let feed = door.open(asked).await?;
+    feed.read_by(req.peer_addr());
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });
     answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
-    Ok(reply::streaming(&req, answer, body::stream(feed, form, Takeover::of(&req))))
+    let opening = form.opening(feed.comeback(state.config.feeds.retry));
+    Ok(reply::streaming(&req, answer, body::stream(feed, form, opening, Takeover::of(&req))))
 }
 
 fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
     let Call { req, payload, query, state } = call;
     refuse_strange_page(&req, &state)?;
+    state.engine.has_room_for_feeds()?;
     let heartbeat = state.config.feeds.heartbeat;
     let parse = move |options: &Options| D::parse(options, FeedKind::Websocket, heartbeat);
     let from_url = if query.is_empty() { None } else { Some(parse(&Options::of_query(&query, D::KNOWN)?)?) };

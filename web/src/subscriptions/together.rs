@@ -316,7 +316,7 @@ impl Subscriptions {
                 }
             }
         }
-        active.feed.metrics().bytes(self.message.bytes().saturating_sub(before));
+        active.feed.sent(self.message.bytes().saturating_sub(before));
         match end {
             // Whoever comes back finds the server again.
             Some(reason) => self.close(active.key, reason == EndReason::Shutdown),

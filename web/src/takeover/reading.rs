@@ -2,13 +2,14 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Addr, Message, MessageResponse};
 use actix_web::rt::task::JoinHandle;
 use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{Feed, FeedEvent, FeedRow, Likeness, Reopening, Seat, Source};
+use seqtide::{EndReason, Feed, FeedAbout, FeedEvent, FeedRow, Likeness, Reopening, Seat, Source};
 use tokio::time::{Instant, sleep};
 
 use super::block::{Block, Blocks};
@@ -190,8 +191,15 @@ pub struct Apart {
 
 /// How a member of a group goes on by itself.
 pub trait Alone {
-    /// Reads for a connection behind its position, until it has come to where the group's rows `start`.
-    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>);
+    /// Reads for a connection behind its position, until it has come to where the group's rows `start`, or `ends` it.
+    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>, ends: Option<EndReason>);
+
+    /// What each of the members' feeds is.
+    fn about(&self) -> Option<Arc<FeedAbout>>;
+
+    /// The word to one that has everything up to a place that it ends shortly, and how long to wait then before coming
+    /// back.
+    fn draining(&self, seq: Sequence, retry: Duration) -> Bytes;
 
     /// How often rows were purged: what was read when it was as often may be given.
     fn purges(&self) -> u64;
@@ -207,10 +215,23 @@ struct Readers<S: Source, W> {
 }
 
 impl<S: Source, W: Wire> Alone for Readers<S, W> {
-    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>) {
+    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>, ends: Option<EndReason>) {
         let Apart { socket, heard, position, lags, seat } = apart;
-        let (feed, wire) = (self.reopening.open(position, seat, lags), self.wire.clone());
+        let (mut feed, wire) = (self.reopening.open(position, seat, lags), self.wire.clone());
+        feed.read_by(socket.peer_addr().ok());
+        if let Some(reason) = ends {
+            feed.end_for(reason);
+        }
         actix_web::rt::spawn(Straggler { feed, wire, start }.serve(socket, heard, self.feeds.clone()));
+    }
+
+    fn about(&self) -> Option<Arc<FeedAbout>> {
+        self.reopening.about()
+    }
+
+    fn draining(&self, seq: Sequence, retry: Duration) -> Bytes {
+        let event = FeedEvent::<S::Row>::Draining { seq, retry };
+        self.wire.framing().around(&self.wire.notice(self.reopening.seq_format(), &event)).into()
     }
 
     fn purges(&self) -> u64 {
