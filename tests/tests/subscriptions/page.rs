@@ -31,7 +31,7 @@ fn an_event_source_gets_all_by_onmessage() {
     run_shell(&PAGE.example("sh", &server));
     let printed = run_module(&format!(
         "import {{ EventSource }} from 'eventsource';\n{}\n\
-         feed.addEventListener('message', ({{ data }}) => data.includes('heartbeat\"') && feed.close());",
+         feed.addEventListener('message', ({{ data }}) => data.includes('\"event\":\"heartbeat\"') && feed.close());",
         PAGE.example("js", &server)
     ));
     for shown in [
