@@ -106,6 +106,11 @@ pub struct Put {
 pub struct ChangesOptions {
     /// Where it starts.
     pub since: Since,
+    /// Up to where: it ends there, and waits for a place that has not come if it goes on.
+    pub until: Option<Sequence>,
+    /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and word
+    /// where that ends. `Since::Now` means from the beginning then.
+    pub snapshot: bool,
     /// Whether it goes on when it has caught up.
     pub live: bool,
     /// Most changes given.
@@ -124,6 +129,8 @@ impl Default for ChangesOptions {
     fn default() -> ChangesOptions {
         ChangesOptions {
             since: Since::Now,
+            until: None,
+            snapshot: false,
             live: true,
             limit: None,
             all_leaves: false,
@@ -136,10 +143,21 @@ impl Default for ChangesOptions {
 
 impl From<ChangesOptions> for FeedOptions {
     fn from(options: ChangesOptions) -> FeedOptions {
-        let ChangesOptions { since, live, limit, all_leaves, include_docs, filter, heartbeat } = options;
+        let ChangesOptions { since, until, snapshot, live, limit, all_leaves, include_docs, filter, heartbeat } =
+            options;
         let shape = RowShape { all_leaves, doc: include_docs, conflicts: false };
         let mode = if live { FeedMode::Live } else { FeedMode::Once };
-        FeedOptions { since, mode, limit, shape, filter, heartbeat, ..FeedOptions::live(FeedKind::Embedded) }
+        FeedOptions {
+            since,
+            until,
+            snapshot,
+            mode,
+            limit,
+            shape,
+            filter,
+            heartbeat,
+            ..FeedOptions::live(FeedKind::Embedded)
+        }
     }
 }
 

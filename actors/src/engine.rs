@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use actix::{Addr, Arbiter, System};
 use seqtide_storage::model::db_name::DbName;
@@ -29,6 +30,9 @@ pub struct EngineOptions {
     pub store: StoreOptions,
     /// Memory for the newest changes of each open database, in bytes.
     pub tail_bytes_max: usize,
+    /// How long it is to take at most to give new rows to the feeds of a database that give the same: while they are further
+    /// behind, answers to writes wait for them, a quarter of a second at most. Zero lets none wait.
+    pub round: Duration,
     /// When bodies that no leaf needs are freed.
     pub reclaim: ReclaimPolicy,
     /// Most edits waiting to be written, a database.
@@ -52,6 +56,7 @@ impl EngineOptions {
             data: data.into(),
             store: StoreOptions::default(),
             tail_bytes_max: 64 << 20,
+            round: Duration::from_millis(20),
             reclaim: ReclaimPolicy::default(),
             write_queue_edits_max: 10_000,
             write_queue_bytes_max: 256 << 20,
@@ -121,6 +126,7 @@ impl Engine {
             write,
             databases_max: options.databases_open_max,
             tail_bytes_max: options.tail_bytes_max,
+            round: options.round,
             writer_limits: limits,
         };
         // On a thread of its own, so that opening a database keeps no writer waiting.

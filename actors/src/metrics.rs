@@ -60,6 +60,11 @@ pub(crate) fn describe(durability: &'static str) {
     describe_counter!("seqtide_commits_total", "commits");
     describe_histogram!("seqtide_commit_batch_edits", "edits in a commit");
     describe_histogram!("seqtide_commit_seconds", Unit::Seconds, "time from shipping a commit until it is durable");
+    describe_histogram!(
+        "seqtide_answers_held_back_seconds",
+        Unit::Seconds,
+        "time that the answers of a commit waited for feeds to keep up"
+    );
     describe_counter!("seqtide_rows_written_total", "documents changed");
     describe_counter!(
         "seqtide_unattended_writes_failed_total",
@@ -190,6 +195,11 @@ impl FilterMetrics {
     pub fn evaluated(&self) {
         self.evaluations.increment(1);
     }
+}
+
+/// Answers to writes waited for feeds.
+pub(crate) fn held_back(waited: Duration) {
+    histogram!("seqtide_answers_held_back_seconds").record(waited);
 }
 
 /// A write was answered as it was the first time.

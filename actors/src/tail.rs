@@ -44,6 +44,11 @@ impl Tail {
         self.newest
     }
 
+    /// Who has read up to here or beyond is served from the tail.
+    pub fn valid_from(&self) -> Sequence {
+        self.valid_from
+    }
+
     /// Adds the rows of a commit, in the order of their sequences, that brought the update sequence to `newest`, and
     /// forgets those of documents that have vanished.
     pub fn push(&mut self, rows: impl IntoIterator<Item = Arc<Row>>, vanished: &[DocId], newest: Sequence) {

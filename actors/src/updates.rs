@@ -13,10 +13,11 @@ use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::feed::options::{Ahead, FeedMode, FeedOptions, Since};
-use crate::feed::source::{Page, Source, Wanted};
+use crate::feed::options::{Ahead, FeedMode, FeedOptions, OLDEST_SEQ, Since};
+use crate::feed::source::{Lag, Page, Source, Wanted};
 use crate::feed::stream::Changes;
 use crate::feed::{EndReason, Feed};
+use crate::matcher::reached;
 use crate::metrics::FeedKind;
 use crate::row::{FeedRow, Frame, RowShape};
 
@@ -31,6 +32,8 @@ const FORMAT: SeqFormat = SeqFormat::Integer;
 pub struct UpdatesOptions {
     /// Where it starts.
     pub since: Since,
+    /// Up to where: it ends there, and waits for a place that has not come if it waits at all.
+    pub until: Option<Sequence>,
     /// When it ends.
     pub mode: FeedMode,
     /// From the newest row back to the oldest, then the end; `since` does not matter.
@@ -52,9 +55,9 @@ pub struct UpdatesOptions {
 impl Default for UpdatesOptions {
     /// A live stream of all that happens from now on.
     fn default() -> UpdatesOptions {
-        let FeedOptions { since, mode, descending, limit, heartbeat, timeout, ahead, kind, .. } =
+        let FeedOptions { since, until, mode, descending, limit, heartbeat, timeout, ahead, kind, .. } =
             FeedOptions::live(FeedKind::Embedded);
-        UpdatesOptions { since, mode, descending, limit, prefix: None, heartbeat, timeout, ahead, kind }
+        UpdatesOptions { since, until, mode, descending, limit, prefix: None, heartbeat, timeout, ahead, kind }
     }
 }
 
@@ -105,14 +108,19 @@ impl Engine {
     /// # Errors
     /// As [`Engine::updates`].
     pub fn updates_feed(&self, options: UpdatesOptions) -> Result<Feed<Databases>, Error> {
-        let UpdatesOptions { since, mode, descending, limit, prefix, heartbeat, timeout, ahead, kind } = options;
+        let UpdatesOptions { since, until, mode, descending, limit, prefix, heartbeat, timeout, ahead, kind } = options;
         let options =
-            FeedOptions { since, mode, descending, limit, heartbeat, timeout, ahead, ..FeedOptions::live(kind) };
+            FeedOptions { since, until, mode, descending, limit, heartbeat, timeout, ahead, ..FeedOptions::live(kind) };
         let permit = self.inner.feeds.take()?;
         let updates = Arc::clone(&self.inner.updates);
         let databases = Databases { woken: updates.newest.subscribe(), updates, prefix };
         let newest = databases.newest();
-        Feed::open(databases, options, (newest, newest), permit)
+        let since = match since {
+            Since::Now => newest,
+            Since::Seq(seq) => seq,
+            Since::Time(_) => OLDEST_SEQ,
+        };
+        Feed::open(databases, options, since, (newest, newest), permit)
     }
 }
 
@@ -187,7 +195,7 @@ impl Source for Databases {
         _: &FeedOptions,
         wanted: Wanted,
     ) -> impl Future<Output = Result<Page<DbUpdate>, Error>> + Send + 'static {
-        let Wanted { after, up_to, rows_max, direction } = wanted;
+        let Wanted { after, up_to, rows_max, direction, .. } = wanted;
         let wanted = ReadUpdates { after, up_to, rows_max: rows_max.min(PAGE_ROWS), direction };
         let keep = |name: &DbName| self.prefix.as_ref().is_none_or(|prefix| name.as_str().starts_with(&**prefix));
         let page = self.updates.folder.updates().read(wanted, keep);
@@ -211,6 +219,15 @@ impl Source for Databases {
         })
     }
 
+    /// All of it is in memory.
+    fn memory_from(&self) -> Sequence {
+        Sequence::ZERO
+    }
+
+    async fn lag(&self, seq: Sequence) -> Result<Lag, Error> {
+        Ok(Lag { rows: self.pending(seq, Direction::Forward).await?, seconds: None })
+    }
+
     async fn woken(&mut self) {
         if self.woken.changed().await.is_err() {
             // The engine is gone; its feeds are told so another way.
@@ -218,7 +235,11 @@ impl Source for Databases {
         }
     }
 
-    /// Reading is cheap: all of it is in memory.
+    fn reached(&self, seq: Sequence) -> impl Future<Output = ()> + Send + 'static {
+        reached(self.updates.newest.subscribe(), seq)
+    }
+
+    /// Reading is cheap.
     fn nothing_up_to(&mut self) -> Option<Sequence> {
         None
     }

@@ -19,6 +19,7 @@ pub const DEADLINE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Launch {
     binary: PathBuf,
+    verb: &'static str,
     data: DataDir,
     listen: SocketAddr,
     args: Vec<OsString>,
@@ -63,6 +64,13 @@ impl Launch {
         self
     }
 
+    /// Runs `seqtide demo` instead of `seqtide serve`.
+    #[must_use]
+    pub fn demo(mut self) -> Launch {
+        self.verb = "demo";
+        self
+    }
+
     /// Serves this folder instead of a fresh temporary one.
     #[must_use]
     pub fn data_dir(mut self, path: impl Into<PathBuf>) -> Launch {
@@ -98,7 +106,7 @@ impl Launch {
 
     fn command(&self) -> Command {
         let mut command = command_without_settings(&self.binary);
-        command.arg("serve").arg("--listen").arg(self.listen.to_string()).arg("--data").arg(self.data.path());
+        command.arg(self.verb).arg("--listen").arg(self.listen.to_string()).arg("--data").arg(self.data.path());
         command.args(&self.args).envs(self.env.iter().cloned());
         command
     }
@@ -139,6 +147,7 @@ impl Server {
         let folder = tempfile::Builder::new().prefix("seqtide-test-").tempdir().expect("a temporary folder");
         Launch {
             binary: binary(),
+            verb: "serve",
             data: DataDir::Fresh(Arc::new(folder)),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             args: Vec::new(),

@@ -12,9 +12,8 @@ use seqtide::storage::json::{DocumentError, write_json_string};
 use seqtide::storage::model::db_name::DbNameError;
 use seqtide::storage::model::doc_id::DocIdError;
 use seqtide::storage::model::rev::RevError;
-use seqtide::storage::model::sequence::Sequence;
 use seqtide::storage::{Refusal, RefusalKind, StorageError};
-use seqtide::{FunctionError, SelectorError};
+use seqtide::{FunctionError, OLDEST_SEQ, SelectorError};
 
 use crate::reply;
 
@@ -160,7 +159,7 @@ impl From<seqtide::Error> for ApiError {
             Error::DatabaseExists => ApiError::new(StatusCode::PRECONDITION_FAILED, "file_exists", reason),
             Error::KeyReused => ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", reason),
             Error::Ahead { update_seq, format } => {
-                let (oldest, update) = (format.json(Sequence::ZERO), format.json(update_seq));
+                let (oldest, update) = (format.json(OLDEST_SEQ), format.json(update_seq));
                 ApiError::new(StatusCode::GONE, "gone", reason)
                     .with_members(format!(",\"oldest_seq\":{oldest},\"update_seq\":{update}"))
             }

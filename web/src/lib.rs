@@ -9,6 +9,7 @@ pub mod check;
 pub mod config;
 mod cors;
 mod dashboard;
+mod demo;
 mod error;
 mod feeds;
 mod front;
@@ -33,6 +34,7 @@ mod telemetry;
 use std::io::Write;
 use std::net::SocketAddr;
 
+use seqtide::Engine;
 pub use server::{StartError, open, serve};
 
 use crate::config::Config;
@@ -42,13 +44,34 @@ use crate::config::Config;
 /// # Errors
 /// [`StartError`], in one line.
 pub fn run(config: Config) -> Result<(), StartError> {
+    run_with(config, |_, _| {})
+}
+
+/// Runs the server with a database that follows this machine's figures, until SIGTERM or SIGINT.
+///
+/// # Errors
+/// [`StartError`], in one line.
+pub fn run_demo(config: Config) -> Result<(), StartError> {
+    let folder = config.data.clone();
+    run_with(config, move |engine, address| {
+        actix_web::rt::spawn(demo::follow(engine.clone(), folder));
+        let demo = demo::DATABASE;
+        print(format_args!(
+            "demo: http://{address}/_dashboard/#/db/{demo} and http://{address}/_dashboard/examples/host.html"
+        ));
+    })
+}
+
+fn run_with(config: Config, more: impl FnOnce(&Engine, SocketAddr)) -> Result<(), StartError> {
     // Before the engine, whose metrics it records.
     telemetry::Metrics::install()?;
     actix_web::rt::System::new().block_on(async {
         let (listener, engine) = open(&config)?;
         // Who reads the banner may send a signal at once.
         let terminated = terminated()?;
-        print_banner(&config, listener.local_addr()?);
+        let address = listener.local_addr()?;
+        print_banner(&config, address);
+        more(&engine, address);
         serve(config, listener, engine, terminated).await
     })
 }
@@ -56,13 +79,16 @@ pub fn run(config: Config) -> Result<(), StartError> {
 /// Says where the server listens, where its data is, and one line to try. A reader that has gone away does not matter.
 fn print_banner(config: &Config, address: SocketAddr) {
     let data = std::path::absolute(&config.data).unwrap_or_else(|_| config.data.clone());
-    let _ = writeln!(
-        std::io::stdout(),
+    print(format_args!(
         "seqtide {} listening on http://{address}\ndata in {}\ndashboard: http://{address}/_dashboard/\n\
          try: curl -X PUT http://{address}/demo",
         env!("CARGO_PKG_VERSION"),
         data.display()
-    );
+    ));
+}
+
+fn print(lines: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stdout(), "{lines}");
 }
 
 /// Ready at the first SIGTERM or SIGINT.

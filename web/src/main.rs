@@ -1,4 +1,4 @@
-//! The binary `seqtide`: reads what it is asked to do, and serves, checks or measures.
+//! The binary `seqtide`: reads what it is asked to do, and serves, shows, checks or measures.
 
 use std::error::Error;
 use std::io::{Write, stdout};
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use seqtide_server::config::cli::Task;
 use seqtide_server::config::{Config, ServeFlags, cli};
-use seqtide_server::{check, js_worker, logging};
+use seqtide_server::{StartError, check, js_worker, logging};
 
 /// Requests allocate on one thread what another frees; the system's allocator takes a quarter of a write's time for it.
 #[global_allocator]
@@ -14,7 +14,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match cli::parse() {
-        Task::Serve(flags) => exit_of(serve(&flags)),
+        Task::Serve(flags) => exit_of(serve(&flags, seqtide_server::run)),
+        Task::Demo(flags) => exit_of(serve(&flags, seqtide_server::run_demo)),
         Task::Check(folder) => check::run(&folder, &mut stdout()),
         Task::JsWorker(limits) => js_worker::run(limits),
         Task::Bench(bench) => seqtide_bench::cli::run(&bench),
@@ -31,13 +32,23 @@ fn exit_of(served: Result<(), Box<dyn Error>>) -> ExitCode {
     }
 }
 
-fn serve(flags: &ServeFlags) -> Result<(), Box<dyn Error>> {
+fn serve(flags: &ServeFlags, run: fn(Config) -> Result<(), StartError>) -> Result<(), Box<dyn Error>> {
     let config = Config::load(flags)?;
     if flags.print_config {
         stdout().write_all(config.to_commented_toml().as_bytes())?;
         return Ok(());
     }
     logging::start(&config)?;
-    seqtide_server::run(config)?;
+    keep_pages_small();
+    run(config)?;
     Ok(())
+}
+
+/// The allocator asks for huge pages, of which the system hands out whole ones, 2 MiB each: an idle server would take nine
+/// times the memory.
+fn keep_pages_small() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        tracing::debug!(%error, "the system may give huge pages");
+    }
 }

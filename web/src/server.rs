@@ -68,6 +68,7 @@ fn engine_options(config: &Config) -> EngineOptions {
             ..defaults.store
         },
         tail_bytes_max: storage.tail_bytes_max,
+        round: config.feeds.round,
         reclaim: ReclaimPolicy {
             garbage_percent: storage.reclaim_garbage_percent,
             floor_bytes: storage.reclaim_floor_bytes,

@@ -2,6 +2,7 @@
 
 mod by_function;
 pub mod documents;
+pub(crate) mod large_page;
 pub mod options;
 mod shared;
 mod shown;
@@ -21,9 +22,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::documents::Documents;
-use self::options::{Ahead, FeedOptions, Since};
+use self::large_page::PAGES_BEFORE;
+use self::options::{Ahead, FeedOptions, OLDEST_SEQ};
 pub use self::shared::{Likeness, Reopening, Seat};
-use self::source::{Page, Source, Wanted};
+use self::source::{Lag, Page, Source, Wanted};
 pub use self::subscriber::EndReason;
 use self::subscriber::{Notice, PageRead, Step, Subscriber};
 use crate::error::Error;
@@ -35,6 +37,13 @@ use crate::row::Row;
 /// What a feed gives.
 #[derive(Debug, Clone)]
 pub enum FeedEvent<R = Row> {
+    /// The first of all, unless the feed is rewound: where it begins.
+    Open {
+        /// The token to resume from.
+        seq: Sequence,
+        /// What there is.
+        extent: Extent,
+    },
     /// Rows, in order; at least one.
     Rows(Vec<Arc<R>>),
     /// The same as bytes alone, where the feed was [asked](FeedOptions::frames) for no more.
@@ -53,10 +62,29 @@ pub enum FeedEvent<R = Row> {
         /// How many rows, before any filter, lie behind it.
         pending: u64,
     },
-    /// The token asked for is from the future: the feed starts from the beginning.
+    /// It was live and fell behind what is in memory: it reads the disk, or by itself what others are given together.
+    Lagging {
+        /// The token to resume from.
+        seq: Sequence,
+        /// How far that lies behind.
+        lag: Lag,
+    },
+    /// It is live again.
+    Live {
+        /// The token to resume from.
+        seq: Sequence,
+    },
+    /// What there was when it was opened has been given; what changed since follows.
+    SnapshotEnd {
+        /// The update sequence then: the token to resume from.
+        seq: Sequence,
+    },
+    /// The first of all where the token asked for is from the future: the feed starts from the beginning.
     Rewind {
         /// What was asked for.
         since: Sequence,
+        /// What there is.
+        extent: Extent,
     },
     /// Nothing follows.
     End {
@@ -67,6 +95,15 @@ pub enum FeedEvent<R = Row> {
         /// How many rows, before any filter, lie behind it; of a descending feed, before it.
         pending: u64,
     },
+}
+
+/// What there was when a feed was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Behind this place a feed gives everything there is.
+    pub oldest_seq: Sequence,
+    /// The update sequence.
+    pub update_seq: Sequence,
 }
 
 /// What a feed does with a turn.
@@ -82,8 +119,8 @@ pub enum Turn<R = Row> {
     Over,
 }
 
-/// Behind a page of more bytes, which has a large document at its end, nothing is read before that is on its way: a reader
-/// that stalls keeps one large document at most.
+/// Behind a page of more bytes, a large page's own aside, which has a large document at its end, nothing is read before that is
+/// on its way: a reader that stalls keeps one large document at most.
 const READ_AHEAD_BEHIND: usize = 64 << 10;
 
 type ReadPage<R> = Pin<Box<dyn Future<Output = Result<Page<R>, Error>> + Send>>;
@@ -104,29 +141,30 @@ pub struct Feed<S: Source = Documents> {
     ended: watch::Receiver<Option<EndReason>>,
     /// The token asked for lies ahead of the source.
     ahead: Option<Sequence>,
-    said_rewind: bool,
+    /// What is said first, until it is said.
+    opening: Option<FeedEvent<S::Row>>,
     finished: bool,
     /// What was looked ahead at.
     first: Option<FeedEvent<S::Row>>,
     /// A page that is being read. It goes on while heartbeats are said, and when waiting for it is given up.
     reading: Option<Reading<S::Row>>,
+    /// How many pages it has taken since it waited.
+    pages: usize,
     metrics: FeedMetrics,
     /// A feed that reads for others has none.
     seat: Option<Seat>,
 }
 
 impl<S: Source> Feed<S> {
-    /// Opens a feed of a source that wakes it from now on, with the update sequence and the last row there are.
+    /// Opens a feed behind a place of a source that wakes it from now on, with the update sequence and the last row there
+    /// are.
     pub(crate) fn open(
         source: S,
         options: FeedOptions,
+        since: Sequence,
         (newest, end): (Sequence, Sequence),
         permit: FeedPermit,
     ) -> Result<Feed<S>, Error> {
-        let since = match options.since {
-            Since::Now => newest,
-            Since::Seq(seq) => seq,
-        };
         let ahead = (since > newest).then_some(since);
         if let (Ahead::Refuse, Some(_)) = (options.ahead, ahead) {
             return Err(Error::Ahead { update_seq: newest, format: source.seq_format() });
@@ -136,9 +174,14 @@ impl<S: Source> Feed<S> {
             Ahead::Echo if since.incarnation > newest.incarnation => Sequence::ZERO,
             Ahead::Rewind | Ahead::Echo | Ahead::Refuse => since,
         };
+        let extent = Extent { oldest_seq: OLDEST_SEQ, update_seq: newest };
+        let opening = Some(match (options.ahead, ahead) {
+            (Ahead::Rewind, Some(since)) => FeedEvent::Rewind { since, extent },
+            _ => FeedEvent::Open { seq: position, extent },
+        });
         let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let seat = Seat::new(options.kind, permit);
-        Ok(Feed { ahead, ..Feed::with(source, options, subscriber, seat) })
+        Ok(Feed { ahead, opening, ..Feed::with(source, options, subscriber, seat) })
     }
 
     fn with(source: S, options: FeedOptions, subscriber: Subscriber, seat: Seat) -> Feed<S> {
@@ -149,10 +192,11 @@ impl<S: Source> Feed<S> {
             options,
             subscriber,
             ahead: None,
-            said_rewind: false,
+            opening: None,
             finished: false,
             first: None,
             reading: None,
+            pages: 0,
             seat: Some(seat),
         }
     }
@@ -185,6 +229,11 @@ impl<S: Source> Feed<S> {
         self.ahead.is_some()
     }
 
+    /// Whether all that was known when it was opened is said.
+    fn is_opened(&self) -> bool {
+        self.opening.is_none() && self.first.is_none()
+    }
+
     /// The token to resume from.
     pub fn position(&self) -> Sequence {
         self.subscriber.position()
@@ -195,13 +244,13 @@ impl<S: Source> Feed<S> {
         &self.metrics
     }
 
-    /// Waits for what comes first, for so long, and keeps it for [`Feed::next`]: what prevents the feed from beginning
-    /// is known then, if it comes about soon.
+    /// Waits for what comes behind the opening, for so long, and keeps it for [`Feed::next`]: what prevents the feed from
+    /// beginning is known then, if it comes about soon.
     ///
     /// # Errors
     /// As [`Feed::next`].
     pub(crate) async fn look_ahead(&mut self, longest: Duration) -> Result<(), Error> {
-        if let Ok(first) = timeout(longest, self.next()).await {
+        if let Ok(first) = timeout(longest, self.go_on()).await {
             self.first = first?;
         }
         Ok(())
@@ -213,8 +262,16 @@ impl<S: Source> Feed<S> {
     /// [`Error::Storage`] when the disk cannot be read, [`Error::Function`] when a function of the filter gives no
     /// answer: the feed is over, and its last token stays good.
     pub async fn next(&mut self) -> Result<Option<FeedEvent<S::Row>>, Error> {
+        match self.opening.take().or_else(|| self.first.take()) {
+            Some(event) => Ok(Some(event)),
+            None => self.go_on().await,
+        }
+    }
+
+    /// Gives what comes behind the opening.
+    async fn go_on(&mut self) -> Result<Option<FeedEvent<S::Row>>, Error> {
         loop {
-            match self.turn().await? {
+            match self.take_turn().await? {
                 Turn::Gives(event) => return Ok(Some(event)),
                 Turn::GoesOn => {}
                 Turn::Waits(until) => self.wait(until).await,
@@ -229,13 +286,13 @@ impl<S: Source> Feed<S> {
     /// # Errors
     /// As [`Feed::next`].
     pub async fn turn(&mut self) -> Result<Turn<S::Row>, Error> {
-        if let Some(first) = self.first.take() {
-            return Ok(Turn::Gives(first));
+        match self.opening.take().or_else(|| self.first.take()) {
+            Some(event) => Ok(Turn::Gives(event)),
+            None => self.take_turn().await,
         }
-        if let (Ahead::Rewind, Some(since), false) = (self.options.ahead, self.ahead, self.said_rewind) {
-            self.said_rewind = true;
-            return Ok(Turn::Gives(FeedEvent::Rewind { since }));
-        }
+    }
+
+    async fn take_turn(&mut self) -> Result<Turn<S::Row>, Error> {
         if self.finished {
             return Ok(Turn::Over);
         }
@@ -243,9 +300,10 @@ impl<S: Source> Feed<S> {
             self.subscriber.drain(reason);
         }
         let newest = self.source.newest();
-        Ok(match self.subscriber.step(Instant::now(), newest) {
+        Ok(match self.subscriber.step(Instant::now(), newest, self.source.memory_from()) {
             Step::Read { after, up_to, rows_max, direction } => {
-                let wanted = Wanted { after, up_to, rows_max, direction };
+                let (large, live_only) = (self.takes_large_pages(), self.subscriber.is_first_snapshot());
+                let wanted = Wanted { after, up_to, rows_max, direction, large, live_only };
                 let Some(page) = self.read(wanted).await? else { return Ok(Turn::GoesOn) };
                 if self.seat.is_some() {
                     self.metrics.rows(page.len());
@@ -285,12 +343,18 @@ impl<S: Source> Feed<S> {
             self.read_as_rows(wanted);
             return Ok(None);
         };
+        self.pages += 1;
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
-        if !page.frames.is_empty() && page.frames.bytes().len() <= READ_AHEAD_BEHIND {
+        if !page.frames.is_empty() && page.frames.bytes().len() <= page.frames.room() + READ_AHEAD_BEHIND {
             self.read_ahead(wanted).await;
         }
         Ok(Some(page).filter(|page| page.len() > 0))
+    }
+
+    /// Whether what it has been given so far is on its way.
+    fn takes_large_pages(&self) -> bool {
+        self.pages >= PAGES_BEFORE
     }
 
     /// Begins again with a page of which something was purged meanwhile: of rows that can be taken out, however often.
@@ -304,6 +368,7 @@ impl<S: Source> Feed<S> {
     /// been sent.
     async fn read_ahead(&mut self, of: Wanted) {
         let Some(rest) = self.subscriber.rest_of(of).filter(|_| self.source.may_read_ahead()) else { return };
+        let rest = Wanted { large: self.takes_large_pages(), ..rest };
         let purges = self.source.purges();
         let mut page: ReadPage<S::Row> = Box::pin(self.source.read(&self.options, rest));
         // Asked once, it goes to the thread that reads.
@@ -331,8 +396,12 @@ impl<S: Source> Feed<S> {
 
     /// Waits until there may be something to give, at most until a moment, as [`Turn::Waits`] asks for it.
     pub async fn wait(&mut self, deadline: Option<Instant>) {
+        self.pages = 0;
+        // Nobody is woken for a place.
+        let there = self.options.until.map(|place| self.source.reached(place));
         tokio::select! {
             () = self.source.woken() => {}
+            () = maybe(there) => {}
             _ = self.ended.changed() => {}
             () = until(deadline) => {}
         }
@@ -358,6 +427,17 @@ impl<S: Source> Feed<S> {
                 self.subscriber.beaten(Instant::now());
                 FeedEvent::Heartbeat { seq, pending }
             }
+            Notice::Lagging => {
+                let lag = self.source.lag(seq).await;
+                let Some(lag) = self.unless_closed(lag)? else { return Ok(None) };
+                self.subscriber.told(notice);
+                FeedEvent::Lagging { seq, lag }
+            }
+            Notice::Live => {
+                self.subscriber.told(notice);
+                FeedEvent::Live { seq }
+            }
+            Notice::SnapshotEnd => FeedEvent::SnapshotEnd { seq },
         }))
     }
 
@@ -381,8 +461,13 @@ impl<S: Source> Feed<S> {
 
 /// Waits for a moment that may never come.
 async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
+    maybe(moment.map(sleep_until)).await;
+}
+
+/// Waits for what may never come.
+async fn maybe(future: Option<impl Future<Output = ()>>) {
+    match future {
+        Some(future) => future.await,
         None => std::future::pending().await,
     }
 }

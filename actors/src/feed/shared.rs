@@ -4,15 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seqtide_storage::model::sequence::Sequence;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::time::Instant;
 
 use super::options::{FeedMode, FeedOptions};
 use super::source::Source;
 use super::subscriber::Subscriber;
-use super::{Feed, FeedMetrics};
+use super::{Feed, FeedEvent, FeedMetrics};
 use crate::metrics::{CountedOpen, FeedKind};
 use crate::permits::FeedPermit;
+use crate::rounds::OwnRounds;
 use crate::row::RowShape;
 use crate::selector::Fields;
 
@@ -47,14 +48,14 @@ pub struct Reopening<S: Source> {
 
 impl<S: Source> Feed<S> {
     /// What the feed gives from here on: rows, heartbeats and the end. `None` while it has other things to say, and where
-    /// nobody else's rows are of use to it: it counts them or the time without, asks a function, or waits for a place
+    /// nobody else's rows are of use to it: it counts them or the time without, ends at a place, asks a function, or waits for a place
     /// that has not come.
     pub fn likeness(&self) -> Option<Likeness> {
-        let FeedOptions { mode, descending, limit, heartbeat, timeout, filter, .. } = &self.options;
-        let is_endless = *mode == FeedMode::Live && !descending && limit.is_none();
+        let FeedOptions { mode, descending, until, limit, heartbeat, timeout, filter, .. } = &self.options;
+        let is_endless = *mode == FeedMode::Live && !descending && until.is_none() && limit.is_none();
         let is_timed = timeout.is_some() && heartbeat.is_none();
         let may_share = is_endless && !is_timed && filter.function.is_none();
-        let is_live = self.subscriber.is_following() && self.first.is_none() && self.position() <= self.source.newest();
+        let is_live = self.subscriber.is_following() && self.is_opened() && self.position() <= self.source.newest();
         if !may_share || !is_live {
             return None;
         }
@@ -72,6 +73,16 @@ impl<S: Source> Feed<S> {
         self.seat.take()
     }
 
+    /// The rounds in which it gives its rows to many, if who writes is to keep step with them.
+    pub fn rounds(&self) -> Option<OwnRounds> {
+        self.source.rounds(self.position())
+    }
+
+    /// The feed is served with others again: what is to be said of it, if it said that it was not.
+    pub fn rejoin<R>(&mut self) -> Option<FeedEvent<R>> {
+        self.subscriber.rejoined().then(|| FeedEvent::Live { seq: self.position() })
+    }
+
     /// How feeds like this one are opened again.
     pub fn reopening(&self) -> Reopening<S> {
         Reopening { source: self.source.again(), options: self.options.clone() }
@@ -84,14 +95,20 @@ impl<S: Source> Feed<S> {
 }
 
 impl<S: Source> Reopening<S> {
+    /// How its sequences are written.
+    pub fn seq_format(&self) -> SeqFormat {
+        self.source.seq_format()
+    }
+
     /// How often rows were purged: what was read when it was as often may be given.
     pub fn purges(&self) -> u64 {
         self.source.purges()
     }
 
-    /// A live feed behind `position`, for who has this seat.
-    pub fn open(&self, position: Sequence, seat: Seat) -> Feed<S> {
-        let subscriber = Subscriber::resumed(&self.options, position, Instant::now());
+    /// A live feed behind `position`, for who has this seat and is not served with others any more. It says first that it
+    /// lags, unless its reader was told.
+    pub fn open(&self, position: Sequence, seat: Seat, told: bool) -> Feed<S> {
+        let subscriber = Subscriber::resumed(&self.options, position, told, Instant::now());
         Feed::with(self.source.again(), self.options.clone(), subscriber, seat)
     }
 }

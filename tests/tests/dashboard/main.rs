@@ -1,6 +1,7 @@
 //! The dashboard in a real browser, against the real binary: each test runs one script of `tests/clients/dashboard`.
 
-use seqtide_tests::script::run;
+use seqtide_tests::Server;
+use seqtide_tests::script::{run, run_against};
 
 #[test]
 fn the_overview_follows_the_server_across_a_restart() {
@@ -15,4 +16,10 @@ fn the_feed_viewer_loses_no_row_and_tries_filters_out() {
 #[test]
 fn the_document_view_edits_and_resolves_conflicts() {
     run("dashboard/document.mjs");
+}
+
+#[test]
+fn the_demo_is_alive_at_once_and_after_a_restart() {
+    let server = run_against("dashboard/demo.mjs", Server::launch().demo().start());
+    server.stdout_line("/_dashboard/#/db/demo and http://");
 }

@@ -3,6 +3,7 @@
 mod connection;
 #[cfg(target_os = "linux")]
 mod cost;
+mod in_step;
 mod raw_feed;
 mod seam;
 mod shutdown;

@@ -1,4 +1,4 @@
-//! The command line: `seqtide serve` and its flags, `seqtide check`, `seqtide bench`.
+//! The command line: `seqtide serve` and its flags, `seqtide demo`, `seqtide check`, `seqtide bench`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,6 +29,11 @@ enum Action {
     /// Every setting is a flag, a variable and a key of the file given by --config; --print-config shows the keys.
     /// A flag wins over a variable, a variable over the file, the file over the default.
     Serve(Box<ServeFlags>),
+    /// Serve with a database `demo` that follows this machine: processor, memory, disk, network, processes
+    ///
+    /// Takes the options of `seqtide serve`. Its data is in ./seqtide-demo unless --data or the file of --config says
+    /// otherwise.
+    Demo(Box<ServeFlags>),
     /// Run functions of design documents for a server, which starts this itself, or for a program that embeds the engine
     #[command(hide = true)]
     JsWorker {
@@ -59,6 +64,8 @@ enum Action {
 pub enum Task {
     /// Serve.
     Serve(Box<ServeFlags>),
+    /// Serve with the demo's database.
+    Demo(Box<ServeFlags>),
     /// Check a folder.
     Check(PathBuf),
     /// Run functions of design documents.
@@ -79,19 +86,22 @@ pub fn parse() -> Task {
         }
         Some(Action::Bench(bench)) => Task::Bench(bench),
         Some(Action::Serve(flags)) => Task::Serve(flags),
+        Some(Action::Demo(flags)) => Task::Demo(Box::new(flags.for_demo())),
         None => Task::Serve(Box::new(cli.serve)),
     }
 }
 
 /// The whole command line, each option under the names that follow from its key and in the order of declaration.
 fn command() -> Command {
-    Cli::command().mut_args(|arg| named(arg).hide(true)).mut_subcommand("serve", |serve| {
+    let in_order = |serve: Command| {
         let mut place = 0;
         serve.mut_args(|arg| {
             place += 1;
             named(arg).display_order(place)
         })
-    })
+    };
+    let command = Cli::command().mut_args(|arg| named(arg).hide(true));
+    command.mut_subcommand("serve", in_order).mut_subcommand("demo", in_order)
 }
 
 /// The options of `serve`, in the order of their declaration.

@@ -45,6 +45,7 @@ impl Default for Config {
                 heartbeat: Duration::from_millis(30_000),
                 changes_timeout: Duration::from_millis(60_000),
                 websocket_start: Duration::from_millis(10_000),
+                round: Duration::from_millis(20),
             },
             functions: Functions::default(),
             storage: Storage {

@@ -20,6 +20,9 @@ pub struct Feeds {
     /// How long a WebSocket opened without options waits for its first message.
     #[serde(rename = "websocket_start_ms", with = "millis")]
     pub websocket_start: Duration,
+    /// How long it is to take at most to give new rows to all live feeds; 0 for no bound.
+    #[serde(rename = "round_ms", with = "millis")]
+    pub round: Duration,
 }
 
 impl Feeds {

@@ -71,6 +71,17 @@ pub struct ServeFlags {
     storage: StorageFlags,
 }
 
+impl ServeFlags {
+    /// The same with a data folder of the demo's own, where none was asked for.
+    #[must_use]
+    pub fn for_demo(mut self) -> ServeFlags {
+        if self.config.is_none() {
+            self.data.get_or_insert_with(|| "./seqtide-demo".to_owned());
+        }
+        self
+    }
+}
+
 /// Options of the section `[limits]`.
 #[derive(Debug, Default, Args, Serialize)]
 #[command(next_help_heading = "Limits")]
@@ -143,6 +154,10 @@ struct FeedsFlags {
     /// How long a WebSocket opened without options waits for its first message before it starts, in milliseconds
     #[arg(id = "feeds.websocket_start_ms", value_name = "MS")]
     websocket_start_ms: Option<i64>,
+
+    /// How long it is to take at most to give new rows to all live feeds, in milliseconds; answers to writes wait while they are further behind. 0 for no bound
+    #[arg(id = "feeds.round_ms", value_name = "MS")]
+    round_ms: Option<i64>,
 }
 
 /// Options of the section `[functions]`.

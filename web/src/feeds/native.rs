@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
-use seqtide::{EndReason, Feed, FeedEvent, FeedRow, FrameForm, RowShape, Source};
+use seqtide::{EndReason, Extent, Feed, FeedEvent, FeedRow, FrameForm, Lag, RowShape, Source};
 
 use super::pieces::Pieces;
 use super::wire::Wire;
@@ -57,15 +57,27 @@ fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
         FeedEvent::Rows(_) | FeedEvent::Frames(_) | FeedEvent::Waiting => None,
         FeedEvent::CaughtUp { seq } => make("caught-up", *seq, String::new(), None),
         FeedEvent::Heartbeat { seq, pending } => make("heartbeat", *seq, format!(",\"pending\":{pending}"), None),
-        FeedEvent::Rewind { since } => {
-            let since = format.json(*since);
+        FeedEvent::Lagging { seq, lag: Lag { rows, seconds } } => {
+            let seconds = seconds.map_or("null".to_owned(), |seconds| seconds.to_string());
+            make("lagging", *seq, format!(",\"rows\":{rows},\"seconds\":{seconds}"), None)
+        }
+        FeedEvent::Live { seq } => make("live", *seq, String::new(), None),
+        FeedEvent::SnapshotEnd { seq } => make("snapshot-end", *seq, String::new(), None),
+        FeedEvent::Open { seq, extent } => make("open", *seq, members_of(format, extent), None),
+        FeedEvent::Rewind { since, extent } => {
+            let (since, extent) = (format.json(*since), members_of(format, extent));
             let reason = "`since` is ahead of all there is: the feed starts again from the beginning";
-            make("rewind", Sequence::ZERO, format!(",\"since\":{since},\"reason\":\"{reason}\""), None)
+            make("rewind", Sequence::ZERO, format!("{extent},\"since\":{since},\"reason\":\"{reason}\""), None)
         }
         FeedEvent::End { reason, seq, .. } => {
             make("end", *seq, format!(",\"reason\":\"{}\"", reason.name()), Some(*reason))
         }
     }
+}
+
+fn members_of(format: SeqFormat, Extent { oldest_seq, update_seq }: &Extent) -> String {
+    let (oldest, update) = (format.json(*oldest_seq), format.json(*update_seq));
+    format!(",\"oldest_seq\":{oldest},\"update_seq\":{update}")
 }
 
 impl Event {

@@ -118,8 +118,7 @@ impl Asked {
             heartbeat: heartbeat(query, longest)?,
             timeout: Some(timeout(query, longest)?),
             ahead: Ahead::Echo,
-            kind,
-            frames: None,
+            ..FeedOptions::live(kind)
         };
         Ok(Asked { options, function, form, seq_interval: seq_interval(query)? })
     }

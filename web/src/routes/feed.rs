@@ -6,11 +6,14 @@ use std::time::Duration;
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::sequence::Sequence;
 use seqtide::{
     Ahead, Database, Documents, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Selector, Since, Source, Test,
 };
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::changes::{doc_ids, members, parse_since};
 use super::function::AskedFunction;
@@ -58,7 +61,9 @@ impl Door for Database {
         QUERY,
         SELECTOR,
         "since",
+        "snapshot",
         "style",
+        "until",
         "view",
     ];
 
@@ -147,6 +152,12 @@ pub fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bo
     values.any(|value| value.to_ascii_lowercase().contains(word))
 }
 
+/// Reads a time as RFC 3339 writes it.
+fn parse_time(text: &str) -> Option<Since> {
+    let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    Some(Since::Time(time.into()))
+}
+
 /// Options that stay the text they were given as, from a body too.
 const SELECTOR: &str = "selector";
 const QUERY: &str = "query";
@@ -204,6 +215,8 @@ impl Options {
             RowShape { all_leaves, doc: self.flag("include_docs", false)?, conflicts: self.flag("conflicts", false)? };
         Ok(FeedOptions {
             since: self.since()?,
+            until: self.until()?,
+            snapshot: self.flag("snapshot", false)?,
             mode: self.mode()?,
             limit: self.limit()?,
             shape,
@@ -228,11 +241,35 @@ impl Options {
     }
 
     pub fn since(&self) -> Result<Since, ApiError> {
-        match self.0.get("last-event-id").or_else(|| self.0.get("since")) {
-            None => Ok(Since::Now),
-            Some(Value::String(text)) => parse_since(text),
-            Some(Value::Number(number)) => parse_since(&number.to_string()),
-            Some(_) => Err(self.wrong("since", "a sequence, `0` or `now`")),
+        let since = match self.0.get("last-event-id").or_else(|| self.0.get("since")) {
+            None => return Ok(Since::Now),
+            Some(Value::String(text)) => parse_since(text).ok().or_else(|| parse_time(text)),
+            Some(Value::Number(number)) => parse_since(&number.to_string()).ok(),
+            Some(_) => None,
+        };
+        since.ok_or_else(|| {
+            let forms = "a sequence, `0`, `now` or a time such as 2026-03-01T12:00:00Z (in a query `+` is written %2B)";
+            self.wrong(if self.0.contains_key("last-event-id") { "last-event-id" } else { "since" }, forms)
+        })
+    }
+
+    /// Where the feed starts, without times: nothing says when databases were updated.
+    pub fn since_place(&self) -> Result<Since, ApiError> {
+        match self.since()? {
+            Since::Time(_) => Err(self.wrong("since", "a sequence, `0` or `now` in a feed of databases")),
+            since => Ok(since),
+        }
+    }
+
+    pub fn until(&self) -> Result<Option<Sequence>, ApiError> {
+        let seq = match self.0.get("until") {
+            None => return Ok(None),
+            Some(Value::String(text)) => parse_since(text).ok(),
+            Some(value) => parse_since(&value.to_string()).ok(),
+        };
+        match seq {
+            Some(Since::Seq(seq)) => Ok(Some(seq)),
+            _ => Err(self.wrong("until", "a sequence, as rows have it")),
         }
     }
 

@@ -53,7 +53,7 @@ impl Attach {
         mut feed: Feed<S>,
         wire: W,
     ) -> Option<Attach> {
-        let apart = Apart { socket, heard, position: feed.position(), seat: feed.take_seat()? };
+        let apart = Apart { socket, heard, position: feed.position(), lags: false, seat: feed.take_seat()? };
         Some(Attach { apart, likeness, founder: Box::new(Reader { feed, wire }) })
     }
 }

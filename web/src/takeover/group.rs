@@ -29,6 +29,8 @@ pub struct Group {
     alone: Box<dyn Alone>,
     /// How often rows had been purged when what is on offer was read.
     purges: u64,
+    /// Its feed is behind.
+    lags: bool,
     counters: FeedMetrics,
     _reading: ReadingTask,
 }
@@ -39,7 +41,14 @@ struct Round {
     /// The slot of the next.
     next: usize,
     /// A word for those who have everything up to a place.
-    notice: Option<(Bytes, Sequence)>,
+    notice: Option<Notice>,
+}
+
+struct Notice {
+    words: Bytes,
+    at: Sequence,
+    /// It says that the feed lags.
+    of_lag: bool,
 }
 
 /// A member that is not one any more.
@@ -66,6 +75,7 @@ impl Group {
             members: Slab::new(),
             round: Round::default(),
             purges: alone.purges(),
+            lags: false,
             alone,
             counters,
             _reading: reading,
@@ -140,7 +150,8 @@ impl Group {
             return (Delivery::GoOn, leavers);
         }
         // Who has been told nothing but that there is nothing has everything, or is slow.
-        let keep = if self.round.notice.is_some() { 0 } else { bytes_max };
+        let is_idle = self.round.notice.as_ref().is_some_and(|notice| !notice.of_lag);
+        let keep = if is_idle { 0 } else { bytes_max };
         self.offer.trim(keep);
         (Delivery::Done, leavers)
     }
@@ -154,7 +165,13 @@ impl Group {
                     self.offer.trim(0);
                 }
             }
-            News::Notice { words, at } => self.round.notice = Some((words, at)),
+            News::Notice { words, at } => self.round.notice = Some(Notice { words, at, of_lag: false }),
+            News::Lags { words, at } => {
+                self.lags = true;
+                self.round.notice = Some(Notice { words, at, of_lag: true });
+            }
+            // Each is told when it has everything.
+            News::IsLive => self.lags = false,
             News::End(last) => self.offer.end(last),
         }
     }
@@ -169,12 +186,24 @@ impl Group {
 
     /// Lets a member go that does not stay.
     fn settle(&mut self, slot: usize, standing: io::Result<Standing>) -> Option<Leaver> {
-        let goes_on = match standing {
+        let goes_on = match standing.and_then(|standing| self.tell_live(slot, standing)) {
             Ok(Standing::UpToDate | Standing::Full) => return None,
             Ok(Standing::Behind) => true,
             Ok(Standing::Finished) | Err(_) => false,
         };
         Some(Leaver { member: self.members.remove(slot), goes_on })
+    }
+
+    /// Tells a member that it is live again, if it was told that it lags and has everything.
+    fn tell_live(&mut self, slot: usize, standing: Standing) -> io::Result<Standing> {
+        if let (Standing::UpToDate, false, Some(member)) = (standing, self.lags, self.members.get_mut(slot))
+            && std::mem::take(&mut member.lags)
+        {
+            let mut sent = Sent::default();
+            member.tell(&self.alone.is_live(member.position), &mut sent)?;
+            self.count(&sent);
+        }
+        Ok(standing)
     }
 
     /// Has a member that is not watched any more read for itself.
@@ -190,8 +219,9 @@ impl Group {
 
 fn serve_in_round(member: &mut Member, offer: &Offer, round: &Round, sent: &mut Sent) -> io::Result<Standing> {
     let standing = member.serve(offer, sent)?;
-    if let (Standing::UpToDate, Some((words, at))) = (standing, &round.notice)
+    if let (Standing::UpToDate, Some(Notice { words, at, of_lag })) = (standing, &round.notice)
         && member.position <= *at
+        && !(*of_lag && std::mem::replace(&mut member.lags, true))
     {
         member.tell(words, sent)?;
     }

@@ -31,6 +31,8 @@ pub struct Member {
     left: Option<Box<Left>>,
     /// What its client has begun to say, where that is heard.
     heard: Option<Box<Heard>>,
+    /// It was told that it lags.
+    pub lags: bool,
     seat: Seat,
 }
 
@@ -64,14 +66,14 @@ pub enum Standing {
 impl Member {
     /// A connection whose socket is watched at this place.
     pub fn new(apart: Apart, watched: usize) -> Member {
-        let Apart { socket, heard, position, seat } = apart;
-        Member { socket: TcpStream::from_std(socket), watched, position, left: None, heard, seat }
+        let Apart { socket, heard, position, lags, seat } = apart;
+        Member { socket: TcpStream::from_std(socket), watched, position, left: None, heard, lags, seat }
     }
 
     /// The connection, its socket being watched no more.
     pub fn apart(self) -> Apart {
-        let Member { socket, heard, position, seat, .. } = self;
-        Apart { socket: socket.into(), heard, position, seat }
+        let Member { socket, heard, position, lags, seat, .. } = self;
+        Apart { socket: socket.into(), heard, position, lags, seat }
     }
 
     /// Writes what it does not have yet, as far as there is room.

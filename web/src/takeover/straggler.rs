@@ -79,6 +79,10 @@ impl<S: Source, W: Wire> Straggler<S, W> {
             if self.feed.position() >= self.start.get()
                 && let Some(likeness) = self.feed.likeness()
             {
+                if let Some(live) = self.feed.rejoin::<S::Row>() {
+                    let words = self.wire.framing().around(&self.wire.notice(self.feed.seq_format(), &live));
+                    self.feed.metrics().bytes(write_all(&mut writer, &[words.into()]).await?);
+                }
                 return Ok(Some(likeness));
             }
             let Some(news) = reading::next(&mut self.feed, &mut self.wire).await else { return Ok(None) };
@@ -90,7 +94,10 @@ impl<S: Source, W: Wire> Straggler<S, W> {
                     }
                     written
                 }
-                News::Notice { words, .. } | News::End(words) => write_all(&mut writer, &[words]).await?,
+                News::IsLive => 0,
+                News::Notice { words, .. } | News::Lags { words, .. } | News::End(words) => {
+                    write_all(&mut writer, &[words]).await?
+                }
             };
             self.feed.metrics().bytes(written);
         }
