@@ -4,6 +4,7 @@ mod bounds;
 mod changes;
 mod client;
 mod forms;
+mod page;
 mod restarts;
 mod turns;
 mod websocket;

@@ -26,3 +26,27 @@ async fn a_large_backlog_starves_nobody() {
         .collect();
     assert_eq!(seqs, (1..=5000).collect::<Vec<_>>());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_is_not_read_is_changed_all_the_same() {
+    let (_server, api, [orders, _]) = two().await;
+    let docs: Vec<Value> = (0..2000).map(|n| json!({ "_id": format!("o-{n}"), "pad": "x".repeat(10_000) })).collect();
+    for part in docs.chunks(500) {
+        orders.bulk(part).await;
+    }
+    // More than the system's buffers take.
+    let mut client = Client::open(&api, &json!([{ "subscribe": "orders", "since": 0, "include_docs": true }])).await;
+    let mut done = 0;
+    loop {
+        let answer = client.change(&json!({ "subscribe": "people" })).await;
+        if answer.status == 413 {
+            break;
+        }
+        answer.assert_status(200);
+        client.change(&json!({ "unsubscribe": "people" })).await.assert_status(200);
+        done += 1;
+        assert!(done <= 200, "what it is not told of piles up");
+    }
+    let items = client.until(|item| is(item, "caught-up", "orders")).await;
+    assert_eq!(items.iter().filter(|item| item["sub"] == "orders" && item.get("id").is_some()).count(), 2000);
+}
