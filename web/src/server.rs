@@ -134,7 +134,7 @@ pub async fn serve(
 ) -> Result<(), StartError> {
     let (metrics, figures) = (Metrics::install()?, Arc::new(Figures::default()));
     let upkeep = actix_web::rt::spawn(metrics.clone().keep_up());
-    let sampling = actix_web::rt::spawn(dashboard::sample(Arc::clone(&figures), metrics.clone()));
+    let sampling = actix_web::rt::spawn(dashboard::sample(Arc::clone(&figures), metrics.clone(), engine.clone()));
     let state =
         Data::new(State { engine: engine.clone(), config: config.clone(), metrics, figures: Arc::clone(&figures) });
     let origins = config.cors_origins.clone();

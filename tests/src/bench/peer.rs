@@ -43,18 +43,18 @@ impl Peer {
 }
 
 /// A temporary folder for a peer.
-pub(super) fn folder(name: &str) -> TempDir {
+pub(crate) fn folder(name: &str) -> TempDir {
     tempfile::Builder::new().prefix(&format!("{name}-")).tempdir().expect("a temporary folder")
 }
 
 /// A port of loopback that nobody listens on: peers do not tell which one they took.
-pub(super) fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("its address")
 }
 
 /// The folder below the target folder in which this is installed, and stays.
-pub(super) fn home(what: &str) -> PathBuf {
+pub(crate) fn home(what: &str) -> PathBuf {
     // From `target/PROFILE/deps/BENCH`.
     let bench = env::current_exe().expect("the path of this bench");
     bench.ancestors().nth(3).expect("the target folder").join(what)

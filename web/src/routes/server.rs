@@ -99,6 +99,6 @@ pub fn new_id() -> String {
 }
 
 pub fn metrics(call: &Call) -> HttpResponse {
-    let text = call.state.metrics.text();
+    let text = call.state.metrics.text(&call.state.engine);
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
 }
