@@ -53,3 +53,15 @@ install_browser() {
   apt-get update -q
   DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium
 }
+
+# Debian's Prometheus, unpacked below the target folder: installing it would start a service.
+install_prometheus() {
+  local home=${CARGO_TARGET_DIR:-target}/prometheus packages
+  [[ -x $home/usr/bin/prometheus && -x $home/usr/bin/promtool ]] && return
+  packages=$(mktemp -d)
+  apt-get update -q
+  (cd "$packages" && apt-get download -q prometheus)
+  mkdir -p "$home"
+  dpkg-deb -x "$packages"/prometheus_*.deb "$home"
+  rm -r "$packages"
+}

@@ -6,6 +6,9 @@ use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 
+use crate::gauges::Gauges;
+use crate::writer::load::Load;
+
 /// What a feed is served as: the label `kind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeedKind {
@@ -83,10 +86,34 @@ pub(crate) fn describe(durability: &'static str) {
     describe_counter!("seqtide_damaged_reads_total", "reads that came upon something damaged");
     describe_counter!("seqtide_log_failures_total", "times LMDB did not take what the log has");
     describe_gauge!("seqtide_map_bytes", Unit::Bytes, "address space reserved for open databases");
+    describe_gauge!("seqtide_write_queue_edits", "edits that wait for a writer");
+    describe_gauge!("seqtide_write_queue_bytes", Unit::Bytes, "bodies that wait for a writer");
+    describe_counter!("seqtide_feed_pages_total", "pages of feeds, by where they were read");
+    describe_gauge!("seqtide_tail_bytes", Unit::Bytes, "newest changes of open databases in memory");
+    describe_counter!("seqtide_syncs_total", "commits that were synced, by where");
+    describe_gauge!("seqtide_sync_seconds_total", Unit::Seconds, "time that writing and syncing them took, by where");
+    describe_gauge!("seqtide_lmdb_pages", "pages of open databases' files, in use and free to be used again");
+    describe_gauge!("seqtide_readers", "reads of databases that go on now");
+    describe_gauge!("seqtide_oldest_reader_seconds", Unit::Seconds, "for how long the oldest of them has gone on");
     describe_gauge!("seqtide_durability", "1 for the mode that runs, full or relaxed");
     gauge!("seqtide_durability", "mode" => durability).set(1.0);
     databases_damaged(0);
+    // From the start on, so that the first increase is one: a series that begins with a 1 shows none.
+    for name in [
+        "seqtide_commits_total",
+        "seqtide_rows_written_total",
+        "seqtide_unattended_writes_failed_total",
+        "seqtide_requests_replayed_total",
+        "seqtide_reclaimed_bytes_total",
+        "seqtide_filter_evaluations_total",
+        "seqtide_damaged_reads_total",
+        "seqtide_log_failures_total",
+    ] {
+        counter!(name).increment(0);
+    }
     for kind in FeedKind::ALL {
+        FeedMetrics::new(kind).rows(0);
+        FeedMetrics::new(kind).bytes(0);
         gauge!("seqtide_feeds_open", "kind" => kind.name()).set(0.0);
     }
 }
@@ -122,6 +149,73 @@ impl WriterMetrics {
 
     pub fn reclaimed(&self, bytes: u64) {
         self.reclaimed.increment(bytes);
+    }
+}
+
+/// What waits for writers, of all databases.
+pub(crate) struct QueueMetrics {
+    edits: Gauge,
+    bytes: Gauge,
+}
+
+impl Default for QueueMetrics {
+    fn default() -> QueueMetrics {
+        QueueMetrics { edits: gauge!("seqtide_write_queue_edits"), bytes: gauge!("seqtide_write_queue_bytes") }
+    }
+}
+
+impl QueueMetrics {
+    pub fn waits(&self, load: Load) {
+        self.edits.increment(load.edits as f64);
+        self.bytes.increment(load.bytes as f64);
+    }
+
+    pub fn waits_no_more(&self, load: Load) {
+        self.edits.decrement(load.edits as f64);
+        self.bytes.decrement(load.bytes as f64);
+    }
+}
+
+/// Where pages of feeds are read.
+pub(crate) struct PageMetrics {
+    memory: Counter,
+    disk: Counter,
+    index: Counter,
+}
+
+impl Default for PageMetrics {
+    fn default() -> PageMetrics {
+        let read = |source| counter!("seqtide_feed_pages_total", "source" => source);
+        PageMetrics { memory: read("memory"), disk: read("disk"), index: read("index") }
+    }
+}
+
+impl PageMetrics {
+    pub fn in_memory(&self) {
+        self.memory.increment(1);
+    }
+
+    pub fn on_disk(&self) {
+        self.disk.increment(1);
+    }
+
+    pub fn looked_up(&self) {
+        self.index.increment(1);
+    }
+}
+
+/// What was looked at just now.
+pub(crate) fn measured(gauges: &Gauges) {
+    gauge!("seqtide_lmdb_pages", "state" => "used").set(gauges.pages_used as f64);
+    gauge!("seqtide_lmdb_pages", "state" => "free").set(gauges.pages_free as f64);
+    gauge!("seqtide_map_bytes").set(gauges.map_bytes as f64);
+    gauge!("seqtide_tail_bytes").set(gauges.tail_bytes as f64);
+    gauge!("seqtide_readers").set(gauges.readers as f64);
+    gauge!("seqtide_oldest_reader_seconds").set(gauges.oldest_reader.as_secs_f64());
+    for (place, syncs) in [("log", gauges.log_syncs), ("lmdb", gauges.lmdb_syncs)] {
+        counter!("seqtide_syncs_total", "place" => place).increment(syncs.count);
+        // Counters are whole numbers, and a sync is a part of a second.
+        gauge!("seqtide_sync_seconds_total", "place" => place).increment(syncs.took.as_secs_f64());
     }
 }
 

@@ -1,14 +1,14 @@
 //! A database that is open: its store, its writer, and what it shows to feeds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
 use actix::Addr;
 use seqtide_storage::json::Body;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{Identity, LeafBody, Request, Snapshot, StorageError, Store};
+use seqtide_storage::{Identity, LeafBody, Request, Snapshot, StorageError, Store, StoreGauge};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -16,7 +16,8 @@ use crate::error::Error;
 use crate::feed::EndReason;
 use crate::indexing::Indexing;
 use crate::live::Live;
-use crate::metrics;
+use crate::metrics::{self, PageMetrics};
+use crate::readings::Readings;
 use crate::sweep::Sweeping;
 use crate::validation::{Validating, Validators};
 use crate::writer::asker::Asker;
@@ -49,6 +50,12 @@ pub(crate) struct OpenDatabase {
     /// Keeps reads below the store's bound on snapshots.
     readers: Arc<Semaphore>,
     readers_max: usize,
+    /// The reads that go on now.
+    pub readings: Arc<Readings>,
+    /// Where pages of its feeds come from.
+    pub pages: PageMetrics,
+    /// What the store's figures were when metrics were read last.
+    measured: Mutex<StoreGauge>,
     /// When it was asked for last, on the registry's clock.
     last_used: AtomicU64,
 }
@@ -79,6 +86,9 @@ impl OpenDatabase {
             waiting,
             readers: Arc::new(Semaphore::new(readers_max)),
             readers_max,
+            readings: Arc::default(),
+            pages: PageMetrics::default(),
+            measured: Mutex::default(),
             last_used: AtomicU64::new(0),
         }
     }
@@ -95,9 +105,11 @@ impl OpenDatabase {
     ) -> Result<T, Error> {
         let permit = Arc::clone(&self.readers).acquire_owned().await.map_err(|_closed| self.live.gone())?;
         let store = self.store()?;
+        let under_way = self.readings.begin();
         let reading = spawn_blocking(move || {
             // Given back with the snapshot, also when nobody waits for the answer any more.
             let _permit = permit;
+            let _under_way = under_way;
             let snapshot = store.snapshot()?;
             read(&snapshot).inspect_err(|error| report(error, &store))
         });
@@ -160,6 +172,11 @@ impl OpenDatabase {
             self.writer.do_send(LookAround);
         }
         Ok(())
+    }
+
+    /// Takes note of the store's figures; gives those of the last time.
+    pub fn measured(&self, now: StoreGauge) -> StoreGauge {
+        std::mem::replace(&mut *self.measured.lock().unwrap_or_else(PoisonError::into_inner), now)
     }
 
     pub fn touch(&self, now: u64) {

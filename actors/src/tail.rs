@@ -49,6 +49,11 @@ impl Tail {
         self.valid_from
     }
 
+    /// What its rows take, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Adds the rows of a commit, in the order of their sequences, that brought the update sequence to `newest`, and
     /// forgets those of documents that have vanished.
     pub fn push(&mut self, rows: impl IntoIterator<Item = Arc<Row>>, vanished: &[DocId], newest: Sequence) {

@@ -2,6 +2,7 @@
 //! found of them.
 
 use crate::error::StorageError;
+use crate::gauge::StoreGauge;
 use crate::log::logged::{self, Logged};
 use crate::log::memtable::Overlay;
 use crate::pages::{Damage, Survey};
@@ -42,6 +43,14 @@ impl Base {
         match self {
             Base::Sound(_) => &[],
             Base::Damaged(survey, _) => survey.damages(),
+        }
+    }
+
+    /// What it measures of itself; nothing where it is not written to.
+    pub fn gauge(&self) -> StoreGauge {
+        match self {
+            Base::Sound(logged) => logged.gauge(),
+            Base::Damaged(..) => StoreGauge::default(),
         }
     }
 

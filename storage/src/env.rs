@@ -16,6 +16,7 @@ use memmap2::Mmap;
 
 use crate::disk::{MetaPages, READERS_NAME, allocate_lock_file};
 use crate::error::StorageError;
+use crate::gauge::{Stopwatch, StoreGauge};
 use crate::room::Room;
 use crate::rows::ToWrite;
 use crate::seal::Seals;
@@ -73,6 +74,8 @@ pub(crate) struct Env {
     used_bytes: AtomicUsize,
     /// Where the last page ends that was ever in use, as of the last commit.
     end_bytes: AtomicUsize,
+    /// LMDB's commits, which are its syncs.
+    syncs: Stopwatch,
     /// One write at a time, its transaction opened, used and committed on one thread. What a failed commit may have
     /// changed of the meta pages is here until it is undone on disk.
     writing: Mutex<Option<MetaPages>>,
@@ -96,7 +99,8 @@ impl Env {
         drop(txn);
         let end_bytes = AtomicUsize::new(lmdb.end_bytes());
         let (lmdb, writing) = (RwLock::new(Some(lmdb)), Mutex::new(None));
-        Ok(Env { folder: folder.to_owned(), options, seals: Seals::Optional, lmdb, used_bytes, end_bytes, writing })
+        let (folder, seals, syncs) = (folder.to_owned(), Seals::Optional, Stopwatch::default());
+        Ok(Env { folder, options, seals, lmdb, used_bytes, end_bytes, syncs, writing })
     }
 
     /// From now on a row without a checksum is damaged.
@@ -158,7 +162,7 @@ impl Env {
                 self.used_bytes.store(used, Ordering::Relaxed);
                 room.check(used, self.options.map_bytes_max)
             };
-            let written = lmdb.try_write(check_room, self.seals, &mut plan);
+            let written = lmdb.try_write(check_room, self.seals, &self.syncs, &mut plan);
             self.end_bytes.store(lmdb.end_bytes(), Ordering::Relaxed);
             drop(lmdb);
             match written {
@@ -262,6 +266,16 @@ impl Env {
         Ok(self.lmdb()?.env.force_sync()?)
     }
 
+    /// What it measures of itself.
+    pub fn gauge(&self) -> StoreGauge {
+        let (map_bytes, page_bytes) = self
+            .lmdb()
+            .map_or((0, 0), |lmdb| (lmdb.env.info().map_size, lmdb.env.unnamed_database_stat().page_size as usize));
+        let (used_bytes, end_bytes) = (self.used_bytes(), self.end_bytes.load(Ordering::Relaxed));
+        let lmdb_syncs = self.syncs.read();
+        StoreGauge { used_bytes, end_bytes, map_bytes, page_bytes, lmdb_syncs, ..StoreGauge::default() }
+    }
+
     /// The address space reserved.
     pub fn map_bytes(&self) -> usize {
         self.lmdb().map_or(0, |lmdb| lmdb.env.info().map_size)
@@ -308,6 +322,7 @@ impl Lmdb {
         &self,
         check_room: impl FnOnce(usize) -> Result<(), StorageError>,
         seals: Seals,
+        syncs: &Stopwatch,
         plan: &mut impl FnMut(View<'_>) -> Result<(R, T), StorageError>,
     ) -> Result<T, StorageError> {
         let mut txn = self.env.write_txn()?;
@@ -320,7 +335,7 @@ impl Lmdb {
         rows.in_order().try_for_each(|row| writing.write(row))?;
         note_commit(&mut txn, self.handles.of(Table::Meta))?;
         check_room(self.used_bytes(&txn)?)?;
-        txn.commit()?;
+        syncs.time(|| txn.commit())?;
         Ok(outcome)
     }
 

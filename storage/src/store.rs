@@ -14,6 +14,7 @@ use crate::counts::{BlockChanges, BlockSums};
 use crate::env::{Durability, Env, EnvOptions};
 use crate::error::StorageError;
 use crate::feed_index::{FeedKeys, NoKeys};
+use crate::gauge::StoreGauge;
 use crate::log::logged::Logged;
 use crate::log::replay::{FoundLog, Replayed};
 use crate::model::body_place::BodyKey;
@@ -175,6 +176,11 @@ impl Store {
     /// [`StorageError`] when the system does not say.
     pub fn file_bytes(&self) -> Result<u64, StorageError> {
         self.base.file_bytes()
+    }
+
+    /// What it measures of itself.
+    pub fn gauge(&self) -> StoreGauge {
+        self.base.gauge()
     }
 
     /// The address space reserved, in bytes.

@@ -32,8 +32,13 @@ pub struct Api {
 impl Api {
     /// A client of this server, with a connection pool of its own.
     pub fn new(server: &Server) -> Api {
+        Api::at(server.url())
+    }
+
+    /// A client of whatever is at this address, `http://HOST:PORT` without a slash at the end.
+    pub fn at(base: String) -> Api {
         let client = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().expect("a client");
-        Api { base: server.url(), client }
+        Api { base, client }
     }
 
     /// A request; `path` begins with a slash and carries its query, escaped.

@@ -8,6 +8,7 @@ pub mod http;
 pub mod pages;
 pub mod preload;
 mod process;
+pub mod prometheus;
 pub mod proxy;
 pub mod raw;
 pub mod script;

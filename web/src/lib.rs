@@ -37,6 +37,7 @@ use std::net::SocketAddr;
 
 use futures_util::{Stream, stream};
 use seqtide::Engine;
+
 pub use server::{StartError, open, serve};
 
 use crate::config::Config;
@@ -46,7 +47,7 @@ use crate::config::Config;
 /// # Errors
 /// [`StartError`], in one line.
 pub fn run(config: Config) -> Result<(), StartError> {
-    run_with(config, |_, _| {})
+    run_with(config, |_, address| format!("try: curl -X PUT http://{address}/demo"))
 }
 
 /// Runs the server with a database that follows this machine's figures, until SIGTERM or SIGINT.
@@ -58,13 +59,12 @@ pub fn run_demo(config: Config) -> Result<(), StartError> {
     run_with(config, move |engine, address| {
         actix_web::rt::spawn(demo::follow(engine.clone(), folder));
         let demo = demo::DATABASE;
-        print(format_args!(
-            "demo: http://{address}/_dashboard/#/db/{demo} and http://{address}/_dashboard/examples/host.html"
-        ));
+        format!("demo: http://{address}/_dashboard/#/db/{demo} and http://{address}/_dashboard/examples/host.html")
     })
 }
 
-fn run_with(config: Config, more: impl FnOnce(&Engine, SocketAddr)) -> Result<(), StartError> {
+/// Runs the server; what comes beside it is begun once the engine runs, and gives the banner's last line.
+fn run_with(config: Config, beside: impl FnOnce(&Engine, SocketAddr) -> String) -> Result<(), StartError> {
     // Before the engine, whose metrics it records.
     telemetry::Metrics::install()?;
     actix_web::rt::System::new().block_on(async {
@@ -72,25 +72,21 @@ fn run_with(config: Config, more: impl FnOnce(&Engine, SocketAddr)) -> Result<()
         // Who reads the banner may send a signal at once.
         let terminated = terminated()?;
         let address = listener.local_addr()?;
-        print_banner(&config, address);
-        more(&engine, address);
+        print_banner(&config, address, &beside(&engine, address));
         serve(config, listener, engine, terminated).await
     })
 }
 
-/// Says where the server listens, where its data is, and one line to try. A reader that has gone away does not matter.
-fn print_banner(config: &Config, address: SocketAddr) {
+/// Says where the server listens, where its data is, and something to try. A reader that has gone away does not matter.
+fn print_banner(config: &Config, address: SocketAddr, last: &str) {
     let data = std::path::absolute(&config.data).unwrap_or_else(|_| config.data.clone());
-    print(format_args!(
+    let _ = writeln!(
+        std::io::stdout(),
         "seqtide {} listening on http://{address}\ndata in {}\ndashboard: http://{address}/_dashboard/\n\
-         try: curl -X PUT http://{address}/demo",
+         {last}",
         env!("CARGO_PKG_VERSION"),
         data.display()
-    ));
-}
-
-fn print(lines: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stdout(), "{lines}");
+    );
 }
 
 /// Gives every SIGTERM and SIGINT.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_process::Collector;
+use seqtide::Engine;
 
 const SECONDS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5];
 const EDITS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 500.0, 1000.0, 10_000.0];
@@ -38,7 +39,8 @@ impl Metrics {
     }
 
     /// As Prometheus reads them.
-    pub fn text(&self) -> String {
+    pub fn text(&self, engine: &Engine) -> String {
+        engine.measure();
         self.process.collect();
         self.recorded.render()
     }

@@ -214,13 +214,16 @@ pub(super) async fn read_page<T: PageRow>(
     let Wanted { after, up_to, direction, .. } = wanted;
     let stretch = ReadChanges { after, up_to, direction, detail: options.read_detail(), limits };
     if let Some(page) = by_index(database, options, wanted, stretch).await? {
+        database.pages.looked_up();
         return Ok(page);
     }
     if direction == Direction::Forward
         && let Some(page) = from_tail(database, options, wanted, (rows_max, bytes_max))
     {
+        database.pages.in_memory();
         return Ok(page);
     }
+    database.pages.on_disk();
     let (options, live, format) = (options.clone(), Arc::clone(&database.live), database.seq_format);
     let read = move |snapshot: &Snapshot<'_>| {
         let show = |change| match wanted.asks_for(&change) {

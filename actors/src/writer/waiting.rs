@@ -5,17 +5,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::WriterLimits;
 use super::load::Load;
 use crate::error::Error;
+use crate::metrics::QueueMetrics;
 
 /// What waits for a database's writer, from when it is asked for until its commit begins. Whoever asks adds to it, so
 /// that a full queue is an answer at once; the writer takes off.
 pub(crate) struct Waiting {
     limits: WriterLimits,
     load: Mutex<Load>,
+    metrics: QueueMetrics,
 }
 
 impl Waiting {
     pub fn new(limits: WriterLimits) -> Waiting {
-        Waiting { limits, load: Mutex::default() }
+        Waiting { limits, load: Mutex::default(), metrics: QueueMetrics::default() }
     }
 
     fn load(&self) -> MutexGuard<'_, Load> {
@@ -30,16 +32,26 @@ impl Waiting {
         let mut waiting = self.load();
         self.limits.admit_beside(*waiting)?;
         waiting.add(load);
+        self.metrics.waits(load);
         Ok(())
     }
 
     /// Adds what was let in before and waits again.
     pub fn put_back(&self, load: Load) {
         self.load().add(load);
+        self.metrics.waits(load);
     }
 
     /// Takes off what waits no more.
     pub fn take_off(&self, load: Load) {
         self.load().take_off(load);
+        self.metrics.waits_no_more(load);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let left = *self.load();
+        self.metrics.waits_no_more(left);
     }
 }

@@ -28,6 +28,7 @@ use crate::codec::meta;
 use crate::disk::FreeBytes;
 use crate::env::{self, Durability, Env};
 use crate::error::StorageError;
+use crate::gauge::{Stopwatch, StoreGauge};
 use crate::notice::Tell;
 use crate::room::Room;
 use crate::rows::{Rows, ToWrite};
@@ -63,6 +64,8 @@ pub(super) struct Shared {
     logs: bool,
     /// Whether rows are put into LMDB without being asked to; tests do it themselves.
     by_itself: bool,
+    /// Records, each of which is synced.
+    syncs: Stopwatch,
     /// One write at a time.
     writing: Mutex<Writing>,
     state: Mutex<State>,
@@ -219,6 +222,7 @@ impl Logged {
             tell,
             logs: durability == Durability::Full,
             by_itself,
+            syncs: Stopwatch::default(),
             writing: Mutex::new(Writing { segments, free: FreeBytes::default(), void: None }),
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -272,6 +276,11 @@ impl Logged {
     #[cfg(test)]
     pub(super) fn with_segments(&self, change: impl FnOnce(&mut Segments)) {
         change(&mut self.shared.writing().segments);
+    }
+
+    /// What it and LMDB measure of themselves.
+    pub fn gauge(&self) -> StoreGauge {
+        StoreGauge { log_syncs: self.shared.syncs.read(), ..self.shared.env.gauge() }
     }
 
     /// The address space reserved.
@@ -379,7 +388,7 @@ impl Shared {
             return Err(StorageError::Closed);
         };
         let record = record::encode(self.origin, segment.generation(), number, &mut rows);
-        if let Err(why) = segment.append(number, record) {
+        if let Err(why) = self.syncs.time(|| segment.append(number, record)) {
             self.state().nothing_comes(&self.env);
             writing.void = Some(number);
             return match self.make_void(writing) {

@@ -46,7 +46,8 @@ async fn metrics_have_a_first_set() {
     let metrics = database.api.get("/metrics").expect(200).await;
     assert!(metrics.header("content-type").is_some_and(|kind| kind.starts_with("text/plain")));
     let samples: Vec<&str> = metrics.text().lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
-    assert!(samples.iter().all(|line| line.starts_with("seqtide_")), "{samples:?}");
+    let is_ours = |line: &&str| line.starts_with("seqtide_") || line.starts_with("process_");
+    assert!(samples.iter().all(is_ours), "{samples:?}");
     for word in ["commit", "batch", "rows", "feeds_open", "bytes"] {
         assert!(samples.iter().any(|line| line.contains(word)), "no sample about {word} in {samples:?}");
     }

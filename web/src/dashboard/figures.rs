@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use seqtide::Engine;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -120,12 +121,12 @@ fn write_sample(out: &mut String, sample: &Sample, whole: bool) {
 }
 
 /// Takes samples for as long as the server runs.
-pub async fn sample(figures: Arc<Figures>, metrics: Metrics) {
+pub async fn sample(figures: Arc<Figures>, metrics: Metrics, engine: Engine) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        figures.add(now_millis(), values(&metrics.text()));
+        figures.add(now_millis(), values(&metrics.text(&engine)));
     }
 }
 

@@ -104,6 +104,6 @@ pub fn new_id() -> String {
 
 pub async fn metrics(call: &Call) -> HttpResponse {
     known_feeds::measure_lag(&call.state.engine, &call.state.feeds).await;
-    let text = call.state.metrics.text();
+    let text = call.state.metrics.text(&call.state.engine);
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
 }

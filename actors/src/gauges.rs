@@ -1,0 +1,59 @@
+//! What is not counted as it happens, but looked at when metrics are read.
+
+use std::time::Duration;
+
+use seqtide_storage::{StoreGauge, Timed};
+
+use crate::engine::Engine;
+use crate::metrics;
+use crate::open_database::OpenDatabase;
+
+/// Figures of all open databases together.
+#[derive(Debug, Default)]
+pub(crate) struct Gauges {
+    pub pages_used: usize,
+    pub pages_free: usize,
+    pub map_bytes: usize,
+    pub tail_bytes: usize,
+    pub readers: usize,
+    pub oldest_reader: Duration,
+    /// What was synced since the last time, in logs and in LMDB.
+    pub log_syncs: Timed,
+    pub lmdb_syncs: Timed,
+}
+
+impl Engine {
+    /// Brings the metrics up to date that are looked at rather than counted: to be called before they are read.
+    pub fn measure(&self) {
+        let mut gauges = Gauges::default();
+        for (_, database) in self.inner.open.those(|_| true) {
+            gauges.add(&database);
+        }
+        metrics::measured(&gauges);
+    }
+}
+
+impl Gauges {
+    fn add(&mut self, database: &OpenDatabase) {
+        // One that is being closed has nothing to tell any more.
+        let Ok(store) = database.store() else { return };
+        let now = store.gauge();
+        let before = database.measured(now);
+        let pages = |bytes: usize| bytes / now.page_bytes.max(1);
+        self.pages_used += pages(now.used_bytes);
+        self.pages_free += pages(now.end_bytes.saturating_sub(now.used_bytes));
+        self.map_bytes += now.map_bytes;
+        self.tail_bytes += database.live.tail().bytes();
+        let (readers, oldest) = database.readings.now();
+        self.readers += readers;
+        self.oldest_reader = self.oldest_reader.max(oldest);
+        grow(&mut self.log_syncs, now, before, |gauge| gauge.log_syncs);
+        grow(&mut self.lmdb_syncs, now, before, |gauge| gauge.lmdb_syncs);
+    }
+}
+
+fn grow(sum: &mut Timed, now: StoreGauge, before: StoreGauge, of: impl Fn(StoreGauge) -> Timed) {
+    let (now, before) = (of(now), of(before));
+    sum.count += now.count - before.count;
+    sum.took += now.took.saturating_sub(before.took);
+}
