@@ -362,7 +362,7 @@ impl Subscriptions {
 
     /// A sign of life, with the places that have moved without a word.
     fn beat(&mut self) {
-        self.beat.as_mut().reset(Instant::now() + self.heartbeat);
+        self.beat.set(sleep(self.heartbeat));
         let mut json = b"{\"event\":\"heartbeat\",\"seqs\":{".to_vec();
         let mut is_first = true;
         for known in self.known.values_mut().filter(|known| known.state.is_open() && known.told != known.position) {
