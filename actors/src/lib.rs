@@ -35,6 +35,7 @@ mod frames;
 pub mod functions;
 mod idempotency;
 mod indexing;
+mod leaving;
 mod live;
 mod matcher;
 mod metrics;

@@ -163,6 +163,7 @@ impl From<seqtide::Error> for ApiError {
                 ApiError::new(StatusCode::GONE, "gone", reason)
                     .with_members(format!(",\"oldest_seq\":{oldest},\"update_seq\":{update}"))
             }
+            Error::LeaveByFunction => ApiError::bad_request(reason),
             Error::WriteQueueFull { .. } | Error::Moved => try_again("1"),
             Error::Function(error) => error.into(),
             Error::TooManyFeeds { .. } | Error::TooManyDatabases { .. } | Error::Stopped => try_again("5"),

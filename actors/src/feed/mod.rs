@@ -2,7 +2,9 @@
 
 mod by_function;
 pub mod documents;
+mod leave;
 pub mod options;
+mod seen;
 mod shared;
 mod shown;
 pub mod source;
@@ -22,6 +24,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use self::documents::Documents;
 use self::options::{Ahead, FeedOptions, OLDEST_SEQ};
+use self::seen::Seen;
 pub use self::shared::{Likeness, Reopening, Seat};
 use self::source::{Lag, Page, Source, Wanted};
 pub use self::subscriber::EndReason;
@@ -136,6 +139,8 @@ pub struct Feed<S: Source = Documents> {
     metrics: FeedMetrics,
     /// A feed that reads for others has none.
     seat: Option<Seat>,
+    /// What its reader can have, where it tells what leaves.
+    seen: Option<Seen>,
 }
 
 impl<S: Source> Feed<S> {
@@ -167,8 +172,9 @@ impl<S: Source> Feed<S> {
         Ok(Feed { ahead, opening, ..Feed::with(source, options, subscriber, seat) })
     }
 
-    fn with(source: S, options: FeedOptions, subscriber: Subscriber, seat: Seat) -> Feed<S> {
+    fn with(mut source: S, options: FeedOptions, subscriber: Subscriber, seat: Seat) -> Feed<S> {
         Feed {
+            seen: source.looks_from(&options, subscriber.position()),
             ended: source.ended(),
             metrics: FeedMetrics::new(options.kind),
             source,
@@ -260,7 +266,8 @@ impl<S: Source> Feed<S> {
             match self.subscriber.step(Instant::now(), newest, self.source.memory_from()) {
                 Step::Read { after, up_to, rows_max, direction } => {
                     let live_only = self.subscriber.is_first_snapshot();
-                    let wanted = Wanted { after, up_to, rows_max, direction, live_only };
+                    let seen = self.seen;
+                    let wanted = Wanted { after, up_to, rows_max, direction, live_only, seen };
                     if let Some(page) = self.read(wanted).await? {
                         if self.seat.is_some() {
                             self.metrics.rows(page.len());
@@ -309,10 +316,20 @@ impl<S: Source> Feed<S> {
         };
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
+        self.has_looked(page.state);
         if !page.frames.is_empty() && page.frames.bytes().len() <= READ_AHEAD_BEHIND {
             self.read_ahead(wanted).await;
         }
         Ok(Some(page).filter(|page| page.len() > 0))
+    }
+
+    /// Takes note that all up to the position was looked at in this state.
+    fn has_looked(&mut self, state: Sequence) {
+        if let Some(seen) = &mut self.seen {
+            let position = self.subscriber.position();
+            seen.looked_at(position, state);
+            self.source.has_looked_at(position, state);
+        }
     }
 
     /// Begins again with a page of which something was purged meanwhile: of rows that can be taken out, however often.
@@ -366,7 +383,12 @@ impl<S: Source> Feed<S> {
     /// The feed has read all there was before it waited: what came since and has not woken it moves its position on.
     fn skip_what_does_not_concern(&mut self) {
         if let Some(examined) = self.source.nothing_up_to() {
+            let before = self.subscriber.position();
             self.subscriber.nothing_up_to(examined);
+            let position = self.subscriber.position();
+            if position > before && self.seen.is_some_and(|seen| seen.is_level(before)) {
+                self.has_looked(position);
+            }
         }
     }
 
