@@ -112,6 +112,9 @@ pub struct ChangesOptions {
     /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and word
     /// where that ends. `Since::Now` means from the beginning then.
     pub snapshot: bool,
+    /// Whether a document that was given and does not pass any more, or is deleted, is told once, as one that has
+    /// [left](Change::left). One that was not given is not told when it is deleted. Not for filters with a function.
+    pub leave: bool,
     /// Whether it goes on when it has caught up.
     pub live: bool,
     /// Most changes given.
@@ -132,6 +135,7 @@ impl Default for ChangesOptions {
             since: Since::Now,
             until: None,
             snapshot: false,
+            leave: false,
             live: true,
             limit: None,
             all_leaves: false,
@@ -144,7 +148,7 @@ impl Default for ChangesOptions {
 
 impl From<ChangesOptions> for FeedOptions {
     fn from(options: ChangesOptions) -> FeedOptions {
-        let ChangesOptions { since, until, snapshot, live, limit, all_leaves, include_docs, filter, heartbeat } =
+        let ChangesOptions { since, until, snapshot, leave, live, limit, all_leaves, include_docs, filter, heartbeat } =
             options;
         let shape = RowShape { all_leaves, doc: include_docs, conflicts: false };
         let mode = if live { FeedMode::Live } else { FeedMode::Once };
@@ -152,6 +156,7 @@ impl From<ChangesOptions> for FeedOptions {
             since,
             until,
             snapshot,
+            leave,
             mode,
             limit,
             shape,

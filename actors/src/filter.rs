@@ -139,7 +139,7 @@ pub(crate) enum Passed {
 }
 
 impl Passed {
-    fn all_or_nothing(all: bool) -> Passed {
+    pub(crate) fn all_or_nothing(all: bool) -> Passed {
         if all { Passed::All } else { Passed::Nothing }
     }
 }

@@ -39,6 +39,7 @@ mod idempotency;
 mod indexing;
 mod known;
 mod lag;
+mod leaving;
 mod live;
 mod matcher;
 mod metrics;

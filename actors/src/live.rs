@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::error::Error;
 use crate::feed::EndReason;
 use crate::filter::Filter;
+use crate::leaving::Leaving;
 use crate::matcher::{Matcher, Wake};
 use crate::metrics::FilterMetrics;
 use crate::rounds::Rounds;
@@ -30,6 +31,7 @@ pub(crate) struct Live {
     /// How many commits have changed design documents.
     design_changes: AtomicU64,
     purged: Mutex<Purged>,
+    leaving: Arc<Leaving>,
     /// Tells the engine of a change.
     announce: Box<dyn Fn() + Send + Sync>,
 }
@@ -65,6 +67,7 @@ impl Live {
             format,
             design_changes: AtomicU64::new(0),
             purged: Mutex::default(),
+            leaving: Leaving::new(newest),
             announce: Box::new(announce),
         }
     }
@@ -72,6 +75,7 @@ impl Live {
     /// Makes a commit visible to feeds, then wakes those it concerns. A document that has vanished concerns nobody: it
     /// has no row any more.
     pub fn publish(&self, changes: Vec<Change>, vanished: &[DocId], newest: Sequence) {
+        self.leaving.committed(&changes);
         let rows: Vec<Arc<Row>> = changes.into_iter().map(|change| Arc::new(Row::new(change, self.format))).collect();
         let mut tail = self.tail.write().unwrap_or_else(PoisonError::into_inner);
         tail.push(rows.iter().cloned(), vanished, newest);
@@ -88,6 +92,11 @@ impl Live {
     /// The tail. It is held for as long as it takes to copy a page of pointers.
     pub fn tail(&self) -> RwLockReadGuard<'_, Tail> {
         self.tail.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The feeds that tell what leaves.
+    pub fn leaving(&self) -> &Arc<Leaving> {
+        &self.leaving
     }
 
     /// The update sequence, as far as feeds can see.

@@ -126,12 +126,19 @@ pub(crate) struct Trim {
     pub leaves: Option<Arc<[LeafRev]>>,
     /// The fields that are shown of the document; `None` shows it whole.
     pub fields: Option<Arc<Fields>>,
+    /// The document has left the feed: of it nothing is shown.
+    pub left: bool,
 }
 
 impl Trim {
+    /// Of a document that has left the feed.
+    pub fn left() -> Trim {
+        Trim { left: true, ..Trim::default() }
+    }
+
     /// Whether nothing is left out.
     pub fn is_none(&self) -> bool {
-        self.leaves.is_none() && self.fields.is_none()
+        self.leaves.is_none() && self.fields.is_none() && !self.left
     }
 }
 
@@ -174,6 +181,11 @@ impl Row {
         }
     }
 
+    /// Whether the document has left the feed that the row is for.
+    pub fn left(&self) -> bool {
+        self.trim.left
+    }
+
     /// What passes a test, whose `winner` this is. It is evaluated once for everyone who asks, and counted then.
     ///
     /// # Errors
@@ -192,7 +204,7 @@ impl Row {
         if test.opens_losers(change, all_leaves) {
             return self.verdict(test, all_leaves).ok_or(NotInMemory);
         }
-        let asked = Asked { test, function: None, all_leaves: false };
+        let asked = Asked { test, function: None, all_leaves: false, before: false };
         self.verdicts.find_or_add(asked, || test.judge(change, winner, false, counted, |_| Err(NotInMemory)))
     }
 
@@ -207,7 +219,17 @@ impl Row {
     }
 
     fn asked<'a>(&self, test: &'a Test, all_leaves: bool) -> Asked<'a> {
-        Asked { test, function: None, all_leaves: test.opens_losers(&self.change, all_leaves) }
+        Asked { test, function: None, all_leaves: test.opens_losers(&self.change, all_leaves), before: false }
+    }
+
+    /// What is remembered of a test of the winner that the document had before.
+    pub(crate) fn verdict_before(&self, test: &Test) -> Option<bool> {
+        self.verdicts.find(asked_before(test)).map(|passed| passed != Passed::Nothing)
+    }
+
+    /// Remembers whether that one passed.
+    pub(crate) fn keep_verdict_before(&self, test: &Test, passed: bool) {
+        self.verdicts.add(asked_before(test), Passed::all_or_nothing(passed));
     }
 
     /// What is remembered of a filter's function, behind its test.
@@ -222,7 +244,7 @@ impl Row {
 
     fn asked_of_function<'a>(&self, filter: &'a Filter, all_leaves: bool) -> Asked<'a> {
         let all_leaves = all_leaves && self.change.leaves.len() > 1;
-        Asked { test: &filter.test, function: filter.function.as_ref(), all_leaves }
+        Asked { test: &filter.test, function: filter.function.as_ref(), all_leaves, before: false }
     }
 
     /// The change.
@@ -285,7 +307,9 @@ impl Row {
         if change.deleted() {
             out.extend_from_slice(b",\"deleted\":true");
         }
-        if shape.doc {
+        if self.trim.left {
+            out.extend_from_slice(b",\"left\":true");
+        } else if shape.doc {
             out.extend_from_slice(b",\"doc\":");
             self.write_document(out, shape);
         }
@@ -319,6 +343,10 @@ impl Row {
     }
 }
 
+fn asked_before(test: &Test) -> Asked<'_> {
+    Asked { test, function: None, all_leaves: false, before: true }
+}
+
 impl FeedRow for Row {
     fn seq(&self) -> Sequence {
         self.change.seq
@@ -335,6 +363,7 @@ impl FeedRow for Row {
 
 #[cfg(test)]
 mod tests {
+    use seqtide_storage::Previous;
     use seqtide_storage::json::{ScanLimits, scan_document};
     use seqtide_storage::model::doc_id::DocId;
     use seqtide_storage::model::rev::RevId;
@@ -345,7 +374,8 @@ mod tests {
         let leaf = |rev: &&str| LeafRev { rev: RevId::parse(rev).unwrap(), deleted: false };
         let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
         let (seq, id) = (Sequence::new(0, 7), DocId::parse("a").unwrap());
-        let change = Change { seq, id, leaves: revs.iter().map(leaf).collect(), body: Some(body) };
+        let change =
+            Change { seq, id, leaves: revs.iter().map(leaf).collect(), body: Some(body), previous: Previous::Nothing };
         Row::new(change, SeqFormat::Integer)
     }
 

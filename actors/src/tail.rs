@@ -30,6 +30,8 @@ pub(crate) struct TailPage {
     pub rows: Vec<Arc<Row>>,
     /// All rows up to here were examined.
     pub examined: Sequence,
+    /// The update sequence of the state they are of.
+    pub state: Sequence,
 }
 
 impl Tail {
@@ -107,7 +109,7 @@ impl Tail {
             return None;
         }
         let up_to = up_to.min(self.newest);
-        let mut page = TailPage { rows: Vec::new(), examined: up_to.max(after) };
+        let mut page = TailPage { rows: Vec::new(), examined: up_to.max(after), state: self.newest };
         if after >= up_to {
             return Some(page);
         }
@@ -132,7 +134,7 @@ impl Tail {
 mod tests {
     use seqtide_storage::model::rev::RevId;
     use seqtide_storage::model::sequence::SeqFormat;
-    use seqtide_storage::{Change, LeafRev};
+    use seqtide_storage::{Change, LeafRev, Previous};
 
     use super::*;
 
@@ -142,7 +144,13 @@ mod tests {
 
     fn row(version: u64, id: &str) -> Arc<Row> {
         let leaves = vec![LeafRev { rev: RevId::parse("1-a").unwrap(), deleted: false }];
-        let change = Change { seq: seq(version), id: DocId::parse(id).unwrap(), leaves, body: None };
+        let change = Change {
+            seq: seq(version),
+            id: DocId::parse(id).unwrap(),
+            leaves,
+            body: None,
+            previous: Previous::Nothing,
+        };
         Arc::new(Row::new(change, SeqFormat::Integer))
     }
 

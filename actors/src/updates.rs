@@ -209,7 +209,7 @@ impl Source for Databases {
         let keep = |name: &DbName| self.prefix.as_ref().is_none_or(|prefix| name.as_str().starts_with(&**prefix));
         let page = self.updates.folder.updates().read(wanted, keep);
         let rows = page.rows.into_iter().map(Arc::new).collect();
-        ready(Ok(Page { rows, examined: page.examined, complete: page.complete, ..Page::empty() }))
+        ready(Ok(Page { rows, examined: page.examined, complete: page.complete, ..Page::empty(Sequence::MAX) }))
     }
 
     fn purges(&self) -> u64 {

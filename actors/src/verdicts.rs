@@ -19,6 +19,7 @@ pub(crate) struct Verdict {
     test: Test,
     function: Option<FilterFunction>,
     all_leaves: bool,
+    before: bool,
     passed: Passed,
 }
 
@@ -28,6 +29,8 @@ pub(crate) struct Asked<'a> {
     pub test: &'a Test,
     pub function: Option<&'a FilterFunction>,
     pub all_leaves: bool,
+    /// Of the winner that the document had before.
+    pub before: bool,
 }
 
 impl Verdicts {
@@ -63,8 +66,10 @@ impl Verdicts {
 }
 
 impl Verdict {
-    fn answers(&self, Asked { test, function, all_leaves }: Asked<'_>) -> bool {
-        self.all_leaves == all_leaves && self.test == *test && self.function.as_ref() == function
+    fn answers(&self, Asked { test, function, all_leaves, before }: Asked<'_>) -> bool {
+        (self.all_leaves, self.before) == (all_leaves, before)
+            && self.test == *test
+            && self.function.as_ref() == function
     }
 }
 
@@ -76,8 +81,8 @@ fn add(kept: &mut VecDeque<Verdict>, asked: Asked<'_>, passed: Passed) {
     if kept.len() == VERDICTS_MAX {
         kept.pop_front();
     }
-    let Asked { test, function, all_leaves } = asked;
-    kept.push_back(Verdict { test: test.clone(), function: function.cloned(), all_leaves, passed });
+    let Asked { test, function, all_leaves, before } = asked;
+    kept.push_back(Verdict { test: test.clone(), function: function.cloned(), all_leaves, before, passed });
 }
 
 #[cfg(test)]
@@ -90,7 +95,7 @@ mod tests {
     }
 
     fn asked(test: &Test, all_leaves: bool) -> Asked<'_> {
-        Asked { test, function: None, all_leaves }
+        Asked { test, function: None, all_leaves, before: false }
     }
 
     fn judged(verdicts: &Verdicts, number: usize, says: Passed) -> Result<Passed, ()> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::change::leaf_revs;
+use crate::change::{Previous, PreviousWinner, leaf_revs};
 use crate::codec::change::ChangeRow;
 use crate::codec::head::DocHead;
 use crate::codec::{body, change, head, history, keys};
@@ -48,7 +48,7 @@ impl PlannedDoc {
         for (key, _) in &self.erased {
             rows.delete(Table::Bodies, keys::body(*key));
         }
-        let Some(row) = change_row(id, &head) else {
+        let Some(row) = change_row(id, &head, self.previous()) else {
             rows.delete(Table::Docs, id);
             return;
         };
@@ -57,6 +57,15 @@ impl PlannedDoc {
             rows.put(Table::Bodies, keys::body(*key), body::encode(id, json.as_bytes()));
         }
         rows.put(Table::Docs, id, head::encode(&head));
+    }
+
+    /// What it was before.
+    pub fn previous(&self) -> Previous {
+        let Some(DocHead { seq, tree, .. }) = &self.before else { return Previous::Nothing };
+        let leaves = u32::try_from(tree.leaves().len()).unwrap_or(u32::MAX);
+        tree.winner().map_or(Previous::Unknown, |winner| {
+            Previous::Winner(PreviousWinner { seq: *seq, deleted: winner.deleted, leaves, body: winner.body })
+        })
     }
 
     /// About how many bytes the rows have of most documents.
@@ -94,11 +103,11 @@ impl PlannedDoc {
     }
 }
 
-fn change_row<'a>(id: &'a str, head: &DocHead) -> Option<ChangeRow<'a>> {
+fn change_row<'a>(id: &'a str, head: &DocHead, previous: Previous) -> Option<ChangeRow<'a>> {
     let winner = head.tree.winner()?;
     let branches = u32::try_from(head.tree.leaves().len()).unwrap_or(u32::MAX);
     let (rev, deleted, body) = (winner.rev.clone(), winner.deleted, winner.body);
-    Some(ChangeRow { seq: head.seq, id, rev, deleted, branches, body })
+    Some(ChangeRow { seq: head.seq, id, rev, deleted, branches, body, previous })
 }
 
 /// The same leaf with the same line in the tree before: its ancestors stay as they are stored.

@@ -20,7 +20,7 @@ impl Base {
     /// Opens one state for reading; see [`Logged::read`].
     pub fn read(&self) -> Result<Reading<'_>, StorageError> {
         match self {
-            Base::Sound(logged) => logged.read().map(Reading::Logged),
+            Base::Sound(logged) => logged.read().map(|reading| Reading::Logged(Box::new(reading))),
             Base::Damaged(survey, over) => Ok(Reading::Survey(survey, over)),
         }
     }
@@ -82,7 +82,7 @@ impl Base {
 /// One state, open for reading.
 #[expect(clippy::large_enum_variant, reason = "a snapshot has one, on the stack")]
 pub(crate) enum Reading<'base> {
-    Logged(logged::Reading<'base>),
+    Logged(Box<logged::Reading<'base>>),
     Survey(&'base Survey, &'base Overlay),
 }
 

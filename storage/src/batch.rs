@@ -467,7 +467,7 @@ fn change_of(view: View<'_>, doc: &PlannedDoc) -> Result<Change, StorageError> {
         Some(body) => Some(body),
         None => Bodies::new(view).read(place)?,
     };
-    Ok(Change { seq: doc.seq, id: doc.id.clone(), leaves: doc.leaves(), body })
+    Ok(Change { seq: doc.seq, id: doc.id.clone(), leaves: doc.leaves(), body, previous: doc.previous() })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A change as feeds show it.
 
 use crate::json::Body;
+use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::DocId;
 use crate::model::rev::RevId;
 use crate::model::rev_tree::{Leaf, RevTree};
@@ -22,6 +23,30 @@ impl From<&Leaf> for LeafRev {
     }
 }
 
+/// What a document was before it was written to last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Previous {
+    /// Nothing: it is new.
+    Nothing,
+    /// That is not known: it was written before file format 5.
+    Unknown,
+    /// It had this winner.
+    Winner(PreviousWinner),
+}
+
+/// The winner of a document before it was written to last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreviousWinner {
+    /// The document's latest sequence then.
+    pub seq: Sequence,
+    /// Whether it was a tombstone.
+    pub deleted: bool,
+    /// How many leaves the document had.
+    pub leaves: u32,
+    /// Where its body lies, as long as it is not reclaimed.
+    pub body: BodyPlace,
+}
+
 /// A document at its latest sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
@@ -33,6 +58,8 @@ pub struct Change {
     pub leaves: Vec<LeafRev>,
     /// The winner's body, when it was asked for.
     pub body: Option<Body>,
+    /// What it was before.
+    pub previous: Previous,
 }
 
 impl AsRef<Change> for Change {

@@ -46,7 +46,7 @@ mod view;
 mod write_rows;
 
 pub use batch::{Commit, LocalEdit, Outcome, Write};
-pub use change::{Change, LeafRev};
+pub use change::{Change, LeafRev, Previous, PreviousWinner};
 pub use check::CheckReport;
 pub use clock::now_secs;
 pub use codec::head::DocSummary;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::base::Reading;
 use crate::bodies::Bodies;
-use crate::change::{Change, LeafRev, leaf_revs};
+use crate::change::{Change, LeafRev, Previous, leaf_revs};
 use crate::codec::change::ChangeRow;
 use crate::codec::head::{DocHead, DocSummary};
 use crate::codec::meta::Counters;
@@ -218,7 +218,8 @@ impl Snapshot<'_> {
         let Some(DocSummary { seq, rev, deleted, body, branches }) = self.summary(id)? else {
             return Ok(None);
         };
-        let row = ChangeRow { seq, id: id.as_str(), rev, deleted, branches, body };
+        let previous = Previous::Unknown;
+        let row = ChangeRow { seq, id: id.as_str(), rev, deleted, branches, body, previous };
         complete_row(&mut Bodies::new(self.view()), row, detail).map(Some)
     }
 
@@ -356,7 +357,8 @@ fn live_row(
     if deleted {
         return Ok(None);
     }
-    complete_row(bodies, ChangeRow { seq, id, rev, deleted, branches, body }, detail).map(Some)
+    let row = ChangeRow { seq, id, rev, deleted, branches, body, previous: Previous::Unknown };
+    complete_row(bodies, row, detail).map(Some)
 }
 
 /// Rows of a table whose keys are texts.
@@ -456,7 +458,7 @@ fn complete_row(bodies: &mut Bodies<'_>, row: ChangeRow<'_>, detail: Detail) -> 
         vec![LeafRev { rev: row.rev, deleted: row.deleted }]
     };
     let body = if detail.bodies { bodies.read(row.body)? } else { None };
-    Ok(Change { seq: row.seq, id, leaves, body })
+    Ok(Change { seq: row.seq, id, leaves, body, previous: row.previous })
 }
 
 /// What is left of a page.

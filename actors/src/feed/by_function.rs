@@ -3,18 +3,15 @@
 
 use std::sync::Arc;
 
-use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{Change, LeafBody, LeafRev, Snapshot, StorageError};
 
 use super::documents::{PAGE_BYTES, PAGE_ROWS, read_page};
 use super::options::FeedOptions;
-use super::shown::{PageRow, judge_on_disk, trim_for};
+use super::shown::{PageRow, Viewing, judge_on_disk, trim_for};
 use super::source::{Page, Wanted};
 use crate::error::Error;
 use crate::filter::Passed;
 use crate::functions::{BATCH_BYTES, DOCUMENT_BYTES, FilterFunction, Functions, batches, document};
-use crate::live::Live;
-use crate::metrics::FilterMetrics;
 use crate::open_database::OpenDatabase;
 use crate::row::{NotInMemory, Row};
 use crate::selector::DocView;
@@ -96,11 +93,8 @@ impl Candidate {
 }
 
 impl PageRow for Candidate {
-    fn of_tail(
-        row: Arc<Row>,
-        options: &FeedOptions,
-        counted: &FilterMetrics,
-    ) -> Result<Option<Arc<Candidate>>, NotInMemory> {
+    fn of_tail(row: Arc<Row>, viewing: &Viewing<'_>) -> Result<Option<Arc<Candidate>>, NotInMemory> {
+        let (options, counted) = (viewing.options, viewing.live.counted());
         let (change, all_leaves) = (row.change(), options.shape.all_leaves);
         if all_leaves && change.leaves.len() > 1 {
             let known = Some(row.function_verdict(&options.filter, all_leaves).ok_or(NotInMemory)?);
@@ -115,10 +109,9 @@ impl PageRow for Candidate {
     fn of_disk(
         snapshot: &Snapshot<'_>,
         change: Change,
-        options: &FeedOptions,
-        live: &Live,
-        format: SeqFormat,
+        viewing: &Viewing<'_>,
     ) -> Result<Option<Candidate>, StorageError> {
+        let Viewing { options, live, format, .. } = viewing;
         let passed = judge_on_disk(snapshot, &change, options, live)?;
         let mut bodies = vec![change.body.clone().map(LeafBody::Here)];
         if options.shape.all_leaves && change.leaves.len() > 1 {
@@ -127,7 +120,7 @@ impl PageRow for Candidate {
             bodies.extend(leaves.skip(1).map(|leaf| Some(LeafBody::Stored(leaf.body))));
         }
         let shared = live.tail().row(change.seq);
-        Ok(Candidate::new(Arc::new(Row::new(change, format)), shared, &passed, bodies))
+        Ok(Candidate::new(Arc::new(Row::new(change, *format)), shared, &passed, bodies))
     }
 }
 
@@ -152,7 +145,7 @@ pub(super) async fn read(
     let asking = Asking { database, functions, function, options };
     let judged = asking.judge(&candidates.rows).await?;
     let all_judged = judged.len() == candidates.rows.len();
-    let mut page = Page::empty();
+    let mut page = Page::empty(candidates.state);
     for (candidate, passed) in candidates.rows.iter().zip(judged) {
         page.rows.extend(candidate.shown(passed, options));
         page.examined = Some(candidate.row.change().seq);

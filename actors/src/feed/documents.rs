@@ -12,12 +12,14 @@ use tokio::task::JoinSet;
 
 use super::large_page::{LARGE_PAGE_BYTES, LARGE_PAGE_ROWS, LargePage};
 use super::options::{FeedOptions, OLDEST_SEQ, Since};
-use super::shown::PageRow;
+use super::seen::Seen;
+use super::shown::{PageRow, Viewing};
 use super::source::{Lag, Page, Source, Wanted};
 use super::{EndReason, Feed, by_function};
 use crate::error::Error;
 use crate::filter::Ids;
 use crate::functions::Functions;
+use crate::leaving::Looking;
 use crate::matcher::Wake;
 use crate::open_database::OpenDatabase;
 use crate::permits::FeedPermit;
@@ -40,6 +42,8 @@ pub struct Documents {
     database: Arc<OpenDatabase>,
     functions: Functions,
     wake: Wake,
+    /// Its place among those that tell what leaves.
+    looking: Option<Looking>,
 }
 
 impl Feed<Documents> {
@@ -49,10 +53,14 @@ impl Feed<Documents> {
         options: FeedOptions,
         permit: FeedPermit,
     ) -> Result<Feed<Documents>, Error> {
+        if options.leave && options.filter.function.is_some() {
+            return Err(Error::LeaveByFunction);
+        }
         // Joined first: what is committed from here on wakes.
-        let wake = database.live.join(&options.filter, options.shape.all_leaves);
+        let looking = options.leave.then(|| database.live.leaving().join());
+        let wake = database.live.join(&options.waits_for(), options.shape.all_leaves);
         // The group's, so that a selector that thousands of feeds share is in memory once.
-        let filter = wake.filter().cloned().unwrap_or(options.filter);
+        let filter = wake.filter().filter(|_| !options.leave).cloned().unwrap_or(options.filter);
         let options = FeedOptions { filter, ..options };
         let newest = database.live.newest();
         let end = if options.ends_at_last_row() {
@@ -68,7 +76,7 @@ impl Feed<Documents> {
             Since::Seq(seq) => seq,
             Since::Time(time) => written_from(&database, time).await?.min(newest),
         };
-        Feed::open(Documents { database, functions, wake }, options, since, (newest, end), permit)
+        Feed::open(Documents { database, functions, wake, looking }, options, since, (newest, end), permit)
     }
 }
 
@@ -156,6 +164,24 @@ impl Source for Documents {
         Ok(Lag { rows, seconds: written.map(|secs| now_secs().saturating_sub(secs)) })
     }
 
+    fn looks_from(&mut self, options: &FeedOptions, start: Sequence) -> Option<Seen> {
+        if !options.leave {
+            return None;
+        }
+        let live = &self.database.live;
+        // Before it is asked how far others are: what is written from here on counts it in.
+        self.looking.get_or_insert_with(|| live.leaving().join()).looked_at(start);
+        Some(Seen::new(start, live.newest(), live.leaving().unsure_up_to()))
+    }
+
+    fn has_looked_at(&self, up_to: Sequence, state: Sequence) {
+        if let Some(looking) = &self.looking
+            && state <= self.database.live.newest()
+        {
+            looking.looked_at(up_to);
+        }
+    }
+
     async fn woken(&mut self) {
         self.wake.woken().await;
     }
@@ -171,7 +197,7 @@ impl Source for Documents {
 
     fn again(&self) -> Documents {
         let (database, functions) = (Arc::clone(&self.database), self.functions.clone());
-        Documents { database, functions, wake: self.wake.again() }
+        Documents { database, functions, wake: self.wake.again(), looking: None }
     }
 
     fn identity(&self) -> Option<[usize; 2]> {
@@ -226,19 +252,28 @@ pub(super) async fn read_page<T: PageRow>(
     database.pages.on_disk();
     let (options, live, format) = (options.clone(), Arc::clone(&database.live), database.seq_format);
     let read = move |snapshot: &Snapshot<'_>| {
-        let show = |change| match wanted.asks_for(&change) {
-            true => T::of_disk(snapshot, change, &options, &live, format),
-            false => Ok(None),
-        };
-        let page = from_disk(snapshot, &options, &stretch, show)?;
-        Ok(page_of(page, &options))
+        let viewing = Viewing { options: &options, wanted, live: &live, format };
+        let page = from_disk(snapshot, &stretch, &viewing)?;
+        Ok(page_of(page, snapshot.counters()?.update_seq, &options))
     };
     database.read(read).await
 }
 
-fn page_of<T: PageRow>(page: ChangesPage<T>, options: &FeedOptions) -> Page<T> {
+fn page_of<T: PageRow>(page: ChangesPage<T>, state: Sequence, options: &FeedOptions) -> Page<T> {
     let (rows, frames) = T::given(page.changes, options);
-    Page { rows, frames, examined: page.examined, complete: page.complete }
+    Page { rows, frames, examined: page.examined, complete: page.complete, state }
+}
+
+/// What is given of a change, if it is wanted.
+fn shown<T: PageRow>(
+    snapshot: &Snapshot<'_>,
+    change: Change,
+    viewing: &Viewing<'_>,
+) -> Result<Option<T>, StorageError> {
+    match viewing.wanted.asks_for(&change) {
+        true => T::of_disk(snapshot, change, viewing),
+        false => Ok(None),
+    }
 }
 
 /// Looks the documents up in the feed's index; `None` when it has none of the selector's terms, or no more rows lie
@@ -252,7 +287,8 @@ async fn by_index<T: PageRow>(
     let Some(selector) = &options.filter.test.selector else { return Ok(None) };
     let is_short = stretch.up_to.version.saturating_sub(stretch.after.version) <= PAGE_ROWS as u64;
     let by_ids = matches!(options.filter.ids, Ids::Listed(_));
-    if is_short || by_ids || !database.indexing.may_serve() {
+    // It knows nothing of what leaves.
+    if is_short || by_ids || options.leave || !database.indexing.may_serve() {
         return Ok(None);
     }
     let lookups: Vec<Lookup> = selector.equality_terms().iter().map(|term| lookup(term, options)).collect();
@@ -263,16 +299,17 @@ async fn by_index<T: PageRow>(
     let (live, indexing) = (Arc::clone(&database.live), Arc::clone(&database.indexing));
     let read = move |snapshot: &Snapshot<'_>| {
         let keep = |id: &str| options.filter.ids.contains(id);
-        let show = |change| match wanted.asks_for(&change) {
-            true => T::of_disk(snapshot, change, &options, &live, format),
-            false => Ok(None),
-        };
-        match snapshot.changes_looked_up(&lookups, &stretch, &keep, show) {
+        let viewing = Viewing { options: &options, wanted, live: &live, format };
+        match snapshot.changes_looked_up(&lookups, &stretch, &keep, |change| shown(snapshot, change, &viewing)) {
             Err(error) if error.is_damage() => {
                 indexing.came_upon(&error);
                 Ok(None)
             }
-            page => Ok(page?.map(|page| page_of(page, &options))),
+            Ok(page) => {
+                let state = snapshot.counters()?.update_seq;
+                Ok(page.map(|page| page_of(page, state, &options)))
+            }
+            Err(error) => Err(error),
         }
     };
     database.read(read).await
@@ -298,7 +335,8 @@ fn from_tail<T: PageRow>(
     let keep = |id: &str| options.filter.ids.contains(id);
     // The lock is gone before the first row is judged.
     let candidates = database.live.tail().read((after, up_to), limits, detail, keep)?;
-    let mut page = Page::empty();
+    let viewing = Viewing { options, wanted, live: &database.live, format: database.seq_format };
+    let mut page = Page::empty(candidates.state);
     let mut bytes = 0;
     for row in candidates.rows {
         if page.rows.len() == rows_max || bytes >= bytes_max {
@@ -309,7 +347,7 @@ fn from_tail<T: PageRow>(
             page.examined = Some(seq);
             continue;
         }
-        match T::of_tail(row, options, database.live.counted()) {
+        match T::of_tail(row, &viewing) {
             Ok(Some(row)) => {
                 bytes += (*row).as_ref().bytes(options.detail());
                 page.rows.push(row);
@@ -326,11 +364,12 @@ fn from_tail<T: PageRow>(
 
 fn from_disk<T: PageRow>(
     snapshot: &Snapshot<'_>,
-    options: &FeedOptions,
     stretch: &ReadChanges,
-    show: impl Fn(Change) -> Result<Option<T>, StorageError>,
+    viewing: &Viewing<'_>,
 ) -> Result<ChangesPage<T>, StorageError> {
-    if let Ids::Listed(ids) = &options.filter.ids {
+    let ids = &viewing.options.filter.ids;
+    let show = |change| shown(snapshot, change, viewing);
+    if let Ids::Listed(ids) = ids {
         let rows = match stretch.direction {
             Direction::Forward => snapshot.rows_after(stretch.after)?,
             Direction::Backward => snapshot.counters()?.rows(),
@@ -339,5 +378,5 @@ fn from_disk<T: PageRow>(
             return snapshot.changes_of_shown(ids, stretch, show);
         }
     }
-    snapshot.changes_shown(stretch, &|id| options.filter.ids.contains(id), show)
+    snapshot.changes_shown(stretch, &|id| ids.contains(id), show)
 }

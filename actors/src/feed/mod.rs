@@ -3,7 +3,9 @@
 mod by_function;
 pub mod documents;
 pub(crate) mod large_page;
+mod leave;
 pub mod options;
+mod seen;
 mod shared;
 mod shown;
 pub mod source;
@@ -26,6 +28,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use self::documents::Documents;
 use self::large_page::PAGES_BEFORE;
 use self::options::{Ahead, FeedOptions, OLDEST_SEQ};
+use self::seen::Seen;
 pub use self::shared::{Likeness, Reopening, Seat};
 use self::source::{Lag, Page, Source, Wanted};
 pub use self::subscriber::EndReason;
@@ -169,6 +172,8 @@ pub struct Feed<S: Source = Documents> {
     metrics: FeedMetrics,
     /// A feed that reads for others has none.
     seat: Option<Seat>,
+    /// What its reader can have, where it tells what leaves.
+    seen: Option<Seen>,
 }
 
 impl<S: Source> Feed<S> {
@@ -202,8 +207,9 @@ impl<S: Source> Feed<S> {
         Ok(feed)
     }
 
-    fn with(source: S, options: FeedOptions, subscriber: Subscriber, seat: Seat) -> Feed<S> {
+    fn with(mut source: S, options: FeedOptions, subscriber: Subscriber, seat: Seat) -> Feed<S> {
         Feed {
+            seen: source.looks_from(&options, subscriber.position()),
             ended: source.ended(),
             about: seat.known().map(|known| known.about()),
             told: Told::of(&seat),
@@ -367,7 +373,8 @@ impl<S: Source> Feed<S> {
         Ok(match self.subscriber.step(Instant::now(), newest, self.source.memory_from()) {
             Step::Read { after, up_to, rows_max, direction } => {
                 let (large, live_only) = (self.takes_large_pages(), self.subscriber.is_first_snapshot());
-                let wanted = Wanted { after, up_to, rows_max, direction, large, live_only };
+                let seen = self.seen;
+                let wanted = Wanted { after, up_to, rows_max, direction, large, live_only, seen };
                 self.with_known(KnownFeed::reads);
                 let Some(page) = self.read(wanted).await? else { return Ok(Turn::GoesOn) };
                 if self.seat.is_some() {
@@ -417,6 +424,7 @@ impl<S: Source> Feed<S> {
         self.pages += 1;
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
+        self.has_looked(page.state);
         if !page.frames.is_empty() && page.frames.bytes().len() <= page.frames.room() + READ_AHEAD_BEHIND {
             self.read_ahead(wanted).await;
         }
@@ -426,6 +434,15 @@ impl<S: Source> Feed<S> {
     /// Whether what it has been given so far is on its way.
     fn takes_large_pages(&self) -> bool {
         self.pages >= PAGES_BEFORE
+    }
+
+    /// Takes note that all up to the position was looked at in this state.
+    fn has_looked(&mut self, state: Sequence) {
+        if let Some(seen) = &mut self.seen {
+            let position = self.subscriber.position();
+            seen.looked_at(position, state);
+            self.source.has_looked_at(position, state);
+        }
     }
 
     /// Begins again with a page of which something was purged meanwhile: of rows that can be taken out, however often.
@@ -495,7 +512,12 @@ impl<S: Source> Feed<S> {
     /// The feed has read all there was before it waited: what came since and has not woken it moves its position on.
     fn skip_what_does_not_concern(&mut self) {
         if let Some(examined) = self.source.nothing_up_to() {
+            let before = self.subscriber.position();
             self.subscriber.nothing_up_to(examined);
+            let position = self.subscriber.position();
+            if position > before && self.seen.is_some_and(|seen| seen.is_level(before)) {
+                self.has_looked(position);
+            }
         }
     }
 

@@ -65,6 +65,9 @@ pub struct FeedOptions {
     /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and word
     /// where that ends. From now on means from the beginning then.
     pub snapshot: bool,
+    /// Whether a document that was given and does not pass any more, or is deleted, is told once, as one that has
+    /// [left](crate::Row::left). One that was not given is not told when it is deleted. Not for filters with a function.
+    pub leave: bool,
     /// When it ends.
     pub mode: FeedMode,
     /// From the newest row back to the oldest, then the end; `since` does not matter.
@@ -97,6 +100,7 @@ impl FeedOptions {
             since: Since::Now,
             until: None,
             snapshot: false,
+            leave: false,
             mode: FeedMode::Live,
             descending: false,
             limit: None,
@@ -114,6 +118,14 @@ impl FeedOptions {
     /// Whether the last row there is when it is opened is where it ends or begins; else it goes wherever there are more.
     pub(crate) fn ends_at_last_row(&self) -> bool {
         self.descending || self.mode == FeedMode::Once && !self.snapshot
+    }
+
+    /// What wakes it. What leaves does not pass: of what is told when it leaves, the ids alone decide.
+    pub(crate) fn waits_for(&self) -> Filter {
+        match self.leave {
+            true => Filter { ids: self.filter.ids.clone(), ..Filter::ALL },
+            false => self.filter.clone(),
+        }
     }
 
     /// What rows must carry for their shape.

@@ -12,6 +12,7 @@ use super::source::Source;
 use super::subscriber::Subscriber;
 use super::told::Told;
 use super::{Feed, FeedEvent, FeedMetrics};
+use crate::filter::Test;
 use crate::known::{FeedAbout, FeedRecord, KnownFeed, Order};
 use crate::metrics::{CountedOpen, FeedKind};
 use crate::permits::FeedPermit;
@@ -71,6 +72,8 @@ pub struct Likeness {
     fields: Option<Arc<Fields>>,
     heartbeat: Option<Duration>,
     kind: FeedKind,
+    /// Feeds that tell what leaves are woken for more than passes.
+    leave: Option<Test>,
 }
 
 /// How feeds like one are opened again.
@@ -90,7 +93,9 @@ impl<S: Source> Feed<S> {
         let is_timed = timeout.is_some() && heartbeat.is_none();
         let may_share = is_endless && !is_timed && filter.function.is_none() && !self.told.anything();
         let is_live = self.subscriber.is_following() && self.is_opened() && self.position() <= self.source.newest();
-        if !may_share || !is_live {
+        // Who tells what leaves must have seen all that those it joins have.
+        let is_level = self.seen.is_none_or(|seen| seen.is_level(self.position()));
+        if !may_share || !is_live || !is_level {
             return None;
         }
         Some(Likeness {
@@ -99,6 +104,7 @@ impl<S: Source> Feed<S> {
             fields: self.options.fields.clone(),
             heartbeat: *heartbeat,
             kind: self.options.kind,
+            leave: self.options.leave.then(|| self.options.filter.test.clone()),
         })
     }
 

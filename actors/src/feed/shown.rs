@@ -5,28 +5,31 @@ use std::sync::Arc;
 use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{Change, Snapshot, StorageError};
 
+use super::leave::{Had, any_passed, had, previous_passed};
 use super::options::FeedOptions;
+use super::seen::Seen;
+use super::source::Wanted;
 use crate::filter::{Passed, Test};
 use crate::frames::Frames;
 use crate::live::Live;
-use crate::metrics::FilterMetrics;
 use crate::row::{NotInMemory, Row, Trim};
 use crate::selector::DocView;
+
+/// How a page's changes are looked at.
+pub(super) struct Viewing<'a> {
+    pub options: &'a FeedOptions,
+    pub wanted: Wanted,
+    pub live: &'a Live,
+    pub format: SeqFormat,
+}
 
 /// What a page is made of.
 pub(super) trait PageRow: AsRef<Change> + Send + Sync + Sized + 'static {
     /// Of a row in memory, shared where it is taken as it is; `None` when it is not wanted.
-    fn of_tail(row: Arc<Row>, options: &FeedOptions, counted: &FilterMetrics)
-    -> Result<Option<Arc<Self>>, NotInMemory>;
+    fn of_tail(row: Arc<Row>, viewing: &Viewing<'_>) -> Result<Option<Arc<Self>>, NotInMemory>;
 
     /// Of a change in this state of the database.
-    fn of_disk(
-        snapshot: &Snapshot<'_>,
-        change: Change,
-        options: &FeedOptions,
-        live: &Live,
-        format: SeqFormat,
-    ) -> Result<Option<Self>, StorageError>;
+    fn of_disk(snapshot: &Snapshot<'_>, change: Change, viewing: &Viewing<'_>) -> Result<Option<Self>, StorageError>;
 
     /// Rows of the disk as the feed gives them: themselves, or as bytes alone.
     fn given(rows: Vec<Self>, _: &FeedOptions) -> (Vec<Arc<Self>>, Frames) {
@@ -35,10 +38,16 @@ pub(super) trait PageRow: AsRef<Change> + Send + Sync + Sized + 'static {
 }
 
 impl PageRow for Row {
-    fn of_tail(row: Arc<Row>, options: &FeedOptions, counted: &FilterMetrics) -> Result<Option<Arc<Row>>, NotInMemory> {
-        let winner = DocView::of_winner(row.change());
-        let passed = row.judge(&options.filter.test, winner.as_ref(), options.shape.all_leaves, counted)?;
-        Ok(trim_for(passed, options).map(|trim| match trim.is_none() {
+    fn of_tail(row: Arc<Row>, viewing: &Viewing<'_>) -> Result<Option<Arc<Row>>, NotInMemory> {
+        let (options, change) = (viewing.options, row.change());
+        let winner = DocView::of_winner(change);
+        let passed =
+            row.judge(&options.filter.test, winner.as_ref(), options.shape.all_leaves, viewing.live.counted())?;
+        let trim = match viewing.leaves_by(change, &passed) {
+            Some(seen) => left_in_memory(&row, &seen, options)?.then(Trim::left),
+            None => trim_for(passed, options),
+        };
+        Ok(trim.map(|trim| match trim.is_none() {
             true => row,
             false => Arc::new(Row::trimmed(row.change().clone(), row.seq_format(), trim)),
         }))
@@ -47,15 +56,18 @@ impl PageRow for Row {
     fn of_disk(
         snapshot: &Snapshot<'_>,
         mut change: Change,
-        options: &FeedOptions,
-        live: &Live,
-        format: SeqFormat,
+        viewing: &Viewing<'_>,
     ) -> Result<Option<Row>, StorageError> {
+        let Viewing { options, live, format, .. } = viewing;
         let passed = judge_on_disk(snapshot, &change, options, live)?;
-        Ok(trim_for(passed, options).map(|trim| {
+        let trim = match viewing.leaves_by(&change, &passed) {
+            Some(seen) => left_on_disk(snapshot, &change, &seen, viewing)?.then(Trim::left),
+            None => trim_for(passed, options),
+        };
+        Ok(trim.map(|trim| {
             // What only the filter looked at takes no memory in the page.
-            change.body = change.body.take().filter(|_| options.shape.doc);
-            Row::trimmed(change, format, trim)
+            change.body = change.body.take().filter(|_| options.shape.doc && !trim.left);
+            Row::trimmed(change, *format, trim)
         }))
     }
 
@@ -63,6 +75,48 @@ impl PageRow for Row {
         match options.frames {
             Some(form) => (Vec::new(), Frames::of(rows, options.shape, form)),
             None => (rows.into_iter().map(Arc::new).collect(), Frames::default()),
+        }
+    }
+}
+
+impl Viewing<'_> {
+    /// By what it is decided whether a document leaves the feed that has these leaves, of which so much passes; `None` where
+    /// it does not leave, or the feed does not tell what does.
+    fn leaves_by(&self, change: &Change, passed: &Passed) -> Option<Seen> {
+        self.wanted.seen.filter(|_| change.deleted() || *passed == Passed::Nothing)
+    }
+}
+
+/// Whether a document that does not pass has left the feed, as far as memory can tell.
+fn left_in_memory(row: &Row, seen: &Seen, options: &FeedOptions) -> Result<bool, NotInMemory> {
+    match had(row.change(), seen, options) {
+        Had::Known(left) => Ok(left),
+        Had::Previous(_) => row.verdict_before(&options.filter.test).ok_or(NotInMemory),
+        Had::AnyUpTo(_) => Err(NotInMemory),
+    }
+}
+
+/// The same by what the disk has. Where the tail has the row, it is remembered there of the winner before.
+fn left_on_disk(
+    snapshot: &Snapshot<'_>,
+    change: &Change,
+    seen: &Seen,
+    viewing: &Viewing<'_>,
+) -> Result<bool, StorageError> {
+    let test = &viewing.options.filter.test;
+    match had(change, seen, viewing.options) {
+        Had::Known(left) => Ok(left),
+        Had::AnyUpTo(place) => any_passed(snapshot, change, place, viewing.options),
+        Had::Previous(winner) => {
+            let in_tail = viewing.live.tail().row(change.seq);
+            if let Some(passed) = in_tail.as_ref().and_then(|row| row.verdict_before(test)) {
+                return Ok(passed);
+            }
+            let passed = previous_passed(snapshot, change, &winner, test)?;
+            if let Some(row) = in_tail {
+                row.keep_verdict_before(test, passed);
+            }
+            Ok(passed)
         }
     }
 }
@@ -108,7 +162,7 @@ pub(super) fn trim_for(passed: Passed, options: &FeedOptions) -> Option<Trim> {
     let fields = options.fields.clone().filter(|_| options.shape.doc);
     match passed {
         Passed::Nothing => None,
-        Passed::All => Some(Trim { leaves: None, fields }),
-        Passed::Leaves(leaves) => Some(Trim { leaves: Some(leaves), fields }),
+        Passed::All => Some(Trim { leaves: None, fields, left: false }),
+        Passed::Leaves(leaves) => Some(Trim { leaves: Some(leaves), fields, left: false }),
     }
 }

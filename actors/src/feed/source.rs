@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use super::EndReason;
 use super::options::FeedOptions;
+use super::seen::Seen;
 use crate::error::Error;
 use crate::frames::Frames;
 use crate::rounds::OwnRounds;
@@ -71,6 +72,15 @@ pub trait Source: Send + Sync + Sized + 'static {
         None
     }
 
+    /// Begins to read for a feed that is to tell what leaves: what its reader can have, which begins at `start`. `None` where
+    /// it need not tell.
+    fn looks_from(&mut self, _options: &FeedOptions, _start: Sequence) -> Option<Seen> {
+        None
+    }
+
+    /// Takes note that such a feed has looked at all up to a place, in this state.
+    fn has_looked_at(&self, _up_to: Sequence, _state: Sequence) {}
+
     /// Waits for what may concern the feed; at once if there was something since the last call.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
 
@@ -112,6 +122,8 @@ pub struct Wanted {
     pub large: bool,
     /// Only what is not deleted.
     pub live_only: bool,
+    /// What the reader can have, where it is told what leaves.
+    pub seen: Option<Seen>,
 }
 
 impl Wanted {
@@ -132,12 +144,14 @@ pub struct Page<R> {
     pub examined: Option<Sequence>,
     /// Whether all of the stretch has been read.
     pub complete: bool,
+    /// The update sequence of the state it was read in.
+    pub state: Sequence,
 }
 
 impl<R> Page<R> {
-    /// A page of nothing, so far.
-    pub(crate) fn empty() -> Page<R> {
-        Page { rows: Vec::new(), frames: Frames::default(), examined: None, complete: false }
+    /// A page of nothing, so far, of a state.
+    pub(crate) fn empty(state: Sequence) -> Page<R> {
+        Page { rows: Vec::new(), frames: Frames::default(), examined: None, complete: false, state }
     }
 
     /// How many rows it has.

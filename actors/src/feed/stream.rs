@@ -31,6 +31,8 @@ pub struct Change {
     pub leaves: Vec<RevId>,
     /// The winner's body, if it was asked for.
     pub body: Option<Body>,
+    /// Whether the document was given before and does not pass any more, or is deleted.
+    pub left: bool,
 }
 
 impl Change {
@@ -43,7 +45,8 @@ impl Change {
             rev: winner.rev.clone(),
             deleted: winner.deleted,
             leaves: row.listed(all_leaves).iter().map(|leaf| leaf.rev.clone()).collect(),
-            body: change.body.clone().filter(|_| with_body),
+            body: change.body.clone().filter(|_| with_body && !row.left()),
+            left: row.left(),
         }
     }
 }

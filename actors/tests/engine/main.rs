@@ -7,6 +7,7 @@ mod feed_index;
 mod feeds;
 mod idempotence;
 mod known;
+mod leaving;
 mod model;
 mod support;
 mod updates;

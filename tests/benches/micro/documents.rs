@@ -10,7 +10,7 @@ use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::rev_tree::RevTree;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::storage::{Edit, LeafRev};
+use seqtide::storage::{Edit, LeafRev, Previous};
 use seqtide::{DocView, Selector};
 use seqtide_bench::documents;
 
@@ -98,7 +98,15 @@ fn decode_head_summary(bencher: Bencher, revisions: u64) {
 
 fn with_change(bench: impl FnOnce(&ChangeRow)) {
     let (seq, id) = (Sequence::new(0, 1), documents::id(1));
-    bench(&ChangeRow { seq, id: &id, rev: rev(1), deleted: false, branches: 1, body: place(seq) });
+    bench(&ChangeRow {
+        seq,
+        id: &id,
+        rev: rev(1),
+        deleted: false,
+        branches: 1,
+        body: place(seq),
+        previous: Previous::Nothing,
+    });
 }
 
 #[divan::bench]

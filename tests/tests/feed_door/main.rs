@@ -4,6 +4,7 @@ mod ends;
 mod filters;
 mod forms;
 mod index;
+mod leave;
 mod options;
 mod rewind;
 mod snapshot;

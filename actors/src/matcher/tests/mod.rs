@@ -8,7 +8,7 @@ use seqtide_storage::json::Body;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::rev::RevId;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{Change, LeafRev};
+use seqtide_storage::{Change, LeafRev, Previous};
 
 use super::*;
 use crate::selector::Selector;
@@ -27,7 +27,13 @@ fn row(version: u64, id: &str, body: &str, leaves: &[(&str, bool)]) -> Arc<Row> 
     let leaf = |(rev, deleted): &(&str, bool)| LeafRev { rev: RevId::parse(rev).unwrap(), deleted: *deleted };
     let leaves = leaves.iter().map(leaf).collect();
     let body = Some(Body::from_stored(body.to_owned().into()));
-    let change = Change { seq: Sequence::new(0, version), id: DocId::parse(id).unwrap(), leaves, body };
+    let change = Change {
+        seq: Sequence::new(0, version),
+        id: DocId::parse(id).unwrap(),
+        leaves,
+        body,
+        previous: Previous::Nothing,
+    };
     Arc::new(Row::new(change, SeqFormat::Integer))
 }
 

@@ -109,7 +109,7 @@ fn limits() -> PageLimits {
 }
 
 fn words(changes: &[Change], rows: &mut Vec<String>) {
-    rows.extend(changes.iter().map(|Change { seq, id, leaves, body }| {
+    rows.extend(changes.iter().map(|Change { seq, id, leaves, body, .. }| {
         format!("{seq:?} {} {leaves:?} {:?}", id.as_str(), body.as_ref().map(sum))
     }));
 }

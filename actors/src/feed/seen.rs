@@ -1,0 +1,112 @@
+//! What a feed's reader can have of a document that changes: which of its versions it was given, as far as that can be
+//! told. A feed that tells what leaves decides by it.
+//!
+//! A version is passed over when the next one is written before the feed has come to its place. So of a document that
+//! changes, the version before is known to have been looked at where that was passed while nothing of the change was there.
+
+use seqtide_storage::model::sequence::Sequence;
+
+/// So many places are remembered.
+const MARKS: usize = 4;
+
+/// What was looked at, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Where the feed began.
+    start: Sequence,
+    /// The update sequence then, or later, and before anything was read.
+    opened: Sequence,
+    /// The newest is last.
+    marks: [Mark; MARKS],
+}
+
+/// All that lies up to a place was looked at, or had been when the feed began, before anything above `state` was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    up_to: Sequence,
+    state: Sequence,
+}
+
+/// What a reader can have of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// What the version before came to.
+    Previous,
+    /// What any version up to this place came to.
+    UpTo(Sequence),
+}
+
+impl Seen {
+    /// Of a feed that begins at `start`, when the update sequence is at most `opened`. What was written above
+    /// `unsure_up_to` came when every feed had looked at the version before.
+    pub fn new(start: Sequence, opened: Sequence, unsure_up_to: Sequence) -> Seen {
+        Seen { start, opened, marks: [Mark { up_to: start, state: unsure_up_to }; MARKS] }
+    }
+
+    /// Takes note that a page was read in this state, and all up to a place has been looked at.
+    pub fn looked_at(&mut self, up_to: Sequence, state: Sequence) {
+        let mark = Mark { up_to, state };
+        if self.marks[MARKS - 1] != mark {
+            self.marks.rotate_left(1);
+            self.marks[MARKS - 1] = mark;
+        }
+    }
+
+    /// What a reader can have of a document whose row is at `seq` and was at `previous` before.
+    pub fn held(&self, seq: Sequence, previous: Sequence) -> Held {
+        if self.marks.iter().any(|mark| seq > mark.state && previous <= mark.up_to) {
+            return Held::Previous;
+        }
+        self.held_by_anyone(seq)
+    }
+
+    /// The same where the place before is not known.
+    pub fn held_by_anyone(&self, seq: Sequence) -> Held {
+        // What was there when the feed began, and is not any more, is nothing it has given.
+        Held::UpTo(if seq <= self.opened { self.start } else { Sequence::MAX })
+    }
+
+    /// Whether all up to a place was looked at before anything above it was written.
+    pub fn is_level(&self, position: Sequence) -> bool {
+        self.marks.iter().any(|mark| mark.up_to >= position && mark.state <= position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seq(version: u64) -> Sequence {
+        Sequence::new(0, version)
+    }
+
+    #[test]
+    fn from_the_beginning_nothing_was_given_of_what_was_there() {
+        let seen = Seen::new(seq(0), seq(10), seq(0));
+        assert_eq!(seen.held(seq(10), seq(3)), Held::UpTo(seq(0)));
+        assert_eq!(seen.held(seq(11), seq(3)), Held::UpTo(Sequence::MAX), "it may have been passed over");
+    }
+
+    #[test]
+    fn who_comes_back_has_the_version_before_unless_another_feed_was_behind_when_it_was_written_over() {
+        let seen = Seen::new(seq(5), seq(10), seq(7));
+        assert_eq!(seen.held(seq(8), seq(5)), Held::Previous);
+        assert_eq!(seen.held(seq(7), seq(5)), Held::UpTo(seq(5)), "it may have been passed over");
+        assert_eq!(seen.held(seq(8), seq(6)), Held::UpTo(seq(5)), "it was not there to be given");
+    }
+
+    #[test]
+    fn what_was_looked_at_before_the_next_was_written_is_known_to_be_had() {
+        let mut seen = Seen::new(seq(0), seq(10), seq(10));
+        seen.looked_at(seq(6), seq(12));
+        assert_eq!(seen.held(seq(13), seq(6)), Held::Previous);
+        assert_eq!(seen.held(seq(12), seq(6)), Held::UpTo(Sequence::MAX));
+        assert!(!seen.is_level(seq(6)));
+        seen.looked_at(seq(12), seq(12));
+        assert!(seen.is_level(seq(12)) && seen.held(seq(13), seq(12)) == Held::Previous);
+        for state in 14..20 {
+            seen.looked_at(seq(13), seq(state));
+        }
+        assert!(!seen.is_level(seq(13)) && seen.held(seq(14), seq(12)) == Held::UpTo(Sequence::MAX));
+    }
+}

@@ -1,0 +1,187 @@
+//! Feeds that tell what leaves: who applies what they give has what the filter defines, whatever was missed meanwhile.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::sequence::Sequence;
+use seqtide::{Change, ChangeEvent, Changes, ChangesOptions, Database, Filter, PutError, Selector, Since, Test};
+use tokio_stream::StreamExt;
+
+use crate::model::seed;
+use crate::support::{engine, next_event, soon};
+
+const DOCUMENTS: usize = 25;
+const LAST: &str = "m-last";
+
+/// What a reader has: revisions by id.
+type State = BTreeMap<String, String>;
+
+fn filters() -> Vec<(&'static str, Filter)> {
+    let ids = (0..DOCUMENTS / 2).map(|n| format!("m-{n}")).chain([LAST.to_owned()]);
+    let selector = Selector::from_json(r#"{"in": true}"#).unwrap();
+    vec![
+        ("all", Filter::ALL),
+        ("prefix", Filter::prefix("m-")),
+        ("ids", Filter::ids(ids.map(|id| DocId::parse(&id).unwrap()))),
+        ("selector", Filter::selector(selector.clone())),
+        ("both", Filter { test: Filter::selector(selector).test, ..Filter::prefix("m-") }),
+    ]
+}
+
+fn following(filter: &Filter, since: Sequence) -> ChangesOptions {
+    let (since, filter) = (Since::Seq(since), filter.clone());
+    ChangesOptions { since, filter, snapshot: true, leave: true, ..ChangesOptions::default() }
+}
+
+/// Writes a document, or deletes it, whoever else does.
+async fn edit(database: &Database, id: &str, body: Option<bool>) {
+    let current = database.get(id).await.unwrap().map(|document| document.rev);
+    let done = match (body, current) {
+        (Some(is_in), Some(rev)) => database.put(id, format!(r#"{{"_rev":"{rev}","in":{is_in}}}"#)).await.map(drop),
+        (Some(is_in), None) => database.put(id, format!(r#"{{"in":{is_in}}}"#)).await.map(drop),
+        (None, Some(rev)) => database.delete(id, rev).await.map(drop),
+        (None, None) => Ok(()),
+    };
+    assert!(matches!(done, Ok(()) | Err(PutError::Conflict)), "{done:?}");
+}
+
+async fn write(database: Database, number: u64, seed: u64) {
+    let mut rng = StdRng::seed_from_u64(seed ^ number);
+    for round in 0..250 {
+        let group = if rng.random_bool(0.7) { "m" } else { "n" };
+        let id = format!("{group}-{}", rng.random_range(0..DOCUMENTS));
+        edit(&database, &id, rng.random_bool(0.8).then(|| rng.random_bool(0.4))).await;
+        if round % 60 == 59 {
+            database.reclaim().await.unwrap();
+        }
+    }
+}
+
+fn apply(state: &mut State, change: &Change) {
+    if change.left {
+        state.remove(change.id.as_str());
+    } else {
+        assert!(!change.deleted, "what is deleted has left: {change:?}");
+        state.insert(change.id.to_string(), change.rev.to_string());
+    }
+}
+
+/// Follows to the last document; leaves at random, in the middle of what was read too, and comes back with what it has.
+async fn follow(database: Database, filter: Filter, seed: u64) -> State {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let (mut state, mut token) = (State::new(), Sequence::ZERO);
+    loop {
+        let mut changes = database.changes(following(&filter, token)).await.unwrap();
+        for _ in 0..rng.random_range(1..40) {
+            match next_event(&mut changes).await {
+                ChangeEvent::Change(change) => {
+                    apply(&mut state, &change);
+                    token = change.seq;
+                }
+                ChangeEvent::CaughtUp { seq } | ChangeEvent::SnapshotEnd { seq } => token = seq,
+                _ => {}
+            }
+            if state.contains_key(LAST) {
+                return state;
+            }
+            if rng.random_bool(0.05) {
+                tokio::time::sleep(Duration::from_millis(rng.random_range(1..20))).await;
+            }
+        }
+    }
+}
+
+/// What the filter defines.
+async fn defined(database: &Database, filter: &Filter) -> State {
+    let options = ChangesOptions { leave: false, live: false, ..following(filter, Sequence::ZERO) };
+    let changes = database.changes(options).await.unwrap().only_changes();
+    let changes: Vec<Change> = changes.map(Result::unwrap).collect().await;
+    changes.iter().map(|change| (change.id.to_string(), change.rev.to_string())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_end_with_what_the_filter_defines_however_they_were_interrupted() {
+    let seed = seed();
+    for tail_bytes_max in [4_000, 1 << 20] {
+        let (engine, _folder) = engine(|options| options.tail_bytes_max = tail_bytes_max);
+        let database = engine.create_database("db").await.unwrap();
+        let readers: Vec<_> = (0..)
+            .zip(filters())
+            .flat_map(|(number, (name, filter))| [(number, name, filter.clone()), (100 + number, name, filter)])
+            .map(|(number, name, filter)| {
+                (name, filter.clone(), tokio::spawn(follow(database.clone(), filter, seed ^ (1000 + number))))
+            })
+            .collect();
+        let writers: Vec<_> = (0..3).map(|number| tokio::spawn(write(database.clone(), number, seed))).collect();
+        for writer in writers {
+            soon(writer).await.unwrap();
+        }
+        edit(&database, LAST, Some(true)).await;
+        for (name, filter, reader) in readers {
+            let state = soon(reader).await.unwrap();
+            assert_eq!(state, defined(&database, &filter).await, "{name}, with a tail of {tail_bytes_max}");
+        }
+    }
+}
+
+/// What is told up to a place, once all up to there has been looked at.
+async fn told_up_to(changes: &mut Changes, place: Sequence) -> Vec<Change> {
+    let mut told = Vec::new();
+    loop {
+        match next_event(changes).await {
+            ChangeEvent::Change(change) => told.push(change),
+            ChangeEvent::Heartbeat { seq, .. } if seq >= place => return told,
+            _ => {}
+        }
+    }
+}
+
+/// Who keeps up is told of each document once when it leaves, and of none that was not given; also when it comes back
+/// after it had read all there was.
+#[tokio::test]
+async fn who_passes_nothing_over_is_told_of_each_leave_once() {
+    let mut rng = StdRng::seed_from_u64(seed());
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let update_seq = async || database.info().await.unwrap().counters.update_seq;
+    for (name, filter) in filters() {
+        let passes = |id: &str, is_in: bool| filter.ids.contains(id) && (filter.test == Test::NONE || is_in);
+        let follow = async |token| {
+            let heartbeat = Some(Duration::from_millis(1));
+            database.changes(ChangesOptions { heartbeat, ..following(&filter, token) }).await.unwrap()
+        };
+        let mut had = defined(&database, &filter).await;
+        let mut token = update_seq().await;
+        let mut changes = follow(token).await;
+        for round in 0..150 {
+            let id = format!("m-{}", rng.random_range(0..DOCUMENTS));
+            let is_in = rng.random_bool(0.8).then(|| rng.random_bool(0.4));
+            // Written while it is away, or while it follows.
+            let is_away = rng.random_bool(0.3);
+            if is_away {
+                drop(std::mem::replace(&mut changes, follow(token).await));
+            }
+            edit(&database, &id, is_in).await;
+            if is_away {
+                changes = follow(token).await;
+            }
+            let seq = update_seq().await;
+            let told = told_up_to(&mut changes, seq).await;
+            let left = match (had.contains_key(&id), is_in.is_some_and(|is_in| passes(&id, is_in))) {
+                _ if seq == token => None,
+                (_, true) => Some(false),
+                (true, false) => Some(true),
+                (false, false) => None,
+            };
+            let told_of: Vec<_> = told.iter().map(|change| (change.id.as_str(), change.left)).collect();
+            let expected: Vec<_> = left.into_iter().map(|left| (id.as_str(), left)).collect();
+            assert_eq!(told_of, expected, "{name}, round {round}");
+            told.iter().for_each(|change| apply(&mut had, change));
+            token = seq;
+        }
+        assert_eq!(had, defined(&database, &filter).await, "{name}");
+    }
+}

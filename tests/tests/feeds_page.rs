@@ -1,0 +1,49 @@
+//! The examples of `docs/feeds.md`, run as they stand there.
+
+use seqtide_tests::pages::{Page, run_shell};
+use seqtide_tests::{Api, Server};
+
+const PAGE: Page = Page(include_str!("../../docs/feeds.md"));
+
+/// The names of the page's examples, each a shell script with what it prints.
+fn examples() -> Vec<&'static str> {
+    let fences = PAGE.0.lines().filter_map(|line| line.strip_prefix("```sh "));
+    let examples: Vec<&str> = fences.filter(|name| *name != "example").collect();
+    assert!(examples.len() >= 8, "{examples:?}");
+    examples
+}
+
+#[test]
+fn each_example_prints_what_the_page_says() {
+    for name in examples() {
+        let server = Server::start();
+        let setup = PAGE.example("sh", &server);
+        run_shell(&setup);
+        let (names, _) = setup.split_once('\n').expect("a line of names");
+        let commands = PAGE.block(&format!("```sh {name}")).replace("http://127.0.0.1:5984", &server.url());
+        let folder = tempfile::tempdir().expect("a folder");
+        let printed = run_shell(&format!("{names}\ncd {}\n{commands}", folder.path().display()));
+        let shown = PAGE.block(&format!("```text {name}"));
+        assert_eq!(printed.trim_end(), shown.trim_end(), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_is_refused_as_the_page_says() {
+    let server = Server::start();
+    run_shell(&PAGE.example("sh", &server));
+    let api = Api::new(&server);
+    let (_, table) = PAGE.0.split_once("## What is refused").expect("a table");
+    let mut refused = 0;
+    for line in table.lines().filter(|line| line.starts_with("| `")) {
+        let [query, status, reason] = line.trim_matches('|').split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let query = query.trim().trim_matches('`').replace('{', "%7B").replace('}', "%7D");
+        let answer = api.get(&format!("/orders/_feed?{query}")).send().await;
+        answer.assert_status(status.parse().expect("a status"));
+        assert_eq!(answer.json()["reason"], serde_json::json!(reason.trim()), "{query}");
+        refused += 1;
+    }
+    assert_eq!(refused, 8);
+}
