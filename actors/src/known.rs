@@ -152,8 +152,8 @@ impl KnownFeed {
         self.progress().behind_since.get_or_insert_with(Instant::now);
     }
 
-    /// Takes note that it has given everything and waits.
-    pub fn waits(&self) {
+    /// Takes note that it has given everything there is.
+    pub fn has_everything(&self) {
         let mut progress = self.progress();
         progress.was_live = true;
         progress.behind_since = None;
@@ -318,19 +318,19 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_lags_when_it_lacks_rows_for_a_while_and_no_more_when_it_waits() {
+    fn a_feed_lags_when_it_lacks_rows_for_a_while_and_no_more_when_it_has_everything() {
         let feeds = KnownFeeds::default();
         let feed = feeds.open(about());
         feed.reads();
         assert_eq!(feed.info().state, FeedState::CatchingUp);
-        feed.waits();
+        feed.has_everything();
         assert_eq!((feed.info().state, feed.info().behind_since), (FeedState::Live, None));
         feed.reads();
         assert_eq!(feed.info().state, FeedState::Live, "for a moment only");
         feed.progress().behind_since = Instant::now().checked_sub(LAGS_AFTER);
         feed.reads();
         assert_eq!(feed.info().state, FeedState::Lagging);
-        feed.waits();
+        feed.has_everything();
         assert_eq!(feed.info().state, FeedState::Live);
     }
 
