@@ -388,7 +388,7 @@ impl<S: Source> Feed<S> {
             }
             Step::Wait { until } => {
                 self.note(0);
-                self.with_known(KnownFeed::waits);
+                self.with_known(KnownFeed::has_everything);
                 Turn::Waits(until)
             }
             Step::Say(notice) => self.say(notice).await?.map_or(Turn::GoesOn, Turn::Gives),
@@ -526,7 +526,11 @@ impl<S: Source> Feed<S> {
         let seq = self.subscriber.position();
         Ok(Some(match notice {
             Notice::Waiting => FeedEvent::Waiting,
-            Notice::CaughtUp => FeedEvent::CaughtUp { seq },
+            Notice::CaughtUp => {
+                self.note(0);
+                self.with_known(KnownFeed::has_everything);
+                FeedEvent::CaughtUp { seq }
+            }
             Notice::Heartbeat => {
                 let pending = self.pending(seq).await;
                 let Some(pending) = self.unless_closed(pending)? else { return Ok(None) };
