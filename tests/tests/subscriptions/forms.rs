@@ -16,7 +16,9 @@ async fn an_event_of_sse_is_a_list_of_rows_and_events_with_an_id() {
     assert_eq!(feed.header("x-accel-buffering"), Some("no"));
     let text = feed.until(|text| text.ends_with("\n\n") && text.matches("caught-up").count() == 2).await;
     let mut items = Vec::new();
-    for event in text.split_terminator("\n\n") {
+    let (retry, events) = text.split_once("\n\n").expect("a first event");
+    assert!(retry.strip_prefix("retry: ").is_some_and(|millis| millis.parse::<u64>().is_ok()), "{retry}");
+    for event in events.split_terminator("\n\n") {
         let (data, id) = event.strip_prefix("data: ").and_then(|rest| rest.split_once("\nid: ")).expect("data and id");
         assert!(!id.is_empty() && !id.contains('\n'), "{id:?}");
         items.extend(serde_json::from_str::<Vec<Value>>(data).expect("a list"));

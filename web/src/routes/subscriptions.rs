@@ -16,7 +16,7 @@ use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::feeds::pieces::Pieces;
 use crate::feeds::websocket::Connection;
-use crate::subscriptions::asked::{self, Asked, Change, Client};
+use crate::subscriptions::asked::{self, Asked, Change, Client, Reader};
 use crate::subscriptions::connections::Handle;
 use crate::subscriptions::message::Form;
 use crate::subscriptions::resume_id::{Resume, Resumed, checksum};
@@ -50,14 +50,15 @@ pub async fn open(call: Call) -> Answer {
         options.go_on_behind(id);
     }
     let heartbeat = options.heartbeat()?.unwrap_or(state.config.feeds.heartbeat);
-    let client = Client { state: &state, kind: form.kind(), heartbeat };
+    let reader = Reader { form, heartbeat, address: req.peer_addr() };
+    let client = Client { state: &state, reader };
     let wanted = Wanted::read(&options, &client)?;
-    let handle = state.connections.add(state.config.limits.subscriptions_max, form, heartbeat)?;
-    let subscriptions = wanted.open(&client, &handle, form).await?;
+    let handle = state.connections.add(state.config.limits.subscriptions_max, reader)?;
+    let subscriptions = wanted.open(&client, &handle).await?;
     if let Some((answer, connection)) = upgraded {
         let state = state.clone();
         let hear = async move |text: String| {
-            let client = Client { state: &state, kind: form.kind(), heartbeat };
+            let client = Client { state: &state, reader };
             hear(&client, &handle, &text).await;
         };
         actix_web::rt::spawn(websocket::serve(connection, subscriptions, hear));
@@ -66,7 +67,8 @@ pub async fn open(call: Call) -> Answer {
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(form.content_type());
     answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
-    Ok(reply::streaming(&req, answer, body(subscriptions)))
+    let opening = form.opening(subscriptions.comeback(state.config.feeds.retry));
+    Ok(reply::streaming(&req, answer, body(opening, subscriptions)))
 }
 
 fn form(req: &HttpRequest) -> Form {
@@ -79,9 +81,10 @@ fn form(req: &HttpRequest) -> Form {
     }
 }
 
-fn body(subscriptions: Subscriptions) -> impl Stream<Item = Result<Bytes, Infallible>> {
+fn body(opening: Bytes, subscriptions: Subscriptions) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let pieces = |mut message: Pieces| stream::iter(std::iter::from_fn(move || message.take().map(Ok)));
-    subscriptions.flat_map(pieces)
+    let opening = Some(opening).filter(|opening| !opening.is_empty());
+    stream::iter(opening.map(Ok)).chain(subscriptions.flat_map(pieces))
 }
 
 /// The subscriptions that a connection is opened with.
@@ -119,9 +122,9 @@ impl Wanted {
     }
 
     /// Opens them. One that cannot be had is told of, and keeps no other from being opened.
-    async fn open(self, client: &Client<'_>, handle: &Arc<Handle>, form: Form) -> Result<Subscriptions, ApiError> {
+    async fn open(self, client: &Client<'_>, handle: &Arc<Handle>) -> Result<Subscriptions, ApiError> {
         let sum = checksum(self.named.iter().map(|(asked, _)| (&*asked.name, &*asked.db)));
-        let mut subscriptions = Subscriptions::new(Arc::clone(handle), form, client.heartbeat, sum);
+        let mut subscriptions = Subscriptions::new(Arc::clone(handle), sum);
         let named = self.named.into_iter().map(|asked| (asked, true));
         let mut all = Vec::new();
         for ((asked, resume), named) in named.chain(self.later.into_iter().map(|asked| (asked, false))) {
@@ -156,7 +159,7 @@ pub async fn change(call: Call, connection: &str) -> Answer {
     let handle = state.connections.find(connection)?;
     let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
     let text = std::str::from_utf8(&body).map_err(|_| ApiError::not_json())?;
-    let client = Client { state: &state, kind: handle.form.kind(), heartbeat: handle.heartbeat };
+    let client = Client { state: &state, reader: handle.reader };
     let changes = asked::one_or_more(text, 2 * state.config.limits.subscriptions_max)?;
     let mut json = Vec::new();
     if !text.trim_start().starts_with('[') {

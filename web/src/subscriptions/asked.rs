@@ -1,10 +1,12 @@
 //! What clients ask for: subscriptions when they open a connection, and changes to them later.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use seqtide::{Database, Feed, FeedKind};
+use seqtide::{Database, Feed};
 use serde_json::value::RawValue;
 
+use super::message::Form;
 use super::resume_id::Resume;
 use crate::error::ApiError;
 use crate::routes::feed::{AskedDocuments, Door, Options};
@@ -20,10 +22,19 @@ const OF_CONNECTION: [&str; 2] = ["heartbeat", "last-event-id"];
 pub struct Client<'a> {
     /// What the server has.
     pub state: &'a State,
-    /// What its feeds are counted as.
-    pub kind: FeedKind,
-    /// How often each of them says where it stands.
+    /// Who reads them.
+    pub reader: Reader,
+}
+
+/// Who reads a connection, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader {
+    /// How its messages look.
+    pub form: Form,
+    /// Its heartbeat, which is that of each of its feeds.
     pub heartbeat: Duration,
+    /// The other end of it.
+    pub address: Option<SocketAddr>,
 }
 
 /// A subscription that is asked for.
@@ -72,7 +83,7 @@ impl Asked {
         if let Resume::Behind(position) = resume {
             self.options.go_on_behind(&position.to_integer().to_string());
         }
-        let feed = Database::parse(&self.options, client.kind, client.heartbeat)?;
+        let feed = Database::parse(&self.options, client.reader.form.kind(), client.reader.heartbeat)?;
         Ok(Checked { name: self.name, db: self.db, given: self.given, feed })
     }
 }
@@ -96,6 +107,7 @@ impl Checked {
     pub async fn open(self, client: &Client<'_>) -> Result<Opened, ApiError> {
         let Checked { name, db, given, feed } = self;
         let feed = client.state.database(&db)?.open(feed).await?;
+        feed.read_by(client.reader.address);
         Ok(Opened { name, db, given, feed })
     }
 }

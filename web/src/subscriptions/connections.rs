@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Context;
-use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use base64::Engine;
@@ -11,7 +10,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use futures_util::task::AtomicWaker;
 use serde_json::value::RawValue;
 
-use super::asked::Opened;
+use super::asked::{Opened, Reader};
 use super::message::Form;
 use super::resume_id::{DEFINITIONS_CHARS_MAX, encode_definitions};
 use crate::error::ApiError;
@@ -30,12 +29,7 @@ impl Connections {
     ///
     /// # Errors
     /// 500 when the system gives no random number.
-    pub fn add(
-        self: &Arc<Self>,
-        subscriptions_max: usize,
-        form: Form,
-        heartbeat: Duration,
-    ) -> Result<Arc<Handle>, ApiError> {
+    pub fn add(self: &Arc<Self>, subscriptions_max: usize, reader: Reader) -> Result<Arc<Handle>, ApiError> {
         let mut random = [0; ID_BYTES];
         getrandom::fill(&mut random).map_err(|error| {
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_server_error", error.to_string())
@@ -43,8 +37,7 @@ impl Connections {
         let handle = Arc::new(Handle {
             id: BASE64.encode(random),
             subscriptions_max,
-            form,
-            heartbeat,
+            reader,
             connections: Arc::downgrade(self),
             inbox: Mutex::default(),
             waiting: AtomicWaker::new(),
@@ -76,10 +69,8 @@ impl Connections {
 pub struct Handle {
     /// Its id.
     pub id: String,
-    /// How its messages look.
-    pub form: Form,
-    /// Its heartbeat.
-    pub heartbeat: Duration,
+    /// Who reads it.
+    pub reader: Reader,
     subscriptions_max: usize,
     connections: Weak<Connections>,
     inbox: Mutex<Inbox>,
@@ -189,7 +180,7 @@ impl Reserved<'_> {
     /// 413 when it does not fit into the connection's ids.
     pub fn fill(self, subscription: Opened) -> Result<(), ApiError> {
         let mut inbox = lock(&self.handle.inbox);
-        if self.handle.form == Form::Sse {
+        if self.handle.reader.form == Form::Sse {
             let earlier = inbox.names.values().filter_map(|held| match held {
                 Held::Subscribed(Some(given)) => Some(given.get()),
                 _ => None,

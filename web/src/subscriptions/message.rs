@@ -1,5 +1,7 @@
 //! Rows and events on their way out, put together to what a client gets at once.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use seqtide::FeedKind;
 use seqtide::storage::json::write_json_string;
@@ -25,6 +27,11 @@ impl Form {
             Form::Lines => FeedKind::Lines,
             Form::Websocket => FeedKind::Websocket,
         }
+    }
+
+    /// What comes before everything: when to come back, where the client takes note of it.
+    pub fn opening(self, comeback: Duration) -> Bytes {
+        if self == Form::Sse { format!("retry: {}\n\n", comeback.as_millis()).into() } else { Bytes::new() }
     }
 
     /// The answer's content type, where there is one.

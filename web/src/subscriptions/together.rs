@@ -21,7 +21,7 @@ use seqtide::{EndReason, Feed, FeedEvent, Turn};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::asked::Opened;
+use super::asked::{Opened, Reader};
 use super::connections::{Handle, News};
 use super::message::{Form, Message, Sub};
 use super::resume_id::{self, Resume};
@@ -35,8 +35,6 @@ const UNUSED: Duration = Duration::from_secs(10);
 /// What a connection's subscriptions give, as messages; it ends when the server stops, or nobody wants anything of it.
 pub struct Subscriptions {
     handle: Arc<Handle>,
-    form: Form,
-    heartbeat: Duration,
     /// Of what the request named.
     checksum: u32,
     /// By the order in which they were made.
@@ -51,6 +49,8 @@ pub struct Subscriptions {
     /// Since when there has been no subscription.
     unused: Option<Pin<Box<Sleep>>>,
     message: Message,
+    /// One of its feeds has ended because the server stops.
+    server_stops: bool,
     over: Option<Over>,
 }
 
@@ -120,14 +120,13 @@ impl Known {
 
 impl Subscriptions {
     /// Those of a connection, whose request named what has this checksum.
-    pub fn new(handle: Arc<Handle>, form: Form, heartbeat: Duration, checksum: u32) -> Subscriptions {
+    pub fn new(handle: Arc<Handle>, checksum: u32) -> Subscriptions {
+        let Reader { form, heartbeat, .. } = handle.reader;
         let mut message = Message::new(form);
         let (id, millis) = (&handle.id, heartbeat.as_millis());
         message.add(format!("{{\"event\":\"connection\",\"id\":\"{id}\",\"heartbeat\":{millis}}}").into());
         Subscriptions {
             handle,
-            form,
-            heartbeat,
             checksum,
             known: BTreeMap::new(),
             next_key: 0,
@@ -138,8 +137,14 @@ impl Subscriptions {
             beat: Box::pin(sleep(heartbeat)),
             unused: None,
             message,
+            server_stops: false,
             over: None,
         }
+    }
+
+    /// How long its reader is to wait, `least` at least, before it comes back when its connection breaks.
+    pub fn comeback(&self, least: Duration) -> Duration {
+        self.turns.iter().map(|active| active.feed.comeback(least)).max().unwrap_or(least)
     }
 
     /// Whether it is over because the server stops.
@@ -189,7 +194,7 @@ impl Subscriptions {
 
     /// Makes the part of ids anew that says how the later ones were given.
     fn redefine(&mut self) {
-        if self.form == Form::Sse {
+        if self.handle.reader.form == Form::Sse {
             let later = self.known.values().filter_map(|known| Some(known.later.as_ref()?.get()));
             self.definitions = resume_id::encode_definitions(later);
         }
@@ -254,7 +259,7 @@ impl Subscriptions {
         }
         let unused = self.unused.get_or_insert_with(|| Box::pin(sleep(UNUSED)));
         let over = match unused.as_mut().poll(cx) {
-            _ if ends => Over::WithServer,
+            _ if ends || self.server_stops => Over::WithServer,
             Poll::Ready(()) => Over::Unused,
             Poll::Pending => return false,
         };
@@ -319,7 +324,11 @@ impl Subscriptions {
         active.feed.sent(self.message.bytes().saturating_sub(before));
         match end {
             // Whoever comes back finds the server again.
-            Some(reason) => self.close(active.key, reason == EndReason::Shutdown),
+            Some(EndReason::Shutdown) => {
+                self.server_stops = true;
+                self.close(active.key, true);
+            }
+            Some(_) => self.close(active.key, false),
             None => self.turns.push_back(active),
         }
     }
@@ -362,7 +371,7 @@ impl Subscriptions {
 
     /// A sign of life, with the places that have moved without a word.
     fn beat(&mut self) {
-        self.beat.set(sleep(self.heartbeat));
+        self.beat.set(sleep(self.handle.reader.heartbeat));
         let mut json = b"{\"event\":\"heartbeat\",\"seqs\":{".to_vec();
         let mut is_first = true;
         for known in self.known.values_mut().filter(|known| known.state.is_open() && known.told != known.position) {
@@ -392,7 +401,7 @@ impl Stream for Subscriptions {
         if self.message.is_empty() {
             return if self.over.is_some() { Poll::Ready(None) } else { Poll::Pending };
         }
-        let form = self.form;
+        let form = self.handle.reader.form;
         let message = std::mem::replace(&mut self.message, Message::new(form));
         Poll::Ready(Some(message.finish(|| self.id())))
     }
