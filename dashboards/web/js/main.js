@@ -41,6 +41,11 @@ function route() {
     else link.removeAttribute('aria-current');
   }
   scrollTo(0, 0);
+}
+
+/** Who follows a link goes on at the beginning of what it leads to. */
+function routeOn() {
+  route();
   main.focus({ preventScroll: true });
 }
 
@@ -59,5 +64,5 @@ document.getElementById('skip').addEventListener('click', (event) => {
   event.preventDefault();
   main.focus();
 });
-addEventListener('hashchange', route);
+addEventListener('hashchange', routeOn);
 route();
