@@ -22,6 +22,23 @@ need() {
   }
 }
 
+# The proxies that feeds are put behind: Debian's, unpacked beside the build, so that no service is started. HAProxy's
+# libraries come with it.
+install_proxies() {
+  local packages=(nginx haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1)
+  local target=${CARGO_TARGET_DIR:-target} folder
+  [[ -x $target/proxies/usr/sbin/nginx && -x $target/proxies/usr/sbin/haproxy ]] && return
+  apt-get update -q
+  folder=$(mktemp -d)
+  (cd "$folder" && apt-get download -q "${packages[@]}")
+  rm -rf "$target/proxies.new" && mkdir -p "$target/proxies.new"
+  local package
+  for package in "$folder"/*.deb; do
+    dpkg-deb -x "$package" "$target/proxies.new"
+  done
+  rm -rf "$folder" "$target/proxies" && mv "$target/proxies.new" "$target/proxies"
+}
+
 # LMDB is compiled from C and Rust links with cc; libFuzzer is C++; every other dependency comes from cargo or npm.
 install_compiler() {
   local command=$1 package=$2

@@ -21,6 +21,7 @@ use crate::feed_index::{FeedIndex, IndexFields};
 use crate::filter::Filter;
 use crate::functions::{Design, FilterFunction, FunctionError, read_design};
 use crate::idempotency::WriteOptions;
+use crate::known::FeedAbout;
 use crate::metrics::{self, FeedKind};
 use crate::open_database::OpenDatabase;
 use crate::registry::Open;
@@ -106,6 +107,11 @@ pub struct Put {
 pub struct ChangesOptions {
     /// Where it starts.
     pub since: Since,
+    /// Up to where: it ends there, and waits for a place that has not come if it goes on.
+    pub until: Option<Sequence>,
+    /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and word
+    /// where that ends. `Since::Now` means from the beginning then.
+    pub snapshot: bool,
     /// Whether it goes on when it has caught up.
     pub live: bool,
     /// Most changes given.
@@ -124,6 +130,8 @@ impl Default for ChangesOptions {
     fn default() -> ChangesOptions {
         ChangesOptions {
             since: Since::Now,
+            until: None,
+            snapshot: false,
             live: true,
             limit: None,
             all_leaves: false,
@@ -136,10 +144,21 @@ impl Default for ChangesOptions {
 
 impl From<ChangesOptions> for FeedOptions {
     fn from(options: ChangesOptions) -> FeedOptions {
-        let ChangesOptions { since, live, limit, all_leaves, include_docs, filter, heartbeat } = options;
+        let ChangesOptions { since, until, snapshot, live, limit, all_leaves, include_docs, filter, heartbeat } =
+            options;
         let shape = RowShape { all_leaves, doc: include_docs, conflicts: false };
         let mode = if live { FeedMode::Live } else { FeedMode::Once };
-        FeedOptions { since, mode, limit, shape, filter, heartbeat, ..FeedOptions::live(FeedKind::Embedded) }
+        FeedOptions {
+            since,
+            until,
+            snapshot,
+            mode,
+            limit,
+            shape,
+            filter,
+            heartbeat,
+            ..FeedOptions::live(FeedKind::Embedded)
+        }
     }
 }
 
@@ -359,7 +378,14 @@ impl Database {
     /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`], [`Error::Function`].
     pub async fn feed(&self, options: FeedOptions) -> Result<Feed, Error> {
         let permit = self.engine.feeds.take()?;
-        let mut feed = Feed::of_documents(self.opened().await?, self.engine.functions.clone(), options, permit).await?;
+        let database = self.opened().await?;
+        let permit = permit.known_as(FeedAbout {
+            kind: options.kind,
+            database: Some(self.name.clone()),
+            filter: options.filter.to_text(),
+            seq_format: database.seq_format,
+        });
+        let mut feed = Feed::of_documents(database, self.engine.functions.clone(), options, permit).await?;
         if feed.options().filter.function.is_some() {
             feed.look_ahead(self.engine.functions.verdict_within()).await?;
         }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use actix::{Addr, Arbiter, System};
 use seqtide_storage::model::db_name::DbName;
@@ -10,8 +11,11 @@ use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{DataFolder, ReclaimPolicy, Request, StorageError, Store, StoreOptions};
 
 use crate::database::Database;
+use crate::drain::Drain;
 use crate::error::Error;
+use crate::feed::EndReason;
 use crate::functions::{Functions, FunctionsOptions};
+use crate::known::{FeedId, FeedInfo};
 use crate::metrics;
 use crate::permits::FeedPermits;
 use crate::registry::{CloseAll, Create, Delete, OpenDatabases, Registry, Surroundings, report_notice};
@@ -29,6 +33,9 @@ pub struct EngineOptions {
     pub store: StoreOptions,
     /// Memory for the newest changes of each open database, in bytes.
     pub tail_bytes_max: usize,
+    /// How long it is to take at most to give new rows to the feeds of a database that give the same: while they are further
+    /// behind, answers to writes wait for them, a quarter of a second at most. Zero lets none wait.
+    pub round: Duration,
     /// When bodies that no leaf needs are freed.
     pub reclaim: ReclaimPolicy,
     /// Most edits waiting to be written, a database.
@@ -52,6 +59,7 @@ impl EngineOptions {
             data: data.into(),
             store: StoreOptions::default(),
             tail_bytes_max: 64 << 20,
+            round: Duration::from_millis(20),
             reclaim: ReclaimPolicy::default(),
             write_queue_edits_max: 10_000,
             write_queue_bytes_max: 256 << 20,
@@ -121,6 +129,7 @@ impl Engine {
             write,
             databases_max: options.databases_open_max,
             tail_bytes_max: options.tail_bytes_max,
+            round: options.round,
             writer_limits: limits,
         };
         // On a thread of its own, so that opening a database keeps no writer waiting.
@@ -182,6 +191,38 @@ impl Engine {
     pub fn end_feeds(&self) {
         self.inner.open.end_feeds();
         self.inner.updates.end();
+    }
+
+    /// Has the feeds that are open end one after the other over so long, each after a word to its reader
+    /// ([`ChangeEvent::Draining`](crate::ChangeEvent::Draining)), and opens no more. Whoever serves feeds that do not read for
+    /// themselves has them do as this says.
+    pub fn drain_feeds(&self, over: Duration) -> Drain {
+        let drain = Drain::now(over);
+        self.inner.feeds.known().drain(drain);
+        drain
+    }
+
+    /// Whether feeds are being ended, and no more are opened.
+    pub fn is_draining(&self) -> bool {
+        self.inner.feeds.known().closed_for().is_some()
+    }
+
+    /// Whether a feed could be opened now.
+    ///
+    /// # Errors
+    /// [`Error::TooManyFeeds`], [`Error::Draining`].
+    pub fn has_room_for_feeds(&self) -> Result<(), Error> {
+        self.inner.feeds.has_room()
+    }
+
+    /// The feeds that are open and read for themselves, in the order in which they were opened.
+    pub fn feeds(&self) -> Vec<FeedInfo> {
+        self.inner.feeds.known().list()
+    }
+
+    /// Ends one of [`Engine::feeds`], with the reason [`EndReason::Revoked`]; `false` where there is none of this number.
+    pub fn end_feed(&self, id: FeedId) -> bool {
+        self.inner.feeds.known().end(id, EndReason::Revoked)
     }
 
     /// Waits until no feed is open.

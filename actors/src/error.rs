@@ -1,6 +1,7 @@
 //! What the engine answers when it cannot do what it was asked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use seqtide_storage::StorageError;
 use seqtide_storage::model::db_name::DbNameError;
@@ -50,6 +51,12 @@ pub enum Error {
     TooManyFeeds {
         /// The bound.
         feeds_max: usize,
+    },
+    /// The feeds that are open are being ended, because the engine stops. Try again later.
+    #[error("the server is stopping and opens no more feeds")]
+    Draining {
+        /// How long to wait.
+        retry: Duration,
     },
     /// As many databases are in use as may be open.
     #[error("{databases_max} databases are in use, and no more may be open")]

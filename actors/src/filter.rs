@@ -79,6 +79,20 @@ impl Filter {
 }
 
 impl Filter {
+    /// What it asks for, for people, in few words; `None` where it shows everything.
+    pub fn to_text(&self) -> Option<String> {
+        let ids = match &self.ids {
+            Ids::All => None,
+            Ids::Listed(ids) => Some(format!("doc_ids: {}", ids.len())),
+            Ids::Prefix(prefix) => Some(format!("prefix: {prefix:?}")),
+        };
+        let selector = self.test.selector.as_ref().map(|selector| format!("selector: {}", selector.text()));
+        let conflicts = self.test.conflicts_only.then(|| "conflicts_only".to_owned());
+        let function = self.function.as_ref().map(FilterFunction::to_string);
+        let parts: Vec<String> = [ids, selector, conflicts, function].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| shortened(parts.join(", ")))
+    }
+
     /// What the filter must know of a document, the bodies of losing leaves aside.
     pub(crate) fn detail(&self) -> Detail {
         let Detail { leaves, bodies } = self.test.detail();
@@ -100,6 +114,18 @@ impl Ids {
             Ids::Prefix(prefix) => id.starts_with(&**prefix),
         }
     }
+}
+
+/// The longest text of a filter, in bytes.
+pub(crate) const TEXT_BYTES_MAX: usize = 200;
+
+/// A text of a filter, its end left out where it is long.
+pub(crate) fn shortened(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX - "…".len()));
+        text.push('…');
+    }
+    text
 }
 
 /// What passes a test. Cloning shares it.
@@ -179,4 +205,22 @@ impl Test {
 
 fn in_conflict(change: &Change) -> bool {
     change.leaves.iter().filter(|leaf| !leaf.deleted).nth(1).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_filter_names_all_it_asks_for_and_is_short() {
+        assert_eq!(Filter::ALL.to_text(), None);
+        let selector = Selector::from_json(r#"{"type": "order"}"#).unwrap();
+        let mut filter = Filter { ids: Ids::Prefix("o-".into()), ..Filter::selector(selector) };
+        assert_eq!(filter.to_text().unwrap(), r#"prefix: "o-", selector: {"type": "order"}"#);
+        filter.test = Test { selector: None, conflicts_only: true };
+        filter.ids = Filter::ids([DocId::parse("a").unwrap()]).ids;
+        assert_eq!(filter.to_text().unwrap(), "doc_ids: 1, conflicts_only");
+        let long = Filter::prefix(&"ä".repeat(500)).to_text().unwrap();
+        assert!(long.len() <= TEXT_BYTES_MAX && long.ends_with("ä…"), "{long}");
+    }
 }

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 
+use crate::feed::large_page::{LARGE_PAGE_BYTES, LargePage};
 use crate::row::{Row, RowShape};
 
 /// How rows stand one behind the other.
@@ -24,6 +25,8 @@ pub enum FrameForm {
 pub struct Frames {
     bytes: Bytes,
     count: usize,
+    /// Whether it is a large page, which has room of its own.
+    large: bool,
 }
 
 impl Frames {
@@ -45,7 +48,20 @@ impl Frames {
             }
         }
         // Without spare room: it is kept for as long as a reader takes.
-        Frames { bytes: bytes.into_boxed_slice().into(), count }
+        Frames { bytes: bytes.into_boxed_slice().into(), count, large: false }
+    }
+
+    /// Keeps this room for as long as any of the bytes are there.
+    pub(crate) fn keep_in(&mut self, room: Option<LargePage>) {
+        if let Some(room) = room.filter(|_| !self.is_empty()) {
+            self.bytes = room.keep(std::mem::take(&mut self.bytes));
+            self.large = true;
+        }
+    }
+
+    /// How many of its bytes have room of their own.
+    pub(crate) fn room(&self) -> usize {
+        if self.large { LARGE_PAGE_BYTES } else { 0 }
     }
 
     /// All of it.

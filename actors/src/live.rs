@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 use seqtide_storage::Change;
 use seqtide_storage::model::doc_id::DocId;
@@ -14,6 +15,7 @@ use crate::feed::EndReason;
 use crate::filter::Filter;
 use crate::matcher::{Matcher, Wake};
 use crate::metrics::FilterMetrics;
+use crate::rounds::Rounds;
 use crate::row::Row;
 use crate::tail::Tail;
 
@@ -21,6 +23,8 @@ pub(crate) struct Live {
     tail: RwLock<Tail>,
     matcher: Matcher,
     counted: FilterMetrics,
+    /// The rounds of its feeds, which answers to writes keep step with.
+    pub rounds: Arc<Rounds>,
     ended: watch::Sender<Option<EndReason>>,
     format: SeqFormat,
     /// How many commits have changed design documents.
@@ -43,18 +47,20 @@ struct Purged {
 const PURGED_MAX: usize = 10_000;
 
 impl Live {
-    /// Of a database whose update sequence is `newest`; its tail takes at most `tail_bytes_max`, and its changes are
-    /// announced beyond it.
+    /// Of a database whose update sequence is `newest`; its tail takes at most `tail_bytes_max`, a round of its feeds is to
+    /// take `round` at most, and its changes are announced beyond it.
     pub fn new(
         newest: Sequence,
         format: SeqFormat,
         tail_bytes_max: usize,
+        round: Duration,
         announce: impl Fn() + Send + Sync + 'static,
     ) -> Live {
         Live {
             tail: RwLock::new(Tail::new(newest, tail_bytes_max)),
             matcher: Matcher::new(newest),
             counted: FilterMetrics::default(),
+            rounds: Arc::new(Rounds::new(round)),
             ended: watch::Sender::new(None),
             format,
             design_changes: AtomicU64::new(0),
@@ -126,6 +132,11 @@ impl Live {
     /// Up to where every change has woken whom it concerns.
     pub fn examined(&self) -> Sequence {
         self.matcher.examined()
+    }
+
+    /// Waits until that is so up to a sequence.
+    pub fn reached(&self, seq: Sequence) -> impl Future<Output = ()> + Send + 'static {
+        self.matcher.reached(seq)
     }
 
     /// What its filters count.

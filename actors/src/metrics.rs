@@ -10,7 +10,7 @@ use crate::gauges::Gauges;
 use crate::writer::load::Load;
 
 /// What a feed is served as: the label `kind`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeedKind {
     /// `_changes?feed=normal`.
     Normal,
@@ -63,6 +63,11 @@ pub(crate) fn describe(durability: &'static str) {
     describe_counter!("seqtide_commits_total", "commits");
     describe_histogram!("seqtide_commit_batch_edits", "edits in a commit");
     describe_histogram!("seqtide_commit_seconds", Unit::Seconds, "time from shipping a commit until it is durable");
+    describe_histogram!(
+        "seqtide_answers_held_back_seconds",
+        Unit::Seconds,
+        "time that the answers of a commit waited for feeds to keep up"
+    );
     describe_counter!("seqtide_rows_written_total", "documents changed");
     describe_counter!(
         "seqtide_unattended_writes_failed_total",
@@ -71,6 +76,8 @@ pub(crate) fn describe(durability: &'static str) {
     describe_counter!("seqtide_requests_replayed_total", "writes that were answered as they were the first time");
     describe_counter!("seqtide_reclaimed_bytes_total", Unit::Bytes, "bodies freed that no leaf needed");
     describe_gauge!("seqtide_feeds_open", "open feeds, by kind");
+    describe_gauge!("seqtide_feeds_lag_rows_bucket", "open feeds that lack at most `le` rows, by kind");
+    describe_gauge!("seqtide_feeds_lag_seconds_bucket", "open feeds that lack rows for at most `le` seconds, by kind");
     describe_counter!("seqtide_rows_sent_total", "rows sent to feeds, by kind");
     describe_counter!("seqtide_bytes_sent_total", Unit::Bytes, "bytes sent to feeds, by kind");
     describe_counter!("seqtide_filter_evaluations_total", "times a selector was put to a changed document");
@@ -256,6 +263,29 @@ impl Drop for CountedOpen {
     }
 }
 
+/// Bounds of the buckets in which feeds are counted by the rows they lack.
+const LAG_ROWS: [f64; 7] = [0.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, f64::INFINITY];
+/// Bounds of the buckets in which feeds are counted by how long they have lacked rows.
+const LAG_SECONDS: [f64; 7] = [0.0, 0.1, 1.0, 10.0, 60.0, 600.0, f64::INFINITY];
+
+/// How the feeds that are open are behind: of a kind there are so many, and those that are behind lack so many rows for so
+/// many seconds.
+pub(crate) fn feeds_lag(kind: FeedKind, open: usize, behind: &[(u64, f64)]) {
+    let have_all = open.saturating_sub(behind.len());
+    for (bound, up_to) in LAG_ROWS.map(|bound| (bound, behind.iter().filter(|(rows, _)| *rows as f64 <= bound).count()))
+    {
+        lag_bucket("seqtide_feeds_lag_rows_bucket", kind, bound, have_all + up_to);
+    }
+    for (bound, up_to) in LAG_SECONDS.map(|bound| (bound, behind.iter().filter(|(_, secs)| *secs <= bound).count())) {
+        lag_bucket("seqtide_feeds_lag_seconds_bucket", kind, bound, have_all + up_to);
+    }
+}
+
+fn lag_bucket(name: &'static str, kind: FeedKind, bound: f64, feeds: usize) {
+    let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
+    gauge!(name, "kind" => kind.name(), "le" => bound).set(feeds as f64);
+}
+
 /// A write that nobody waited for was not made.
 pub(crate) fn unattended_failed() {
     counter!("seqtide_unattended_writes_failed_total").increment(1);
@@ -284,6 +314,11 @@ impl FilterMetrics {
     pub fn evaluated(&self) {
         self.evaluations.increment(1);
     }
+}
+
+/// Answers to writes waited for feeds.
+pub(crate) fn held_back(waited: Duration) {
+    histogram!("seqtide_answers_held_back_seconds").record(waited);
 }
 
 /// A write was answered as it was the first time.

@@ -1,43 +1,65 @@
-//! A bound on how many of something there are at once.
+//! A bound on how many feeds there are at once, and which they are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use crate::drain::share;
 use crate::error::Error;
+use crate::known::{FeedAbout, FeedRecord, KnownFeed, KnownFeeds};
+
+/// So many readers may come back in a second when all their connections have broken.
+const COMEBACKS_A_SECOND: f64 = 1000.0;
 
 /// How many feeds are open, and how many may be.
 pub(crate) struct FeedPermits {
     open: Arc<Open>,
-    feeds_max: usize,
 }
 
-#[derive(Default)]
 struct Open {
+    feeds_max: usize,
     feeds: AtomicUsize,
     /// Told when the last one is given back.
     none_left: Notify,
+    known: KnownFeeds,
 }
 
 /// The right to one open feed, given back when dropped.
 pub(crate) struct FeedPermit {
     open: Arc<Open>,
+    /// While the feed reads for itself.
+    known: Option<Arc<KnownFeed>>,
 }
 
 impl FeedPermits {
     pub fn new(feeds_max: usize) -> FeedPermits {
-        FeedPermits { open: Arc::default(), feeds_max }
+        let (feeds, none_left, known) = Default::default();
+        FeedPermits { open: Arc::new(Open { feeds_max, feeds, none_left, known }) }
     }
 
     /// Takes one more.
     pub fn take(&self) -> Result<FeedPermit, Error> {
-        let feeds_max = self.feeds_max;
+        if let Some(retry) = self.known().closed_for() {
+            return Err(Error::Draining { retry });
+        }
+        let feeds_max = self.open.feeds_max;
         let more = |open: usize| (open < feeds_max).then_some(open + 1);
         match self.open.feeds.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
-            Ok(_) => Ok(FeedPermit { open: Arc::clone(&self.open) }),
+            Ok(_) => Ok(FeedPermit { open: Arc::clone(&self.open), known: None }),
             Err(_) => Err(Error::TooManyFeeds { feeds_max }),
         }
+    }
+
+    /// Whether one more could be taken.
+    pub fn has_room(&self) -> Result<(), Error> {
+        self.take().map(drop)
+    }
+
+    /// The feeds that read for themselves.
+    pub fn known(&self) -> &KnownFeeds {
+        &self.open.known
     }
 
     /// Waits until none is taken.
@@ -52,8 +74,45 @@ impl FeedPermits {
     }
 }
 
+impl FeedPermit {
+    /// How long its reader is to wait, `least` at least, before it comes back when its connection breaks: everyone has
+    /// their share of a time over which all who are here could come back, at [`COMEBACKS_A_SECOND`]. With little room left
+    /// it is four times as long.
+    pub fn comeback(&self, least: Duration) -> Duration {
+        let Some(known) = &self.known else { return least };
+        let open = self.open.feeds.load(Ordering::Relaxed);
+        let is_tight = open > self.open.feeds_max / 10 * 9;
+        let spread = Duration::from_secs_f64(open as f64 / COMEBACKS_A_SECOND) * if is_tight { 4 } else { 1 };
+        least + spread.max(least).mul_f64(share(known.record().id))
+    }
+
+    /// The same of a feed that is known from now on.
+    pub fn known_as(mut self, about: FeedAbout) -> FeedPermit {
+        self.known = Some(self.open.known.open(about));
+        self
+    }
+
+    /// Has a live feed known again that was forgotten.
+    pub fn know_again(&mut self, about: Arc<FeedAbout>, record: FeedRecord) {
+        self.known = Some(self.open.known.reopen(about, record));
+    }
+
+    /// The feed, while it is known.
+    pub fn known(&self) -> Option<&Arc<KnownFeed>> {
+        self.known.as_ref()
+    }
+
+    /// Forgets the feed, which does not read for itself any more; what was known of it.
+    pub fn forget(&mut self) -> Option<Arc<KnownFeed>> {
+        let known = self.known.take()?;
+        self.open.known.forget(known.record().id);
+        Some(known)
+    }
+}
+
 impl Drop for FeedPermit {
     fn drop(&mut self) {
+        self.forget();
         if self.open.feeds.fetch_sub(1, Ordering::Release) == 1 {
             self.open.none_left.notify_waiters();
         }
@@ -62,7 +121,10 @@ impl Drop for FeedPermit {
 
 #[cfg(test)]
 mod tests {
+    use seqtide_storage::model::sequence::SeqFormat;
+
     use super::*;
+    use crate::metrics::FeedKind;
 
     #[test]
     fn permits_end_at_the_bound_and_come_back() {
@@ -72,6 +134,23 @@ mod tests {
         assert!(matches!(permits.take(), Err(Error::TooManyFeeds { feeds_max: 2 })));
         drop(first);
         assert!(permits.take().is_ok());
+    }
+
+    #[test]
+    fn readers_come_back_over_the_longer_a_time_the_more_there_are() {
+        let least = Duration::from_secs(1);
+        let about = || FeedAbout { kind: FeedKind::Sse, database: None, filter: None, seq_format: SeqFormat::Integer };
+        let latest = |open: usize, feeds_max: usize| {
+            let permits = FeedPermits::new(feeds_max);
+            let taken: Vec<_> = (0..open).map(|_| permits.take().unwrap().known_as(about())).collect();
+            let comebacks: Vec<_> = taken.iter().map(|permit| permit.comeback(least)).collect();
+            assert!(comebacks.iter().all(|comeback| *comeback >= least));
+            comebacks.into_iter().max().unwrap().as_secs_f64()
+        };
+        for (open, feeds_max, seconds) in [(100, 20_000, 2.0), (5000, 20_000, 6.0), (5000, 5000, 21.0)] {
+            let latest = latest(open, feeds_max);
+            assert!(latest <= seconds && latest > seconds * 0.95, "{open} of {feeds_max}: {latest}");
+        }
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, Addr, ArbiterHandle, AtomicResponse, Context, Handler, Message, WrapFuture};
 use seqtide_storage::model::db_name::DbName;
@@ -137,6 +138,7 @@ pub(crate) struct Surroundings {
     pub write: Arc<WriteCommit>,
     pub databases_max: usize,
     pub tail_bytes_max: usize,
+    pub round: Duration,
     pub writer_limits: WriterLimits,
 }
 
@@ -205,7 +207,7 @@ impl Surroundings {
             let (updates, name) = (Arc::clone(&self.updates), name.clone());
             move || updates.note(&name)
         };
-        let live = Arc::new(Live::new(newest, store.seq_format(), self.tail_bytes_max, announce));
+        let live = Arc::new(Live::new(newest, store.seq_format(), self.tail_bytes_max, self.round, announce));
         let sweeping = Arc::<Sweeping>::default();
         let limits = self.writer_limits;
         let waiting = Arc::new(Waiting::new(limits));

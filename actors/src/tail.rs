@@ -44,6 +44,11 @@ impl Tail {
         self.newest
     }
 
+    /// Who has read up to here or beyond is served from the tail.
+    pub fn valid_from(&self) -> Sequence {
+        self.valid_from
+    }
+
     /// What its rows take, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes

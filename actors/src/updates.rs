@@ -8,15 +8,18 @@ use std::time::Duration;
 use seqtide_storage::json::write_json_string;
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{DataFolder, DbUpdate, Direction, ReadUpdates};
+use seqtide_storage::{DataFolder, DbUpdate, Direction, ReadUpdates, UpdateLog};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::feed::options::{Ahead, FeedMode, FeedOptions, Since};
-use crate::feed::source::{Page, Source, Wanted};
+use crate::feed::options::{Ahead, FeedMode, FeedOptions, OLDEST_SEQ, Since};
+use crate::feed::source::{Lag, Page, Source, Wanted};
 use crate::feed::stream::Changes;
 use crate::feed::{EndReason, Feed};
+use crate::filter;
+use crate::known::FeedAbout;
+use crate::matcher::reached;
 use crate::metrics::FeedKind;
 use crate::row::{FeedRow, Frame, RowShape};
 
@@ -31,6 +34,8 @@ const FORMAT: SeqFormat = SeqFormat::Integer;
 pub struct UpdatesOptions {
     /// Where it starts.
     pub since: Since,
+    /// Up to where: it ends there, and waits for a place that has not come if it waits at all.
+    pub until: Option<Sequence>,
     /// When it ends.
     pub mode: FeedMode,
     /// From the newest row back to the oldest, then the end; `since` does not matter.
@@ -52,9 +57,9 @@ pub struct UpdatesOptions {
 impl Default for UpdatesOptions {
     /// A live stream of all that happens from now on.
     fn default() -> UpdatesOptions {
-        let FeedOptions { since, mode, descending, limit, heartbeat, timeout, ahead, kind, .. } =
+        let FeedOptions { since, until, mode, descending, limit, heartbeat, timeout, ahead, kind, .. } =
             FeedOptions::live(FeedKind::Embedded);
-        UpdatesOptions { since, mode, descending, limit, prefix: None, heartbeat, timeout, ahead, kind }
+        UpdatesOptions { since, until, mode, descending, limit, prefix: None, heartbeat, timeout, ahead, kind }
     }
 }
 
@@ -105,14 +110,21 @@ impl Engine {
     /// # Errors
     /// As [`Engine::updates`].
     pub fn updates_feed(&self, options: UpdatesOptions) -> Result<Feed<Databases>, Error> {
-        let UpdatesOptions { since, mode, descending, limit, prefix, heartbeat, timeout, ahead, kind } = options;
+        let UpdatesOptions { since, until, mode, descending, limit, prefix, heartbeat, timeout, ahead, kind } = options;
         let options =
-            FeedOptions { since, mode, descending, limit, heartbeat, timeout, ahead, ..FeedOptions::live(kind) };
-        let permit = self.inner.feeds.take()?;
+            FeedOptions { since, until, mode, descending, limit, heartbeat, timeout, ahead, ..FeedOptions::live(kind) };
+        let filter = prefix.as_deref().map(|prefix| filter::shortened(format!("prefix: {prefix:?}")));
+        let about = FeedAbout { kind, database: None, filter, seq_format: FORMAT };
+        let permit = self.inner.feeds.take()?.known_as(about);
         let updates = Arc::clone(&self.inner.updates);
         let databases = Databases { woken: updates.newest.subscribe(), updates, prefix };
         let newest = databases.newest();
-        Feed::open(databases, options, (newest, newest), permit)
+        let since = match since {
+            Since::Now => newest,
+            Since::Seq(seq) => seq,
+            Since::Time(_) => OLDEST_SEQ,
+        };
+        Feed::open(databases, options, since, (newest, newest), permit)
     }
 }
 
@@ -140,6 +152,11 @@ impl Updates {
             }
         });
         self.full.store(full.is_err(), Ordering::Relaxed);
+    }
+
+    /// The log of updates.
+    pub fn log(&self) -> &UpdateLog {
+        self.folder.updates()
     }
 
     /// Takes note of a commit that changed documents, or purged them.
@@ -187,7 +204,7 @@ impl Source for Databases {
         _: &FeedOptions,
         wanted: Wanted,
     ) -> impl Future<Output = Result<Page<DbUpdate>, Error>> + Send + 'static {
-        let Wanted { after, up_to, rows_max, direction } = wanted;
+        let Wanted { after, up_to, rows_max, direction, .. } = wanted;
         let wanted = ReadUpdates { after, up_to, rows_max: rows_max.min(PAGE_ROWS), direction };
         let keep = |name: &DbName| self.prefix.as_ref().is_none_or(|prefix| name.as_str().starts_with(&**prefix));
         let page = self.updates.folder.updates().read(wanted, keep);
@@ -211,6 +228,15 @@ impl Source for Databases {
         })
     }
 
+    /// All of it is in memory.
+    fn memory_from(&self) -> Sequence {
+        Sequence::ZERO
+    }
+
+    async fn lag(&self, seq: Sequence) -> Result<Lag, Error> {
+        Ok(Lag { rows: self.pending(seq, Direction::Forward).await?, seconds: None })
+    }
+
     async fn woken(&mut self) {
         if self.woken.changed().await.is_err() {
             // The engine is gone; its feeds are told so another way.
@@ -218,7 +244,11 @@ impl Source for Databases {
         }
     }
 
-    /// Reading is cheap: all of it is in memory.
+    fn reached(&self, seq: Sequence) -> impl Future<Output = ()> + Send + 'static {
+        reached(self.updates.newest.subscribe(), seq)
+    }
+
+    /// Reading is cheap.
     fn nothing_up_to(&mut self) -> Option<Sequence> {
         None
     }

@@ -80,6 +80,7 @@ impl Base {
 }
 
 /// One state, open for reading.
+#[expect(clippy::large_enum_variant, reason = "a snapshot has one, on the stack")]
 pub(crate) enum Reading<'base> {
     Logged(logged::Reading<'base>),
     Survey(&'base Survey, &'base Overlay),

@@ -28,6 +28,7 @@ use crate::refusal::Refusal;
 use crate::request::{Attempt, Request, RequestOutcome};
 use crate::rows::Rows;
 use crate::tables::Table;
+use crate::times::Times;
 use crate::transactions::{TransactionLimits, Transactions};
 use crate::view::{META_COUNTERS, META_REVS_LIMIT, View};
 
@@ -160,7 +161,24 @@ pub(crate) struct Batch<'txn> {
     purges: Purges,
     index: IndexUpkeep,
     transactions: Transactions,
+    moment: Moment,
     rows: Rows,
+}
+
+/// When a batch is made, and what is known of when others were.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// Seconds since 1970.
+    pub now: u64,
+    pub times: Times,
+    /// The update sequence before the batch.
+    behind: Sequence,
+}
+
+impl Moment {
+    pub fn new(now: u64, times: Times) -> Moment {
+        Moment { now, times, behind: Sequence::ZERO }
+    }
 }
 
 /// A document under edit.
@@ -180,6 +198,7 @@ impl<'txn> Batch<'txn> {
         view: View<'txn>,
         limits: TransactionLimits,
         keys: &'static dyn FeedKeys,
+        moment: Moment,
     ) -> Result<Batch<'txn>, StorageError> {
         let revs_limit = view.expect(Table::Meta, META_REVS_LIMIT, meta::decode_number)?;
         let counters = view.counters()?;
@@ -192,6 +211,7 @@ impl<'txn> Batch<'txn> {
             locals: HashMap::new(),
             purges: Purges::default(),
             transactions: Transactions::new(limits),
+            moment: Moment { behind: counters.update_seq, ..moment },
             rows: Rows::default(),
         })
     }
@@ -350,11 +370,13 @@ impl<'txn> Batch<'txn> {
         blocks.write(self.view, &mut rows)?;
         self.purges.write(self.view, &mut rows)?;
         self.transactions.write(self.view, &mut rows)?;
+        let Moment { now, mut times, behind } = self.moment;
         if !docs.is_empty() {
             rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&self.counters));
+            times = times.note(self.view, now, behind, &mut rows)?;
         }
         let (sweep, reindex) = (self.purges.stemmed, self.index.is_redefined());
-        Ok((rows, Finished { changes, vanished, sweep, reindex, counters: self.counters, blocks }))
+        Ok((rows, Finished { changes, vanished, sweep, reindex, counters: self.counters, blocks, times }))
     }
 }
 
@@ -366,6 +388,7 @@ pub(crate) struct Finished {
     pub reindex: bool,
     pub counters: Counters,
     pub blocks: BlockChanges,
+    pub times: Times,
 }
 
 impl Draft {

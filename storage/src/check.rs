@@ -1,6 +1,7 @@
 //! Every invariant of a database, looked at row by row over one state of the tables. Nothing is changed.
 
 mod feed_index;
+mod times;
 mod transactions;
 
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub struct CheckReport {
     pub transactions: u64,
     /// Rows of the feed's index.
     pub index_rows: u64,
+    /// Rows that say when what was written.
+    pub times: u64,
     /// The first problems, in words that name table and key.
     pub problems: Vec<String>,
     /// How many problems there are.
@@ -106,6 +109,7 @@ pub(crate) fn check(
     check_counters(&counters, &mut report, &sums);
     transactions::check(view, &mut report)?;
     feed_index::check(view, keys, &mut report)?;
+    times::check(view, &counters, &mut report)?;
     Ok(report)
 }
 

@@ -38,6 +38,7 @@ mod seal;
 mod snapshot;
 mod store;
 mod tables;
+mod times;
 mod transactions;
 mod unwinding;
 mod updates;

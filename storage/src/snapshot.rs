@@ -22,6 +22,7 @@ use crate::model::rev_tree::RevTree;
 use crate::model::sequence::Sequence;
 use crate::request::{RequestKey, RequestOutcome};
 use crate::tables::Table;
+use crate::times;
 use crate::transactions::{TransactionLimits, recorded};
 use crate::view::{Direction, META_REVS_LIMIT, Range, RawRow, View};
 
@@ -158,6 +159,18 @@ impl Snapshot<'_> {
     /// How many rows of the feed lie after a sequence. Exact, and quick wherever it lies.
     pub fn rows_after(&self, seq: Sequence) -> Result<u64, StorageError> {
         rows_after(self.view(), self.sums, seq)
+    }
+
+    /// The place behind which lies all that was written when the clock said so many seconds since 1970 or more. What was
+    /// written before may lie there too: up to a second before, or a thousandth of how long ago that is.
+    pub fn seq_before(&self, secs: u64) -> Result<Sequence, StorageError> {
+        times::seq_before(self.view(), secs)
+    }
+
+    /// When the first of what lies behind a sequence was written, in seconds since 1970, or before that by as much as
+    /// [`Snapshot::seq_before`] says; `None` where that is not known.
+    pub fn secs_behind(&self, seq: Sequence) -> Result<Option<u64>, StorageError> {
+        times::secs_behind(self.view(), seq)
     }
 
     /// The sequence of the last row of the feed; zero when there is none.

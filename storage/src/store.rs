@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::base::{Base, Reading};
-use crate::batch::{Batch, Commit, Finished};
+use crate::batch::{Batch, Commit, Finished, Moment};
 use crate::check::{CheckReport, check};
+use crate::clock::now_secs;
 use crate::codec::feed_index::{self, FeedIndex, IndexKey};
 use crate::codec::meta::{self, Counters, Identity};
 use crate::counts::{BlockChanges, BlockSums};
@@ -25,13 +26,14 @@ use crate::room::Room;
 use crate::rows::Rows;
 use crate::snapshot::Snapshot;
 use crate::tables::Table;
+use crate::times::Times;
 use crate::transactions::TransactionLimits;
 use crate::view::{
     Direction, META_BORN, META_COUNTERS, META_FEED_INDEX, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View,
 };
 
 /// The newest file format this version reads and writes.
-pub const FORMAT: u64 = 4;
+pub const FORMAT: u64 = 5;
 
 /// From this format on every row has a checksum.
 const FORMAT_WITH_SEALS: u64 = 2;
@@ -61,6 +63,8 @@ pub struct StoreOptions {
     pub feed_keys: &'static dyn FeedKeys,
     /// Told what should be known of a database though nobody has asked.
     pub tell: Tell,
+    /// The clock: seconds since 1970.
+    pub clock: fn() -> u64,
     /// A file no longer than this is walked through before it is opened, in bytes: LMDB trusts what it reads.
     pub verify_at_open_bytes_max: u64,
 }
@@ -76,6 +80,7 @@ impl Default for StoreOptions {
             transactions: TransactionLimits::default(),
             feed_keys: &NoKeys,
             tell: |_, _| {},
+            clock: now_secs,
             verify_at_open_bytes_max: 1 << 30,
         }
     }
@@ -111,6 +116,9 @@ pub struct Store {
     sweep: Mutex<Option<BodyKey>>,
     transactions: TransactionLimits,
     feed_keys: &'static dyn FeedKeys,
+    clock: fn() -> u64,
+    /// Of the newest state.
+    times: Mutex<Times>,
 }
 
 impl Store {
@@ -126,9 +134,10 @@ impl Store {
         let identity = reading.view().expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
         let sums = Mutex::new(BlockSums::load(reading.view())?);
         drop(reading);
-        let StoreOptions { transactions, feed_keys, .. } = *options;
+        let StoreOptions { transactions, feed_keys, clock, .. } = *options;
         let (folder, sweep, due) = (folder.to_owned(), Mutex::new(None), Mutex::new(Some(Due::default())));
-        let store = Store { base, mended, folder, identity, sums, due, sweep, transactions, feed_keys };
+        let times = Mutex::default();
+        let store = Store { base, mended, folder, identity, sums, due, sweep, transactions, feed_keys, clock, times };
         match store.write_due() {
             Err(error) if error.is_damage() => Err(error),
             // It can be read all the same, and comes before the first write.
@@ -196,8 +205,9 @@ impl Store {
     /// # Errors
     /// [`StorageError`]: then nothing of any request was written.
     pub fn write(&self, requests: &[Request]) -> Result<Commit, StorageError> {
+        let moment = Moment::new((self.clock)(), *self.times());
         let plan = |view: View<'_>| {
-            let mut batch = Batch::new(view, self.transactions, self.feed_keys)?;
+            let mut batch = Batch::new(view, self.transactions, self.feed_keys, moment)?;
             let mut outcomes = Vec::with_capacity(requests.len());
             for (number, request) in requests.iter().enumerate() {
                 outcomes.push(batch.plan_request(number, request)?);
@@ -207,7 +217,10 @@ impl Store {
         };
         let makes_room = requests.iter().all(Request::makes_room);
         let room = if makes_room { Room::Reserve } else { Room::Ordinary };
-        let committed = |(_, done): &(_, Finished)| self.advance_sums(done.counters.update_seq, &done.blocks);
+        let committed = |(_, done): &(_, Finished)| {
+            self.advance_sums(done.counters.update_seq, &done.blocks);
+            *self.times() = done.times;
+        };
         let (outcomes, finished) = self.commit(room, plan, committed)?;
         let Finished { changes, vanished, sweep, reindex, counters, .. } = finished;
         Ok(Commit { requests: outcomes, changes, vanished, sweep, reindex, counters })
@@ -234,6 +247,10 @@ impl Store {
         *due = Some(Due { incarnation: due.unwrap_or_default().incarnation.max(incarnation) });
         drop(due);
         self.write_due()
+    }
+
+    fn times(&self) -> MutexGuard<'_, Times> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn due(&self) -> MutexGuard<'_, Option<Due>> {

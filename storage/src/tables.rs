@@ -25,11 +25,13 @@ pub enum Table {
     TransactionAges,
     /// Number of a field, key and sequence -> nothing more: which changes have the key under the field.
     FeedIndex,
+    /// Second -> the update sequence before its first commit.
+    Times,
 }
 
 impl Table {
     /// Every table.
-    pub const ALL: [Table; 10] = [
+    pub const ALL: [Table; 11] = [
         Table::Docs,
         Table::History,
         Table::BySeq,
@@ -40,6 +42,7 @@ impl Table {
         Table::Transactions,
         Table::TransactionAges,
         Table::FeedIndex,
+        Table::Times,
     ];
 
     /// The table's name in LMDB and in errors.
@@ -55,6 +58,7 @@ impl Table {
             Table::Transactions => "transactions",
             Table::TransactionAges => "transaction_ages",
             Table::FeedIndex => "feed_index",
+            Table::Times => "times",
         }
     }
 }

@@ -12,7 +12,7 @@ use seqtide_storage::{
 };
 
 const PAGE: &str = include_str!("../../docs/storage-format.md");
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 11] = [
     "docs",
     "history",
     "by_seq",
@@ -23,6 +23,7 @@ const TABLES: [&str; 10] = [
     "transactions",
     "transaction_ages",
     "feed_index",
+    "times",
 ];
 
 /// The keys that the page gives to documents.
@@ -108,9 +109,12 @@ fn the_rows_of_the_worked_example_lie_in_the_file() {
     let uuid = std::array::from_fn(|at| at as u8);
     let identity = Identity { uuid, created_secs: 1_700_000_000, seq_format: SeqFormat::Integer };
     let birth = Birth { identity, start: Sequence::ZERO };
-    let store =
-        Store::open(folder.path(), &StoreOptions { feed_keys: &ExampleKeys, ..StoreOptions::default() }, &birth)
-            .unwrap();
+    let store = Store::open(
+        folder.path(),
+        &StoreOptions { feed_keys: &ExampleKeys, clock: || 1_700_000_000, ..StoreOptions::default() },
+        &birth,
+    )
+    .unwrap();
     let commit = store.write(&history_of_the_example()).unwrap();
     let outcomes: Vec<_> = commit.requests.iter().flat_map(|request| &request.outcomes).collect();
     assert!(!outcomes.iter().any(|outcome| matches!(outcome, Outcome::Conflict)), "{outcomes:?}");

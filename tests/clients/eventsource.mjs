@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { EventSource } from 'eventsource';
 import { assertRising, followAcrossRestart } from './lib/follow.mjs';
 import { languages } from './lib/languages.mjs';
-import { createDatabase, writeDocuments } from './lib/server.mjs';
+import { createDatabase, serverUrl, writeDocuments } from './lib/server.mjs';
 import { deadline, until } from './lib/wait.mjs';
 
 deadline(300);
@@ -55,6 +55,27 @@ test('_feed: rows come by onmessage, across a restart, and every event has an id
   const ends = events.filter((event) => event.name === 'end').map((event) => JSON.parse(event.data));
   assert.equal(ends.length, 1, 'the stopping server ended the feed');
   assert.equal(typeof ends[0].reason, 'string');
+});
+
+test('_feed/many: one connection resumes all of its subscriptions across a restart', async (t) => {
+  await createDatabase('eventsource-many');
+  const of = (options) => ({ db: 'eventsource-many', since: 0, ...options });
+  const subscriptions = JSON.stringify([of({ subscribe: 'all' }), of({ subscribe: 'some', prefix: 'b' })]);
+  const source = new EventSource(`${serverUrl}/_feed/many?heartbeat=1000&subscriptions=${encodeURIComponent(subscriptions)}`);
+  t.after(() => source.close());
+  const [all, some, connections] = [[], [], []];
+  source.onmessage = ({ data }) => {
+    for (const item of JSON.parse(data)) {
+      if (item.event === 'connection') connections.push(item.id);
+      if (item.event === undefined) ({ all, some })[item.sub].push(item);
+    }
+  };
+
+  await followAcrossRestart('eventsource-many', all);
+  const expected = all.filter(({ id }) => id.startsWith('b')).map(({ seq }) => seq);
+  await until('all of those with the prefix', () => some.length >= expected.length);
+  assert.deepEqual(some.map(({ seq }) => seq), expected);
+  assert.equal(new Set(connections).size, 2, 'one connection before the restart, one after it');
 });
 
 test('_changes?feed=eventsource: no row is lost or repeated across a restart', async (t) => {

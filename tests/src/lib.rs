@@ -9,6 +9,7 @@ pub mod pages;
 pub mod preload;
 mod process;
 pub mod prometheus;
+pub mod proxy;
 pub mod raw;
 pub mod script;
 pub mod server;

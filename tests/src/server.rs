@@ -107,6 +107,8 @@ impl Launch {
     fn command(&self) -> Command {
         let mut command = command_without_settings(&self.binary);
         command.arg(self.verb).arg("--listen").arg(self.listen.to_string()).arg("--data").arg(self.data.path());
+        // Tests that look at how feeds are drained set the flag, which wins.
+        command.env("SEQTIDE_FEEDS_DRAIN_MS", "0");
         command.args(&self.args).envs(self.env.iter().cloned());
         command
     }

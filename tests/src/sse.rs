@@ -11,6 +11,17 @@ pub struct SseEvent {
     pub id: Option<String>,
 }
 
+/// What comes behind the line with which a feed begins that says when a browser comes back.
+///
+/// # Panics
+/// When it begins otherwise.
+pub fn behind_retry(stream: &str) -> &str {
+    let retry = stream.strip_prefix("retry: ").and_then(|rest| rest.split_once("\n\n"));
+    let (millis, rest) = retry.unwrap_or_else(|| panic!("no `retry:` at the beginning of {stream:?}"));
+    millis.parse::<u64>().unwrap_or_else(|_| panic!("`retry:` is a number, not {millis:?}"));
+    rest
+}
+
 /// What has been read so far. Events without a `data:` line are dropped, as a browser drops them.
 #[derive(Default)]
 pub struct SseParser {

@@ -18,6 +18,11 @@ fn eventsource_follows_across_a_restart_without_loss() {
 }
 
 #[test]
+fn a_page_notices_a_connection_that_has_died() {
+    run("half-open.mjs");
+}
+
+#[test]
 fn ws_follows_across_a_restart_without_loss() {
     run("ws.mjs");
 }

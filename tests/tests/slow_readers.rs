@@ -39,7 +39,8 @@ fn number(variable: &str, default: usize) -> usize {
 /// once what was freed.
 fn launch(tail_bytes_max: u64) -> Server {
     let tail = format!("--storage-tail-bytes-max={tail_bytes_max}");
-    let launch = Server::launch().arg("--durability=relaxed").arg(tail);
+    // Two heartbeats are how long a reader may take nothing.
+    let launch = Server::launch().arg("--durability=relaxed").arg(tail).arg("--feeds-heartbeat-ms=150000");
     launch.env("MIMALLOC_PURGE_DELAY", "0").env("MIMALLOC_ABANDONED_PAGE_PURGE", "1").start()
 }
 

@@ -55,8 +55,18 @@ fn report(name: &str, checked: Result<CheckReport, StorageError>, out: &mut impl
             return if error.is_damage() { 1 } else { 2 };
         }
     };
-    let CheckReport { docs, deleted_docs, rows, bodies, locals, transactions, index_rows, problems, problems_total } =
-        &report;
+    let CheckReport {
+        docs,
+        deleted_docs,
+        rows,
+        bodies,
+        locals,
+        transactions,
+        index_rows,
+        times: _,
+        problems,
+        problems_total,
+    } = &report;
     for problem in problems {
         let _ = writeln!(out, "{name}: {problem}");
     }

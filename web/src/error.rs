@@ -12,9 +12,8 @@ use seqtide::storage::json::{DocumentError, write_json_string};
 use seqtide::storage::model::db_name::DbNameError;
 use seqtide::storage::model::doc_id::DocIdError;
 use seqtide::storage::model::rev::RevError;
-use seqtide::storage::model::sequence::Sequence;
 use seqtide::storage::{Refusal, RefusalKind, StorageError};
-use seqtide::{FunctionError, SelectorError};
+use seqtide::{FunctionError, OLDEST_SEQ, SelectorError};
 
 use crate::reply;
 
@@ -103,6 +102,11 @@ impl ApiError {
         self
     }
 
+    /// Whether the same may be granted later.
+    pub fn is_passing(&self) -> bool {
+        self.0.status == StatusCode::SERVICE_UNAVAILABLE
+    }
+
     /// The reason, for people.
     pub fn reason(&self) -> &str {
         &self.0.reason
@@ -160,12 +164,13 @@ impl From<seqtide::Error> for ApiError {
             Error::DatabaseExists => ApiError::new(StatusCode::PRECONDITION_FAILED, "file_exists", reason),
             Error::KeyReused => ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", reason),
             Error::Ahead { update_seq, format } => {
-                let (oldest, update) = (format.json(Sequence::ZERO), format.json(update_seq));
+                let (oldest, update) = (format.json(OLDEST_SEQ), format.json(update_seq));
                 ApiError::new(StatusCode::GONE, "gone", reason)
                     .with_members(format!(",\"oldest_seq\":{oldest},\"update_seq\":{update}"))
             }
             Error::WriteQueueFull { .. } | Error::Moved => try_again("1"),
             Error::Function(error) => error.into(),
+            Error::Draining { retry } => try_again(&retry.as_secs_f64().ceil().to_string()),
             Error::TooManyFeeds { .. } | Error::TooManyDatabases { .. } | Error::Stopped => try_again("5"),
             Error::Storage(error) => ApiError::from(&*error),
         }

@@ -15,6 +15,7 @@ mod feeds;
 mod front;
 mod intake;
 pub mod js_worker;
+mod known_feeds;
 pub mod logging;
 mod multipart;
 mod pages;
@@ -27,12 +28,14 @@ mod routes;
 pub mod seam;
 mod server;
 mod state;
+mod subscriptions;
 mod takeover;
 mod telemetry;
 
 use std::io::Write;
 use std::net::SocketAddr;
 
+use futures_util::{Stream, stream};
 use seqtide::Engine;
 
 pub use server::{StartError, open, serve};
@@ -86,14 +89,15 @@ fn print_banner(config: &Config, address: SocketAddr, last: &str) {
     );
 }
 
-/// Ready at the first SIGTERM or SIGINT.
-fn terminated() -> std::io::Result<impl Future<Output = ()>> {
+/// Gives every SIGTERM and SIGINT.
+fn terminated() -> std::io::Result<impl Stream<Item = ()> + Unpin> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
+    let both = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(Box::pin(stream::unfold(both, async |(mut terminate, mut interrupt)| {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-    })
+        Some(((), (terminate, interrupt)))
+    })))
 }

@@ -39,6 +39,16 @@ fn serve(flags: &ServeFlags, run: fn(Config) -> Result<(), StartError>) -> Resul
         return Ok(());
     }
     logging::start(&config)?;
+    keep_pages_small();
     run(config)?;
     Ok(())
+}
+
+/// The allocator asks for huge pages, of which the system hands out whole ones, 2 MiB each: an idle server would take nine
+/// times the memory.
+fn keep_pages_small() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        tracing::debug!(%error, "the system may give huge pages");
+    }
 }

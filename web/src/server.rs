@@ -1,17 +1,20 @@
 //! The server from its first line to its last: the engine, the listener, and an orderly end.
 
 use std::future::Future;
-use std::net::TcpListener;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::App;
 use actix_web::web::{self, Data};
+use futures_util::{Stream, StreamExt};
 use seqtide::functions::{FunctionsOptions, WorkerCommand};
 use seqtide::storage::{Durability, ReclaimPolicy, StorageError, StoreOptions, TransactionLimits};
 use seqtide::{Engine, EngineOptions};
-use tokio::time::timeout;
+use socket2::SockRef;
+use tokio::time::{sleep_until, timeout};
 
 use crate::config::{self, Config};
 use crate::cors::cors;
@@ -19,8 +22,13 @@ use crate::dashboard::{self, Figures};
 use crate::front::Front;
 use crate::routes;
 use crate::state::State;
+use crate::subscriptions::connections::Connections;
 use crate::takeover::listener::{self, Settings};
+use crate::takeover::roll::Workers;
 use crate::telemetry::Metrics;
+
+/// Connections that wait to be taken, where the system allows so many: after a restart thousands of readers come back.
+const BACKLOG: i32 = 4096;
 
 /// Why the server did not start, or did not end well: one line.
 #[derive(Debug, thiserror::Error)]
@@ -29,9 +37,9 @@ pub enum StartError {
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address asked for.
-        address: std::net::SocketAddr,
+        address: SocketAddr,
         /// What the system said.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The data folder cannot be used.
     #[error("{0}")]
@@ -41,7 +49,7 @@ pub enum StartError {
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
     /// The server itself.
     #[error("the server failed: {0}")]
-    Serve(#[from] std::io::Error),
+    Serve(#[from] io::Error),
 }
 
 /// How the engine is to run.
@@ -67,6 +75,7 @@ fn engine_options(config: &Config) -> EngineOptions {
             ..defaults.store
         },
         tail_bytes_max: storage.tail_bytes_max,
+        round: config.feeds.round,
         reclaim: ReclaimPolicy {
             garbage_percent: storage.reclaim_garbage_percent,
             floor_bytes: storage.reclaim_floor_bytes,
@@ -106,9 +115,15 @@ fn worker_command(program: PathBuf, limits: &config::Functions) -> WorkerCommand
 /// [`StartError`]: one of them is in use or not to be had.
 pub fn open(config: &Config) -> Result<(TcpListener, Engine), StartError> {
     let address = config.listen;
-    let listener = TcpListener::bind(address).map_err(|source| StartError::Listen { address, source })?;
+    let listener = listen(address).map_err(|source| StartError::Listen { address, source })?;
     let engine = Engine::start_with(engine_options(config)).map_err(|error| name_folder(error, config))?;
     Ok((listener, engine))
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    SockRef::from(&listener).listen(BACKLOG)?;
+    Ok(listener)
 }
 
 /// An error of the file system names a file in the folder; who started the server knows the folder.
@@ -121,8 +136,8 @@ fn name_folder(error: seqtide::Error, config: &Config) -> StartError {
     StartError::Engine(error)
 }
 
-/// Serves until `shutdown` is ready, then ends: feeds first, then requests under way, then the engine, which commits
-/// what is queued.
+/// Serves until `shutdown` says so, then ends: feeds first, one after the other, then requests under way, then the engine,
+/// which commits what is queued. When it says so again, the feeds that are left end at once.
 ///
 /// # Errors
 /// [`StartError`].
@@ -130,13 +145,21 @@ pub async fn serve(
     config: Config,
     listener: TcpListener,
     engine: Engine,
-    shutdown: impl Future<Output = ()>,
+    mut shutdown: impl Stream<Item = ()> + Unpin,
 ) -> Result<(), StartError> {
     let (metrics, figures) = (Metrics::install()?, Arc::new(Figures::default()));
     let upkeep = actix_web::rt::spawn(metrics.clone().keep_up());
     let sampling = actix_web::rt::spawn(dashboard::sample(Arc::clone(&figures), metrics.clone(), engine.clone()));
-    let state =
-        Data::new(State { engine: engine.clone(), config: config.clone(), metrics, figures: Arc::clone(&figures) });
+    let feeds = Workers::default();
+    let connections = Arc::<Connections>::default();
+    let state = Data::new(State {
+        engine: engine.clone(),
+        config: config.clone(),
+        metrics,
+        figures: Arc::clone(&figures),
+        connections: Arc::clone(&connections),
+        feeds: feeds.clone(),
+    });
     let origins = config.cors_origins.clone();
     let app = move || {
         App::new()
@@ -145,17 +168,20 @@ pub async fn serve(
             .default_service(web::to(routes::dispatch))
     };
     let shutdown_timeout_secs = config.shutdown_timeout.as_secs().max(1);
-    let server = listener::serve(listener, &Settings { workers: config.workers, shutdown_timeout_secs }, app)?;
+    let settings = Settings { workers: config.workers, feeds: feeds.clone(), shutdown_timeout_secs };
+    let server = listener::serve(listener, &settings, app)?;
     let handle = server.handle();
     let ended = engine.clone();
     let mut running = actix_web::rt::spawn(server);
     let result = tokio::select! {
         ended = &mut running => ended,
-        () = shutdown => {
+        _ = shutdown.next() => {
             tracing::info!("shutting down");
+            drain(&ended, &feeds, config.feeds.drain, shutdown.next()).await;
             // Whoever comes back when its feed ends must not be let in again.
             handle.pause().await;
             ended.end_feeds();
+            connections.end();
             figures.end();
             let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), ended.feeds_closed()).await.is_ok();
             handle.stop(in_time).await;
@@ -165,5 +191,19 @@ pub async fn serve(
     upkeep.abort();
     sampling.abort();
     engine.shutdown().await?;
-    result.map_err(std::io::Error::other)?.map_err(StartError::Serve)
+    result.map_err(io::Error::other)?.map_err(StartError::Serve)
+}
+
+/// Ends the feeds one after the other over so long, and opens no more; until none is left, or there is a hurry.
+async fn drain(engine: &Engine, feeds: &Workers, over: Duration, hurry: impl Future<Output = Option<()>>) {
+    if over.is_zero() {
+        return;
+    }
+    let drain = engine.drain_feeds(over);
+    feeds.drain(drain);
+    tokio::select! {
+        () = engine.feeds_closed() => {}
+        () = sleep_until(drain.until()) => {}
+        _ = hurry => tracing::info!("told again: shutting down at once"),
+    }
 }

@@ -12,6 +12,8 @@ use actix_web::http::StatusCode;
 use crate::config::Config;
 use crate::dashboard::Figures;
 use crate::error::ApiError;
+use crate::subscriptions::connections::Connections;
+use crate::takeover::roll::Workers;
 use crate::telemetry::Metrics;
 
 /// What every request can reach.
@@ -24,6 +26,10 @@ pub struct State {
     pub metrics: Metrics,
     /// What they were in the last minutes.
     pub figures: Arc<Figures>,
+    /// Connections with many subscriptions.
+    pub connections: Arc<Connections>,
+    /// The feeds whose connections have left the framework.
+    pub feeds: Workers,
 }
 
 impl State {

@@ -1,23 +1,27 @@
 //! The documents of a database as what a feed is of: pages from the tail where it reaches, else from the disk.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{ChangesPage, Direction, Lookup, PageLimits, ReadChanges, Snapshot, StorageError};
+use seqtide_storage::{
+    Change, ChangesPage, Direction, Lookup, PageLimits, ReadChanges, Snapshot, StorageError, now_secs,
+};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::options::FeedOptions;
+use super::large_page::{LARGE_PAGE_BYTES, LARGE_PAGE_ROWS, LargePage};
+use super::options::{FeedOptions, OLDEST_SEQ, Since};
 use super::shown::PageRow;
-use super::source::{Page, Source, Wanted};
+use super::source::{Lag, Page, Source, Wanted};
 use super::{EndReason, Feed, by_function};
 use crate::error::Error;
 use crate::filter::Ids;
 use crate::functions::Functions;
-use crate::live::Live;
 use crate::matcher::Wake;
 use crate::open_database::OpenDatabase;
 use crate::permits::FeedPermit;
+use crate::rounds::OwnRounds;
 use crate::row::{NotInMemory, Row};
 use crate::selector::EqualityTerm;
 
@@ -57,7 +61,14 @@ impl Feed<Documents> {
         } else {
             newest
         };
-        Feed::open(Documents { database, functions, wake }, options, (newest, end), permit)
+        let since = match options.since {
+            // What there is now comes first.
+            Since::Now if options.snapshot => OLDEST_SEQ,
+            Since::Now => newest,
+            Since::Seq(seq) => seq,
+            Since::Time(time) => written_from(&database, time).await?.min(newest),
+        };
+        Feed::open(Documents { database, functions, wake }, options, since, (newest, end), permit)
     }
 }
 
@@ -89,7 +100,16 @@ impl Source for Documents {
                         async move { by_function::read(&database, &functions, &function, &options, wanted).await };
                     by_itself(page).await
                 }
-                None => read_page(&database, &options, wanted, (PAGE_ROWS, PAGE_BYTES)).await,
+                None => {
+                    let large = if wanted.large && options.frames.is_some() { LargePage::take() } else { None };
+                    let limits = match large {
+                        Some(_) => (LARGE_PAGE_ROWS, LARGE_PAGE_BYTES),
+                        None => (PAGE_ROWS, PAGE_BYTES),
+                    };
+                    let mut page = read_page(&database, &options, wanted, limits).await?;
+                    page.frames.keep_in(large);
+                    Ok(page)
+                }
             }
         }
     }
@@ -122,8 +142,26 @@ impl Source for Documents {
         self.database.read(read).await
     }
 
+    fn rounds(&self, position: Sequence) -> Option<OwnRounds> {
+        Some(OwnRounds::new(Arc::clone(&self.database.live.rounds), position))
+    }
+
+    fn memory_from(&self) -> Sequence {
+        self.database.live.tail().valid_from()
+    }
+
+    async fn lag(&self, seq: Sequence) -> Result<Lag, Error> {
+        let read = move |snapshot: &Snapshot<'_>| Ok((snapshot.rows_after(seq)?, snapshot.secs_behind(seq)?));
+        let (rows, written) = self.database.read(read).await?;
+        Ok(Lag { rows, seconds: written.map(|secs| now_secs().saturating_sub(secs)) })
+    }
+
     async fn woken(&mut self) {
         self.wake.woken().await;
+    }
+
+    fn reached(&self, seq: Sequence) -> impl Future<Output = ()> + Send + 'static {
+        self.database.live.reached(seq)
     }
 
     fn nothing_up_to(&mut self) -> Option<Sequence> {
@@ -153,6 +191,12 @@ async fn by_itself(page: impl Future<Output = Result<Page<Row>, Error>> + Send +
     }
 }
 
+/// The place behind which lies all that was written from a time on.
+async fn written_from(database: &Arc<OpenDatabase>, time: SystemTime) -> Result<Sequence, Error> {
+    let secs = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    database.read(move |snapshot| snapshot.seq_before(secs)).await
+}
+
 /// The last row on disk.
 async fn last_row(database: &Arc<OpenDatabase>) -> Result<Sequence, Error> {
     database.read(|snapshot| snapshot.last_row_seq()).await
@@ -169,7 +213,7 @@ pub(super) async fn read_page<T: PageRow>(
     let limits = PageLimits { rows_max, bytes_max, ..PageLimits::default() };
     let Wanted { after, up_to, direction, .. } = wanted;
     let stretch = ReadChanges { after, up_to, direction, detail: options.read_detail(), limits };
-    if let Some(page) = by_index(database, options, stretch).await? {
+    if let Some(page) = by_index(database, options, wanted, stretch).await? {
         database.pages.looked_up();
         return Ok(page);
     }
@@ -182,7 +226,11 @@ pub(super) async fn read_page<T: PageRow>(
     database.pages.on_disk();
     let (options, live, format) = (options.clone(), Arc::clone(&database.live), database.seq_format);
     let read = move |snapshot: &Snapshot<'_>| {
-        let page = from_disk(snapshot, &options, &stretch, &live, format)?;
+        let show = |change| match wanted.asks_for(&change) {
+            true => T::of_disk(snapshot, change, &options, &live, format),
+            false => Ok(None),
+        };
+        let page = from_disk(snapshot, &options, &stretch, show)?;
         Ok(page_of(page, &options))
     };
     database.read(read).await
@@ -198,6 +246,7 @@ fn page_of<T: PageRow>(page: ChangesPage<T>, options: &FeedOptions) -> Page<T> {
 async fn by_index<T: PageRow>(
     database: &Arc<OpenDatabase>,
     options: &FeedOptions,
+    wanted: Wanted,
     stretch: ReadChanges,
 ) -> Result<Option<Page<T>>, Error> {
     let Some(selector) = &options.filter.test.selector else { return Ok(None) };
@@ -214,7 +263,10 @@ async fn by_index<T: PageRow>(
     let (live, indexing) = (Arc::clone(&database.live), Arc::clone(&database.indexing));
     let read = move |snapshot: &Snapshot<'_>| {
         let keep = |id: &str| options.filter.ids.contains(id);
-        let show = |change| T::of_disk(snapshot, change, &options, &live, format);
+        let show = |change| match wanted.asks_for(&change) {
+            true => T::of_disk(snapshot, change, &options, &live, format),
+            false => Ok(None),
+        };
         match snapshot.changes_looked_up(&lookups, &stretch, &keep, show) {
             Err(error) if error.is_damage() => {
                 indexing.came_upon(&error);
@@ -253,6 +305,10 @@ fn from_tail<T: PageRow>(
             return Some(page);
         }
         let seq = row.change().seq;
+        if !wanted.asks_for(row.change()) {
+            page.examined = Some(seq);
+            continue;
+        }
         match T::of_tail(row, options, database.live.counted()) {
             Ok(Some(row)) => {
                 bytes += (*row).as_ref().bytes(options.detail());
@@ -272,10 +328,8 @@ fn from_disk<T: PageRow>(
     snapshot: &Snapshot<'_>,
     options: &FeedOptions,
     stretch: &ReadChanges,
-    live: &Live,
-    format: SeqFormat,
+    show: impl Fn(Change) -> Result<Option<T>, StorageError>,
 ) -> Result<ChangesPage<T>, StorageError> {
-    let show = |change| T::of_disk(snapshot, change, options, live, format);
     if let Ids::Listed(ids) = &options.filter.ids {
         let rows = match stretch.direction {
             Direction::Forward => snapshot.rows_after(stretch.after)?,

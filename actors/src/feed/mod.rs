@@ -2,14 +2,17 @@
 
 mod by_function;
 pub mod documents;
+pub(crate) mod large_page;
 pub mod options;
 mod shared;
 mod shown;
 pub mod source;
 pub mod stream;
 pub(crate) mod subscriber;
+mod told;
 
 use std::future::{poll_fn, ready};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -18,16 +21,19 @@ use std::time::Duration;
 use seqtide_storage::Direction;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::documents::Documents;
-use self::options::{Ahead, FeedOptions, Since};
+use self::large_page::PAGES_BEFORE;
+use self::options::{Ahead, FeedOptions, OLDEST_SEQ};
 pub use self::shared::{Likeness, Reopening, Seat};
-use self::source::{Page, Source, Wanted};
+use self::source::{Lag, Page, Source, Wanted};
 pub use self::subscriber::EndReason;
 use self::subscriber::{Notice, PageRead, Step, Subscriber};
+use self::told::{Obeyed, Told};
 use crate::error::Error;
 use crate::frames::{FrameForm, Frames};
+use crate::known::{FeedAbout, KnownFeed};
 use crate::metrics::FeedMetrics;
 use crate::permits::FeedPermit;
 use crate::row::Row;
@@ -35,6 +41,13 @@ use crate::row::Row;
 /// What a feed gives.
 #[derive(Debug, Clone)]
 pub enum FeedEvent<R = Row> {
+    /// The first of all, unless the feed is rewound: where it begins.
+    Open {
+        /// The token to resume from.
+        seq: Sequence,
+        /// What there is.
+        extent: Extent,
+    },
     /// Rows, in order; at least one.
     Rows(Vec<Arc<R>>),
     /// The same as bytes alone, where the feed was [asked](FeedOptions::frames) for no more.
@@ -53,10 +66,36 @@ pub enum FeedEvent<R = Row> {
         /// How many rows, before any filter, lie behind it.
         pending: u64,
     },
-    /// The token asked for is from the future: the feed starts from the beginning.
+    /// It was live and fell behind what is in memory: it reads the disk, or by itself what others are given together.
+    Lagging {
+        /// The token to resume from.
+        seq: Sequence,
+        /// How far that lies behind.
+        lag: Lag,
+    },
+    /// It is live again.
+    Live {
+        /// The token to resume from.
+        seq: Sequence,
+    },
+    /// What there was when it was opened has been given; what changed since follows.
+    SnapshotEnd {
+        /// The update sequence then: the token to resume from.
+        seq: Sequence,
+    },
+    /// The first of all where the token asked for is from the future: the feed starts from the beginning.
     Rewind {
         /// What was asked for.
         since: Sequence,
+        /// What there is.
+        extent: Extent,
+    },
+    /// The feed ends shortly, because the engine does.
+    Draining {
+        /// The token to resume from.
+        seq: Sequence,
+        /// How long to wait, once it has ended, before coming back.
+        retry: Duration,
     },
     /// Nothing follows.
     End {
@@ -69,8 +108,33 @@ pub enum FeedEvent<R = Row> {
     },
 }
 
-/// Behind a page of more bytes, which has a large document at its end, nothing is read before that is on its way: a reader
-/// that stalls keeps one large document at most.
+/// What there was when a feed was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Behind this place a feed gives everything there is.
+    pub oldest_seq: Sequence,
+    /// The update sequence.
+    pub update_seq: Sequence,
+}
+
+/// What a feed does with a turn.
+#[derive(Debug)]
+pub enum Turn<R = Row> {
+    /// It gives something.
+    Gives(FeedEvent<R>),
+    /// It has nothing to give so far, and is to have another turn.
+    GoesOn,
+    /// It has given all there is: it [waits](Feed::wait), at most until this moment.
+    Waits(Option<Instant>),
+    /// It has ended.
+    Over,
+}
+
+/// How long a feed that was ended from outside may take to give what it has begun with.
+pub const END_GRACE: Duration = Duration::from_secs(5);
+
+/// Behind a page of more bytes, a large page's own aside, which has a large document at its end, nothing is read before that is
+/// on its way: a reader that stalls keeps one large document at most.
 const READ_AHEAD_BEHIND: usize = 64 << 10;
 
 type ReadPage<R> = Pin<Box<dyn Future<Output = Result<Page<R>, Error>> + Send>>;
@@ -89,31 +153,34 @@ pub struct Feed<S: Source = Documents> {
     options: FeedOptions,
     subscriber: Subscriber,
     ended: watch::Receiver<Option<EndReason>>,
+    about: Option<Arc<FeedAbout>>,
+    told: Told,
     /// The token asked for lies ahead of the source.
     ahead: Option<Sequence>,
-    said_rewind: bool,
+    /// What is said first, until it is said.
+    opening: Option<FeedEvent<S::Row>>,
     finished: bool,
     /// What was looked ahead at.
     first: Option<FeedEvent<S::Row>>,
     /// A page that is being read. It goes on while heartbeats are said, and when waiting for it is given up.
     reading: Option<Reading<S::Row>>,
+    /// How many pages it has taken since it waited.
+    pages: usize,
     metrics: FeedMetrics,
     /// A feed that reads for others has none.
     seat: Option<Seat>,
 }
 
 impl<S: Source> Feed<S> {
-    /// Opens a feed of a source that wakes it from now on, with the update sequence and the last row there are.
+    /// Opens a feed behind a place of a source that wakes it from now on, with the update sequence and the last row there
+    /// are.
     pub(crate) fn open(
         source: S,
         options: FeedOptions,
+        since: Sequence,
         (newest, end): (Sequence, Sequence),
         permit: FeedPermit,
     ) -> Result<Feed<S>, Error> {
-        let since = match options.since {
-            Since::Now => newest,
-            Since::Seq(seq) => seq,
-        };
         let ahead = (since > newest).then_some(since);
         if let (Ahead::Refuse, Some(_)) = (options.ahead, ahead) {
             return Err(Error::Ahead { update_seq: newest, format: source.seq_format() });
@@ -123,23 +190,33 @@ impl<S: Source> Feed<S> {
             Ahead::Echo if since.incarnation > newest.incarnation => Sequence::ZERO,
             Ahead::Rewind | Ahead::Echo | Ahead::Refuse => since,
         };
+        let extent = Extent { oldest_seq: OLDEST_SEQ, update_seq: newest };
+        let opening = Some(match (options.ahead, ahead) {
+            (Ahead::Rewind, Some(since)) => FeedEvent::Rewind { since, extent },
+            _ => FeedEvent::Open { seq: position, extent },
+        });
         let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let seat = Seat::new(options.kind, permit);
-        Ok(Feed { ahead, ..Feed::with(source, options, subscriber, seat) })
+        let feed = Feed { ahead, opening, ..Feed::with(source, options, subscriber, seat) };
+        feed.note(0);
+        Ok(feed)
     }
 
     fn with(source: S, options: FeedOptions, subscriber: Subscriber, seat: Seat) -> Feed<S> {
         Feed {
             ended: source.ended(),
+            about: seat.known().map(|known| known.about()),
+            told: Told::of(&seat),
             metrics: FeedMetrics::new(options.kind),
             source,
             options,
             subscriber,
             ahead: None,
-            said_rewind: false,
+            opening: None,
             finished: false,
             first: None,
             reading: None,
+            pages: 0,
             seat: Some(seat),
         }
     }
@@ -172,23 +249,69 @@ impl<S: Source> Feed<S> {
         self.ahead.is_some()
     }
 
+    /// Whether all that was known when it was opened is said.
+    fn is_opened(&self) -> bool {
+        self.opening.is_none() && self.first.is_none()
+    }
+
     /// The token to resume from.
     pub fn position(&self) -> Sequence {
         self.subscriber.position()
     }
 
-    /// The feed's counters.
-    pub fn metrics(&self) -> &FeedMetrics {
-        &self.metrics
+    /// Counts bytes of it that were handed to its reader.
+    pub fn sent(&self, bytes: usize) {
+        self.metrics.bytes(bytes);
+        self.with_known(|known| known.sent(bytes));
     }
 
-    /// Waits for what comes first, for so long, and keeps it for [`Feed::next`]: what prevents the feed from beginning
-    /// is known then, if it comes about soon.
+    /// How long its reader is to wait, `least` at least, before it comes back when its connection breaks. It differs from
+    /// feed to feed, and is the longer the more are open: they are not to come back all at once.
+    pub fn comeback(&self, least: Duration) -> Duration {
+        self.seat.as_ref().map_or(least, |seat| seat.comeback(least))
+    }
+
+    /// Takes note of who reads it, for who lists the feeds.
+    pub fn read_by(&self, client: Option<SocketAddr>) {
+        if let Some(client) = client {
+            self.with_known(|known| known.read_by(client));
+        }
+    }
+
+    /// Has it say no more than its end, and why.
+    pub fn end_for(&mut self, reason: EndReason) {
+        self.subscriber.drain(reason);
+        self.told = Told::nothing();
+    }
+
+    /// Ready when it was told to end at once, and is still here after [`END_GRACE`]: its reader does not read.
+    pub fn overdue(&self) -> impl Future<Output = ()> + Send + 'static {
+        let told = self.told.clone();
+        async move {
+            told.the_end().await;
+            sleep(END_GRACE).await;
+        }
+    }
+
+    fn with_known(&self, note: impl FnOnce(&KnownFeed)) {
+        if let Some(known) = self.seat.as_ref().and_then(Seat::known) {
+            note(known);
+        }
+    }
+
+    /// Takes note of where it stands, having given so many more rows.
+    fn note(&self, rows: usize) {
+        let position = self.position();
+        self.with_known(|known| known.gave(rows, position));
+    }
+
+    /// Waits for what comes behind the opening, for so long, and keeps it for [`Feed::next`]: what prevents the feed from
+    /// beginning is known then, if it comes about soon.
     ///
     /// # Errors
     /// As [`Feed::next`].
     pub(crate) async fn look_ahead(&mut self, longest: Duration) -> Result<(), Error> {
-        if let Ok(first) = timeout(longest, self.next()).await {
+        if let Ok(first) = timeout(longest, self.go_on()).await {
             self.first = first?;
         }
         Ok(())
@@ -200,46 +323,75 @@ impl<S: Source> Feed<S> {
     /// [`Error::Storage`] when the disk cannot be read, [`Error::Function`] when a function of the filter gives no
     /// answer: the feed is over, and its last token stays good.
     pub async fn next(&mut self) -> Result<Option<FeedEvent<S::Row>>, Error> {
-        if let Some(first) = self.first.take() {
-            return Ok(Some(first));
+        match self.opening.take().or_else(|| self.first.take()) {
+            Some(event) => Ok(Some(event)),
+            None => self.go_on().await,
         }
-        if let (Ahead::Rewind, Some(since), false) = (self.options.ahead, self.ahead, self.said_rewind) {
-            self.said_rewind = true;
-            return Ok(Some(FeedEvent::Rewind { since }));
-        }
-        while !self.finished {
-            if let Some(reason) = *self.ended.borrow_and_update() {
-                self.subscriber.drain(reason);
-            }
-            let newest = self.source.newest();
-            match self.subscriber.step(Instant::now(), newest) {
-                Step::Read { after, up_to, rows_max, direction } => {
-                    let wanted = Wanted { after, up_to, rows_max, direction };
-                    if let Some(page) = self.read(wanted).await? {
-                        if self.seat.is_some() {
-                            self.metrics.rows(page.len());
-                        }
-                        return Ok(Some(match page.frames.is_empty() {
-                            true => FeedEvent::Rows(page.rows),
-                            false => FeedEvent::Frames(page.frames),
-                        }));
-                    }
-                }
-                Step::Wait { until } => self.wait(until).await,
-                Step::Say(notice) => {
-                    if let Some(event) = self.say(notice).await? {
-                        return Ok(Some(event));
-                    }
-                }
-                Step::End(reason) => return self.end(reason).await.map(Some),
+    }
+
+    /// Gives what comes behind the opening.
+    async fn go_on(&mut self) -> Result<Option<FeedEvent<S::Row>>, Error> {
+        loop {
+            match self.take_turn().await? {
+                Turn::Gives(event) => return Ok(Some(event)),
+                Turn::GoesOn => {}
+                Turn::Waits(until) => self.wait(until).await,
+                Turn::Over => return Ok(None),
             }
         }
-        Ok(None)
+    }
+
+    /// What [`Feed::next`] does, but for waiting, and with one page read at most: for who has many feeds take turns. Nothing
+    /// is lost when the future is dropped before it is ready.
+    ///
+    /// # Errors
+    /// As [`Feed::next`].
+    pub async fn turn(&mut self) -> Result<Turn<S::Row>, Error> {
+        match self.opening.take().or_else(|| self.first.take()) {
+            Some(event) => Ok(Turn::Gives(event)),
+            None => self.take_turn().await,
+        }
+    }
+
+    async fn take_turn(&mut self) -> Result<Turn<S::Row>, Error> {
+        if self.finished {
+            return Ok(Turn::Over);
+        }
+        if let Some(reason) = *self.ended.borrow_and_update() {
+            self.subscriber.drain(reason);
+        }
+        if let Some(event) = self.obey() {
+            return Ok(Turn::Gives(event));
+        }
+        let newest = self.source.newest();
+        Ok(match self.subscriber.step(Instant::now(), newest, self.source.memory_from()) {
+            Step::Read { after, up_to, rows_max, direction } => {
+                let (large, live_only) = (self.takes_large_pages(), self.subscriber.is_first_snapshot());
+                let wanted = Wanted { after, up_to, rows_max, direction, large, live_only };
+                self.with_known(KnownFeed::reads);
+                let Some(page) = self.read(wanted).await? else { return Ok(Turn::GoesOn) };
+                if self.seat.is_some() {
+                    self.metrics.rows(page.len());
+                }
+                self.note(page.len());
+                Turn::Gives(match page.frames.is_empty() {
+                    true => FeedEvent::Rows(page.rows),
+                    false => FeedEvent::Frames(page.frames),
+                })
+            }
+            Step::Wait { until } => {
+                self.note(0);
+                self.with_known(KnownFeed::waits);
+                Turn::Waits(until)
+            }
+            Step::Say(notice) => self.say(notice).await?.map_or(Turn::GoesOn, Turn::Gives),
+            Step::End(reason) => Turn::Gives(self.end(reason).await?),
+        })
     }
 
     /// Reads what is wanted: a page with rows, or `None`, also when a heartbeat or the end is due before it is there.
     async fn read(&mut self, wanted: Wanted) -> Result<Option<Page<S::Row>>, Error> {
-        let due = until(self.subscriber.heartbeat_due());
+        let due = until(earlier(self.subscriber.heartbeat_due(), self.told.ends_at));
         let reading = self.reading.get_or_insert_with(|| Reading {
             wanted,
             purges: self.source.purges(),
@@ -249,6 +401,7 @@ impl<S: Source> Feed<S> {
             biased;
             page = &mut reading.page => page,
             _ = self.ended.changed() => return Ok(None),
+            () = self.told.more() => return Ok(None),
             () = due => {
                 self.subscriber.still_reading();
                 return Ok(None);
@@ -261,12 +414,18 @@ impl<S: Source> Feed<S> {
             self.read_as_rows(wanted);
             return Ok(None);
         };
+        self.pages += 1;
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
-        if !page.frames.is_empty() && page.frames.bytes().len() <= READ_AHEAD_BEHIND {
+        if !page.frames.is_empty() && page.frames.bytes().len() <= page.frames.room() + READ_AHEAD_BEHIND {
             self.read_ahead(wanted).await;
         }
         Ok(Some(page).filter(|page| page.len() > 0))
+    }
+
+    /// Whether what it has been given so far is on its way.
+    fn takes_large_pages(&self) -> bool {
+        self.pages >= PAGES_BEFORE
     }
 
     /// Begins again with a page of which something was purged meanwhile: of rows that can be taken out, however often.
@@ -280,6 +439,7 @@ impl<S: Source> Feed<S> {
     /// been sent.
     async fn read_ahead(&mut self, of: Wanted) {
         let Some(rest) = self.subscriber.rest_of(of).filter(|_| self.source.may_read_ahead()) else { return };
+        let rest = Wanted { large: self.takes_large_pages(), ..rest };
         let purges = self.source.purges();
         let mut page: ReadPage<S::Row> = Box::pin(self.source.read(&self.options, rest));
         // Asked once, it goes to the thread that reads.
@@ -305,10 +465,28 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    async fn wait(&mut self, deadline: Option<Instant>) {
+    /// Does as it is told from outside; the word for its reader, if there is one.
+    fn obey(&mut self) -> Option<FeedEvent<S::Row>> {
+        match self.told.next(self.options.mode)? {
+            Obeyed::Ends(reason) => {
+                self.subscriber.drain(reason);
+                None
+            }
+            Obeyed::Says { retry } => Some(FeedEvent::Draining { seq: self.position(), retry }),
+        }
+    }
+
+    /// Waits until there may be something to give, at most until a moment, as [`Turn::Waits`] asks for it.
+    pub async fn wait(&mut self, deadline: Option<Instant>) {
+        self.pages = 0;
+        // Nobody is woken for a place.
+        let there = self.options.until.map(|place| self.source.reached(place));
+        let deadline = earlier(deadline, self.told.ends_at);
         tokio::select! {
             () = self.source.woken() => {}
+            () = maybe(there) => {}
             _ = self.ended.changed() => {}
+            () = self.told.more() => {}
             () = until(deadline) => {}
         }
         self.skip_what_does_not_concern();
@@ -333,6 +511,17 @@ impl<S: Source> Feed<S> {
                 self.subscriber.beaten(Instant::now());
                 FeedEvent::Heartbeat { seq, pending }
             }
+            Notice::Lagging => {
+                let lag = self.source.lag(seq).await;
+                let Some(lag) = self.unless_closed(lag)? else { return Ok(None) };
+                self.subscriber.told(notice);
+                FeedEvent::Lagging { seq, lag }
+            }
+            Notice::Live => {
+                self.subscriber.told(notice);
+                FeedEvent::Live { seq }
+            }
+            Notice::SnapshotEnd => FeedEvent::SnapshotEnd { seq },
         }))
     }
 
@@ -354,10 +543,20 @@ impl<S: Source> Feed<S> {
     }
 }
 
+/// The earlier of two moments, each of which may never come.
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    a.into_iter().chain(b).min()
+}
+
 /// Waits for a moment that may never come.
 async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
+    maybe(moment.map(sleep_until)).await;
+}
+
+/// Waits for what may never come.
+async fn maybe(future: Option<impl Future<Output = ()>>) {
+    match future {
+        Some(future) => future.await,
         None => std::future::pending().await,
     }
 }

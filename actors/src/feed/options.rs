@@ -1,7 +1,7 @@
 //! What a feed is asked for.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use seqtide_storage::Detail;
 use seqtide_storage::model::sequence::Sequence;
@@ -19,12 +19,18 @@ pub enum Since {
     Now,
     /// A place, as a token names it. [`Sequence::ZERO`] is before everything.
     Seq(Sequence),
+    /// A time: nothing that was written then or later is left out, and some may be given that was written before, by up to
+    /// a second or a thousandth of how long ago that is. Databases' updates have no times: their feeds give all then.
+    Time(SystemTime),
 }
 
 impl Since {
     /// Before everything.
-    pub const START: Since = Since::Seq(Sequence::ZERO);
+    pub const START: Since = Since::Seq(OLDEST_SEQ);
 }
+
+/// The place behind which every feed has everything there is: nothing falls off the far end.
+pub const OLDEST_SEQ: Sequence = Sequence::ZERO;
 
 /// When a feed ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +60,11 @@ pub enum Ahead {
 pub struct FeedOptions {
     /// Where it starts.
     pub since: Since,
+    /// Up to where: the feed ends there, and waits for a place that has not come if it waits at all.
+    pub until: Option<Sequence>,
+    /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and word
+    /// where that ends. From now on means from the beginning then.
+    pub snapshot: bool,
     /// When it ends.
     pub mode: FeedMode,
     /// From the newest row back to the oldest, then the end; `since` does not matter.
@@ -84,6 +95,8 @@ impl FeedOptions {
     pub fn live(kind: FeedKind) -> FeedOptions {
         FeedOptions {
             since: Since::Now,
+            until: None,
+            snapshot: false,
             mode: FeedMode::Live,
             descending: false,
             limit: None,
@@ -100,7 +113,7 @@ impl FeedOptions {
 
     /// Whether the last row there is when it is opened is where it ends or begins; else it goes wherever there are more.
     pub(crate) fn ends_at_last_row(&self) -> bool {
-        self.descending || self.mode == FeedMode::Once
+        self.descending || self.mode == FeedMode::Once && !self.snapshot
     }
 
     /// What rows must carry for their shape.

@@ -4,27 +4,61 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seqtide_storage::model::sequence::Sequence;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::time::Instant;
 
 use super::options::{FeedMode, FeedOptions};
 use super::source::Source;
 use super::subscriber::Subscriber;
-use super::{Feed, FeedMetrics};
+use super::told::Told;
+use super::{Feed, FeedEvent, FeedMetrics};
+use crate::known::{FeedAbout, FeedRecord, KnownFeed, Order};
 use crate::metrics::{CountedOpen, FeedKind};
 use crate::permits::FeedPermit;
+use crate::rounds::OwnRounds;
 use crate::row::RowShape;
 use crate::selector::Fields;
 
 /// A place among the open feeds, given back when dropped.
 pub struct Seat {
     _open: CountedOpen,
-    _permit: FeedPermit,
+    permit: FeedPermit,
+    /// Of a feed that does not read for itself.
+    record: FeedRecord,
 }
 
 impl Seat {
     pub(crate) fn new(kind: FeedKind, permit: FeedPermit) -> Seat {
-        Seat { _open: CountedOpen::new(kind), _permit: permit }
+        let record = permit.known().map(|known| known.record()).unwrap_or_default();
+        Seat { _open: CountedOpen::new(kind), permit, record }
+    }
+
+    /// How long its reader is to wait before it comes back.
+    pub(crate) fn comeback(&self, least: Duration) -> Duration {
+        self.permit.comeback(least)
+    }
+
+    /// The feed, while it reads for itself.
+    pub(crate) fn known(&self) -> Option<&KnownFeed> {
+        self.permit.known().map(AsRef::as_ref)
+    }
+
+    /// The feed does not read for itself any more: who has its seat counts for it from now on. What it was told last.
+    pub fn take_over(&mut self) -> Option<Order> {
+        let known = self.permit.forget()?;
+        self.record = known.record();
+        known.order()
+    }
+
+    /// Counts rows and bytes that its reader was given.
+    pub fn count(&mut self, rows: usize, bytes: usize) {
+        self.record.rows += rows as u64;
+        self.record.bytes += bytes as u64;
+    }
+
+    /// What goes with the feed, since it does not read for itself any more.
+    pub fn record(&self) -> FeedRecord {
+        self.record
     }
 }
 
@@ -43,18 +77,19 @@ pub struct Likeness {
 pub struct Reopening<S: Source> {
     source: S,
     options: FeedOptions,
+    about: Option<Arc<FeedAbout>>,
 }
 
 impl<S: Source> Feed<S> {
     /// What the feed gives from here on: rows, heartbeats and the end. `None` while it has other things to say, and where
-    /// nobody else's rows are of use to it: it counts them or the time without, asks a function, or waits for a place
+    /// nobody else's rows are of use to it: it counts them or the time without, ends at a place, asks a function, or waits for a place
     /// that has not come.
     pub fn likeness(&self) -> Option<Likeness> {
-        let FeedOptions { mode, descending, limit, heartbeat, timeout, filter, .. } = &self.options;
-        let is_endless = *mode == FeedMode::Live && !descending && limit.is_none();
+        let FeedOptions { mode, descending, until, limit, heartbeat, timeout, filter, .. } = &self.options;
+        let is_endless = *mode == FeedMode::Live && !descending && until.is_none() && limit.is_none();
         let is_timed = timeout.is_some() && heartbeat.is_none();
-        let may_share = is_endless && !is_timed && filter.function.is_none();
-        let is_live = self.subscriber.is_following() && self.first.is_none() && self.position() <= self.source.newest();
+        let may_share = is_endless && !is_timed && filter.function.is_none() && !self.told.anything();
+        let is_live = self.subscriber.is_following() && self.is_opened() && self.position() <= self.source.newest();
         if !may_share || !is_live {
             return None;
         }
@@ -69,12 +104,23 @@ impl<S: Source> Feed<S> {
 
     /// Takes the feed's seat: it reads for others from now on, and whoever gives its rows to them counts these.
     pub fn take_seat(&mut self) -> Option<Seat> {
+        self.told = Told::nothing();
         self.seat.take()
+    }
+
+    /// The rounds in which it gives its rows to many, if who writes is to keep step with them.
+    pub fn rounds(&self) -> Option<OwnRounds> {
+        self.source.rounds(self.position())
+    }
+
+    /// The feed is served with others again: what is to be said of it, if it said that it was not.
+    pub fn rejoin<R>(&mut self) -> Option<FeedEvent<R>> {
+        self.subscriber.rejoined().then(|| FeedEvent::Live { seq: self.position() })
     }
 
     /// How feeds like this one are opened again.
     pub fn reopening(&self) -> Reopening<S> {
-        Reopening { source: self.source.again(), options: self.options.clone() }
+        Reopening { source: self.source.again(), options: self.options.clone(), about: self.about.clone() }
     }
 
     /// The feed's counters, for who counts longer than it lives.
@@ -84,14 +130,30 @@ impl<S: Source> Feed<S> {
 }
 
 impl<S: Source> Reopening<S> {
+    /// How the feeds' sequences are written.
+    pub fn seq_format(&self) -> SeqFormat {
+        self.source.seq_format()
+    }
+
+    /// What the feeds are.
+    pub fn about(&self) -> Option<Arc<FeedAbout>> {
+        self.about.clone()
+    }
+
     /// How often rows were purged: what was read when it was as often may be given.
     pub fn purges(&self) -> u64 {
         self.source.purges()
     }
 
-    /// A live feed behind `position`, for who has this seat.
-    pub fn open(&self, position: Sequence, seat: Seat) -> Feed<S> {
-        let subscriber = Subscriber::resumed(&self.options, position, Instant::now());
-        Feed::with(self.source.again(), self.options.clone(), subscriber, seat)
+    /// A live feed behind `position`, for who has this seat and is not served with others any more. It says first that it
+    /// lags, unless its reader was told.
+    pub fn open(&self, position: Sequence, mut seat: Seat, told: bool) -> Feed<S> {
+        if let Some(about) = &self.about {
+            seat.permit.know_again(Arc::clone(about), seat.record);
+        }
+        let subscriber = Subscriber::resumed(&self.options, position, told, Instant::now());
+        let feed = Feed::with(self.source.again(), self.options.clone(), subscriber, seat);
+        feed.note(0);
+        feed
     }
 }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use seqtide_storage::Direction;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
+use seqtide_storage::{Change, Direction};
 use tokio::sync::watch;
 
 use super::EndReason;
 use super::options::FeedOptions;
 use crate::error::Error;
 use crate::frames::Frames;
+use crate::rounds::OwnRounds;
 use crate::row::FeedRow;
 
 /// Rows in the order of their sequences, each at its latest, that a [`Feed`](super::Feed) reads from and waits at. There
@@ -50,14 +51,31 @@ pub trait Source: Send + Sync + Sized + 'static {
     /// As [`Source::read`].
     fn pending(&self, seq: Sequence, direction: Direction) -> impl Future<Output = Result<u64, Error>> + Send;
 
+    /// Who has read up to here or beyond is given what is in memory.
+    fn memory_from(&self) -> Sequence;
+
+    /// How far a place lies behind.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn lag(&self, seq: Sequence) -> impl Future<Output = Result<Lag, Error>> + Send;
+
     /// Whether a page may be read now that is asked for later: what it is read with is free in plenty. One that had to wait for
     /// it could be given it while nobody asks for the page, and keep it from others.
     fn may_read_ahead(&self) -> bool {
         false
     }
 
+    /// The rounds of a reader that has come so far and gives its rows to many; `None` where nobody who writes waits for them.
+    fn rounds(&self, _position: Sequence) -> Option<OwnRounds> {
+        None
+    }
+
     /// Waits for what may concern the feed; at once if there was something since the last call.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// Waits until every row up to a sequence has woken whom it concerns.
+    fn reached(&self, seq: Sequence) -> impl Future<Output = ()> + Send + 'static;
 
     /// The same source for another feed, woken from now on.
     fn again(&self) -> Self;
@@ -68,6 +86,15 @@ pub trait Source: Send + Sync + Sized + 'static {
     /// Up to where nothing has concerned the feed, which had read all there was before it waited; `None` when that
     /// cannot be told without reading.
     fn nothing_up_to(&mut self) -> Option<Sequence>;
+}
+
+/// How far a place lies behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lag {
+    /// Rows behind it, before any filter.
+    pub rows: u64,
+    /// How long ago the first of them was written, at most; `None` where that is not known.
+    pub seconds: Option<u64>,
 }
 
 /// A stretch of a feed.
@@ -81,6 +108,17 @@ pub struct Wanted {
     pub rows_max: usize,
     /// From which end.
     pub direction: Direction,
+    /// Whether the page may be a large one, if there is room.
+    pub large: bool,
+    /// Only what is not deleted.
+    pub live_only: bool,
+}
+
+impl Wanted {
+    /// Whether a change is wanted at all, whatever the filter says.
+    pub(crate) fn asks_for(&self, change: &Change) -> bool {
+        !(self.live_only && change.deleted())
+    }
 }
 
 /// Part of it.

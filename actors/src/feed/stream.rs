@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::Stream;
 use futures_util::stream::{self, StreamExt};
@@ -10,8 +11,8 @@ use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::rev::RevId;
 use seqtide_storage::model::sequence::Sequence;
 
-use super::source::Source;
-use super::{EndReason, Feed, FeedEvent};
+use super::source::{Lag, Source};
+use super::{EndReason, Extent, Feed, FeedEvent};
 use crate::error::Error;
 use crate::row::Row;
 
@@ -50,6 +51,13 @@ impl Change {
 /// What a stream of changes gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeEvent<C = Change> {
+    /// The first of all, unless the stream is rewound: where it begins.
+    Open {
+        /// The token to resume from.
+        seq: Sequence,
+        /// What there is.
+        extent: Extent,
+    },
     /// A changed document, or what else the stream is of.
     Change(C),
     /// Everything there is has been given; what follows happens from now on.
@@ -64,10 +72,36 @@ pub enum ChangeEvent<C = Change> {
         /// How many rows lie behind it, before any filter.
         pending: u64,
     },
-    /// The token asked for is from the future; the stream starts from the beginning.
+    /// It was live and fell behind what is in memory: it reads the disk.
+    Lagging {
+        /// The token to resume from.
+        seq: Sequence,
+        /// How far that lies behind.
+        lag: Lag,
+    },
+    /// It is live again.
+    Live {
+        /// The token to resume from.
+        seq: Sequence,
+    },
+    /// What there was when it was opened has been given; what changed since follows.
+    SnapshotEnd {
+        /// The update sequence then: the token to resume from.
+        seq: Sequence,
+    },
+    /// The first of all where the token asked for is from the future: the stream starts from the beginning.
     Rewind {
         /// What was asked for.
         since: Sequence,
+        /// What there is.
+        extent: Extent,
+    },
+    /// The stream ends shortly, because the engine does.
+    Draining {
+        /// The token to resume from.
+        seq: Sequence,
+        /// How long to wait, once it has ended, before coming back.
+        retry: Duration,
     },
     /// Nothing follows.
     End {
@@ -126,9 +160,14 @@ fn events<R, C>(event: FeedEvent<R>, show: impl Fn(&R) -> C) -> Vec<Result<Chang
         FeedEvent::Rows(rows) => rows.iter().map(|row| Ok(ChangeEvent::Change(show(row)))).collect(),
         // Frames are not asked for.
         FeedEvent::Frames(_) | FeedEvent::Waiting => Vec::new(),
+        FeedEvent::Open { seq, extent } => vec![Ok(ChangeEvent::Open { seq, extent })],
         FeedEvent::CaughtUp { seq } => vec![Ok(ChangeEvent::CaughtUp { seq })],
         FeedEvent::Heartbeat { seq, pending } => vec![Ok(ChangeEvent::Heartbeat { seq, pending })],
-        FeedEvent::Rewind { since } => vec![Ok(ChangeEvent::Rewind { since })],
+        FeedEvent::Lagging { seq, lag } => vec![Ok(ChangeEvent::Lagging { seq, lag })],
+        FeedEvent::Live { seq } => vec![Ok(ChangeEvent::Live { seq })],
+        FeedEvent::SnapshotEnd { seq } => vec![Ok(ChangeEvent::SnapshotEnd { seq })],
+        FeedEvent::Rewind { since, extent } => vec![Ok(ChangeEvent::Rewind { since, extent })],
+        FeedEvent::Draining { seq, retry } => vec![Ok(ChangeEvent::Draining { seq, retry })],
         FeedEvent::End { reason, seq, .. } => vec![Ok(ChangeEvent::End { reason, seq })],
     }
 }

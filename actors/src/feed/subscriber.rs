@@ -7,7 +7,7 @@ use seqtide_storage::Direction;
 use seqtide_storage::model::sequence::Sequence;
 use tokio::time::Instant;
 
-use super::options::{FeedMode, FeedOptions};
+use super::options::{FeedMode, FeedOptions, OLDEST_SEQ};
 use super::source::Wanted;
 
 /// Why a feed ends.
@@ -15,6 +15,8 @@ use super::source::Wanted;
 pub enum EndReason {
     /// It has given as many rows as were asked for.
     Limit,
+    /// It has come to the place up to which it was asked for.
+    Until,
     /// It has given all there was when it was opened, and was not to wait for more.
     CaughtUp,
     /// Nothing changed for as long as it was to wait.
@@ -23,6 +25,8 @@ pub enum EndReason {
     Deleted,
     /// The server stops.
     Shutdown,
+    /// Someone who looks after the server has ended it.
+    Revoked,
 }
 
 impl EndReason {
@@ -30,10 +34,12 @@ impl EndReason {
     pub fn name(self) -> &'static str {
         match self {
             EndReason::Limit => "limit",
+            EndReason::Until => "until",
             EndReason::CaughtUp => "caught-up",
             EndReason::Timeout => "timeout",
             EndReason::Deleted => "deleted",
             EndReason::Shutdown => "shutdown",
+            EndReason::Revoked => "revoked",
         }
     }
 }
@@ -47,6 +53,26 @@ pub enum Notice {
     CaughtUp,
     /// Nothing was sent for the heartbeat's time.
     Heartbeat,
+    /// It was live and has fallen behind.
+    Lagging,
+    /// It is live again.
+    Live,
+    /// It has given what there was when it was opened.
+    SnapshotEnd,
+}
+
+/// How a live subscriber stands to those that are served from memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is one of them, or never was.
+    Along,
+    /// It has fallen behind what is in memory, and said so.
+    Behind,
+    /// It reads for one that others have left behind, which says when it is with them again.
+    Apart {
+        /// It has said that it has fallen behind.
+        told: bool,
+    },
 }
 
 /// What is to be done next.
@@ -77,6 +103,8 @@ pub(crate) struct Subscriber {
     mode: FeedMode,
     heartbeat: Option<Duration>,
     timeout: Option<Duration>,
+    /// Nothing above it is given.
+    until: Sequence,
     rows_left: u64,
     rows_given: u64,
     /// Everything up to here has been examined: the token of a forward feed. A descending one is left with what is
@@ -90,6 +118,16 @@ pub(crate) struct Subscriber {
     only_beaten: bool,
     said_waiting: bool,
     said_caught_up: bool,
+    standing: Standing,
+    /// The place up to which it gives what there was when it was opened, until it has.
+    snapshot: Option<Snapshot>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Snapshot {
+    up_to: Sequence,
+    /// Its reader has nothing yet: what is deleted need not be told.
+    is_first: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,15 +149,17 @@ enum Phase {
 impl Subscriber {
     /// A subscriber behind `position`; `end` is the last row there is.
     pub fn new(options: &FeedOptions, position: Sequence, end: Sequence, now: Instant) -> Subscriber {
+        let until = options.until.unwrap_or(Sequence::MAX);
         let walk = match (options.descending, options.mode) {
             (true, _) => Walk::Backward { top: end },
-            (false, FeedMode::Once) => Walk::Forward { up_to: end, moving: false },
-            (false, FeedMode::Longpoll | FeedMode::Live) => Walk::Forward { up_to: end, moving: true },
+            (false, FeedMode::Once) => Walk::Forward { up_to: end.min(until), moving: false },
+            (false, FeedMode::Longpoll | FeedMode::Live) => Walk::Forward { up_to: end.min(until), moving: true },
         };
         Subscriber {
             mode: options.mode,
             heartbeat: options.heartbeat,
             timeout: options.timeout.filter(|_| options.heartbeat.is_none()),
+            until,
             rows_left: options.limit.unwrap_or(u64::MAX),
             rows_given: 0,
             position: if options.descending { end } else { position },
@@ -130,17 +170,49 @@ impl Subscriber {
             only_beaten: false,
             said_waiting: false,
             said_caught_up: false,
+            standing: Standing::Along,
+            snapshot: options.snapshot.then(|| Snapshot { up_to: end, is_first: position == OLDEST_SEQ }),
         }
     }
 
-    /// A live subscriber that goes on behind `position` where another was: what is said once has been said.
-    pub fn resumed(options: &FeedOptions, position: Sequence, now: Instant) -> Subscriber {
-        Subscriber { said_waiting: true, said_caught_up: true, ..Subscriber::new(options, position, position, now) }
+    /// A live subscriber that goes on behind `position` for one that others have left behind, who may have been `told` so:
+    /// what is said once has been said.
+    pub fn resumed(options: &FeedOptions, position: Sequence, told: bool, now: Instant) -> Subscriber {
+        Subscriber {
+            said_waiting: true,
+            said_caught_up: true,
+            standing: Standing::Apart { told },
+            snapshot: None,
+            ..Subscriber::new(options, position, position, now)
+        }
     }
 
     /// Whether nothing is left that it says once: what follows are rows, heartbeats and the end.
     pub fn is_following(&self) -> bool {
-        self.phase == Phase::Following && self.said_caught_up && (self.said_waiting || self.rows_given > 0)
+        let is_behind = self.standing == Standing::Behind;
+        self.phase == Phase::Following
+            && self.said_caught_up
+            && (self.said_waiting || self.rows_given > 0)
+            && !is_behind
+    }
+
+    /// Takes note that it is with the others again; gives whether it had said that it was not.
+    pub fn rejoined(&mut self) -> bool {
+        std::mem::replace(&mut self.standing, Standing::Along) == Standing::Apart { told: true }
+    }
+
+    /// Takes note of what was said of how it stands.
+    pub fn told(&mut self, notice: Notice) {
+        self.standing = match (notice, self.standing) {
+            (Notice::Lagging, Standing::Apart { .. }) => Standing::Apart { told: true },
+            (Notice::Lagging, _) => Standing::Behind,
+            _ => Standing::Along,
+        };
+    }
+
+    /// Whether only what is not deleted is given for now.
+    pub fn is_first_snapshot(&self) -> bool {
+        self.snapshot.is_some_and(|snapshot| snapshot.is_first)
     }
 
     /// The token to resume from. Of a descending feed, the last row given.
@@ -153,8 +225,8 @@ impl Subscriber {
         self.phase = Phase::Draining(reason);
     }
 
-    /// Says what is to be done next, the update sequence being `newest`.
-    pub fn step(&mut self, now: Instant, newest: Sequence) -> Step {
+    /// Says what is to be done next, the update sequence being `newest`, and all rows behind `memory_from` in memory.
+    pub fn step(&mut self, now: Instant, newest: Sequence, memory_from: Sequence) -> Step {
         if let Phase::Draining(reason) = self.phase {
             return Step::End(reason);
         }
@@ -165,8 +237,17 @@ impl Subscriber {
         if self.rows_left == 0 && !(self.mode == FeedMode::Longpoll && self.rows_given == 0) {
             return Step::End(EndReason::Limit);
         }
+        if self.snapshot.take_if(|snapshot| self.position >= snapshot.up_to).is_some() {
+            return Step::Say(Notice::SnapshotEnd);
+        }
+        if matches!(self.walk, Walk::Forward { .. }) && self.position >= self.until {
+            return Step::End(EndReason::Until);
+        }
         self.move_end(newest);
         let rows_max = usize::try_from(self.rows_left).unwrap_or(usize::MAX);
+        if let Some(notice) = self.change_of_standing(memory_from) {
+            return Step::Say(notice);
+        }
         match self.walk {
             Walk::Forward { up_to, .. } if rows_max > 0 && self.position < up_to => {
                 Step::Read { after: self.position, up_to, rows_max, direction: Direction::Forward }
@@ -178,12 +259,28 @@ impl Subscriber {
         }
     }
 
+    /// What is to be said of how it stands. A first catch-up is no falling behind.
+    fn change_of_standing(&self, memory_from: Sequence) -> Option<Notice> {
+        let Walk::Forward { up_to, moving: true } = self.walk else { return None };
+        if self.mode != FeedMode::Live || !self.said_caught_up {
+            return None;
+        }
+        let is_behind = self.position < up_to && self.position < memory_from;
+        match self.standing {
+            Standing::Along if is_behind => Some(Notice::Lagging),
+            Standing::Behind if !is_behind => Some(Notice::Live),
+            Standing::Apart { told: false } => Some(Notice::Lagging),
+            _ => None,
+        }
+    }
+
     /// A longpoll that has given rows ends where it was on its way to, or it would never end while writes go on.
     fn move_end(&mut self, newest: Sequence) {
         if let Walk::Forward { up_to, moving: true } = &mut self.walk
             && !(self.mode == FeedMode::Longpoll && self.rows_given > 0)
         {
-            *up_to = newest;
+            let snapshot = self.snapshot.map_or(Sequence::MAX, |snapshot| snapshot.up_to);
+            *up_to = newest.min(self.until).min(snapshot);
         }
     }
 
@@ -261,7 +358,7 @@ impl Subscriber {
     pub fn nothing_up_to(&mut self, examined: Sequence) {
         // Who may read no rows has left them unread, and a descending position is no token.
         if self.rows_left > 0 && matches!(self.walk, Walk::Forward { .. }) {
-            self.position = self.position.max(examined);
+            self.position = self.position.max(examined.min(self.until));
         }
     }
 }
@@ -287,7 +384,7 @@ mod tests {
 
     /// The next step, however many rows it may read.
     fn step(sub: &mut Subscriber, now: Instant, newest: Sequence) -> Step {
-        match sub.step(now, newest) {
+        match sub.step(now, newest, Sequence::ZERO) {
             Step::Read { after, up_to, direction, .. } => Step::Read { after, up_to, rows_max: 0, direction },
             other => other,
         }
@@ -327,7 +424,7 @@ mod tests {
     fn a_limit_ends_at_the_last_row_given() {
         let now = Instant::now();
         let mut sub = Subscriber::new(&FeedOptions { limit: Some(2), ..options(FeedMode::Live) }, seq(0), seq(9), now);
-        assert!(matches!(sub.step(now, seq(9)), Step::Read { rows_max: 2, .. }));
+        assert!(matches!(sub.step(now, seq(9), Sequence::ZERO), Step::Read { rows_max: 2, .. }));
         sub.read(page(4, false, 2), seq(9), now);
         assert_eq!((step(&mut sub, now, seq(9)), sub.position()), (Step::End(EndReason::Limit), seq(4)));
     }
@@ -463,6 +560,92 @@ mod tests {
             assert_eq!(step(&mut sub, now, seq(4)), Step::Say(Notice::CaughtUp));
             assert_eq!((step(&mut sub, now, seq(4)), sub.position()), (Step::End(EndReason::CaughtUp), seq(2)));
         }
+    }
+
+    #[test]
+    fn a_feed_ends_at_the_place_it_was_asked_for_up_to_and_waits_for_one_that_lies_ahead() {
+        let now = Instant::now();
+        let until = |version, mode| FeedOptions { until: Some(seq(version)), ..options(mode) };
+        for mode in [FeedMode::Once, FeedMode::Live] {
+            let mut sub = Subscriber::new(&until(3, mode), seq(0), seq(5), now);
+            assert_eq!(step(&mut sub, now, seq(5)), read_to(0, 3));
+            sub.read(page(2, true, 1), seq(3), now);
+            assert_eq!((step(&mut sub, now, seq(5)), sub.position()), (Step::End(EndReason::Until), seq(3)));
+            let mut behind = Subscriber::new(&until(3, mode), seq(4), seq(5), now);
+            assert_eq!((step(&mut behind, now, seq(5)), behind.position()), (Step::End(EndReason::Until), seq(4)));
+        }
+        let mut once = Subscriber::new(&until(9, FeedMode::Once), seq(5), seq(5), now);
+        assert_eq!(step(&mut once, now, seq(5)), Step::Say(Notice::CaughtUp));
+        assert_eq!(step(&mut once, now, seq(5)), Step::End(EndReason::CaughtUp));
+        let mut ahead = Subscriber::new(&until(9, FeedMode::Live), seq(5), seq(5), now);
+        assert_eq!(step(&mut ahead, now, seq(5)), Step::Say(Notice::CaughtUp));
+        assert_eq!(step(&mut ahead, now, seq(5)), Step::Say(Notice::Waiting));
+        assert!(matches!(step(&mut ahead, now, seq(5)), Step::Wait { .. }));
+        ahead.nothing_up_to(seq(12));
+        assert_eq!((step(&mut ahead, now, seq(12)), ahead.position()), (Step::End(EndReason::Until), seq(9)));
+    }
+
+    #[test]
+    fn a_live_feed_says_when_it_falls_behind_what_is_in_memory_and_when_it_is_back_each_once() {
+        let now = Instant::now();
+        let mut sub = Subscriber::new(&options(FeedMode::Live), seq(0), seq(9), now);
+        // A first catch-up is none.
+        assert!(matches!(sub.step(now, seq(9), seq(8)), Step::Read { .. }));
+        sub.read(page(9, true, 9), seq(9), now);
+        assert_eq!(sub.step(now, seq(9), seq(8)), Step::Say(Notice::CaughtUp));
+        assert!(matches!(sub.step(now, seq(9), seq(9)), Step::Wait { .. }));
+        for _ in 0..2 {
+            // It is not behind where there is nothing to read, whatever memory has.
+            assert!(matches!(sub.step(now, sub.position(), seq(50)), Step::Wait { .. }));
+            let (position, newest) = (sub.position().version, sub.position().version + 10);
+            assert_eq!(sub.step(now, seq(newest), seq(position + 5)), Step::Say(Notice::Lagging));
+            assert_eq!(sub.step(now, seq(newest), seq(position + 5)), Step::Say(Notice::Lagging), "until it was told");
+            sub.told(Notice::Lagging);
+            assert!(!sub.is_following());
+            assert!(matches!(sub.step(now, seq(newest), seq(position + 5)), Step::Read { .. }));
+            sub.read(page(position + 6, false, 6), seq(newest), now);
+            assert_eq!(sub.step(now, seq(newest), seq(position + 5)), Step::Say(Notice::Live));
+            sub.told(Notice::Live);
+            assert!(matches!(sub.step(now, seq(newest), seq(position + 5)), Step::Read { .. }));
+            sub.read(page(newest, true, 4), seq(newest), now);
+        }
+    }
+
+    #[test]
+    fn who_others_have_left_behind_says_so_once_and_is_live_when_it_is_with_them_again() {
+        let now = Instant::now();
+        let mut sub = Subscriber::resumed(&options(FeedMode::Live), seq(5), false, now);
+        assert_eq!(sub.step(now, seq(9), seq(0)), Step::Say(Notice::Lagging));
+        sub.told(Notice::Lagging);
+        assert!(matches!(sub.step(now, seq(9), seq(0)), Step::Read { .. }));
+        assert!(sub.is_following() && sub.rejoined() && !sub.rejoined());
+        let mut told = Subscriber::resumed(&options(FeedMode::Live), seq(5), true, now);
+        assert!(matches!(told.step(now, seq(9), seq(0)), Step::Read { .. }));
+        assert!(told.rejoined());
+    }
+
+    #[test]
+    fn a_snapshot_ends_at_the_update_sequence_of_its_start_and_the_feed_goes_on_behind_it() {
+        let now = Instant::now();
+        let snapshot = |mode| FeedOptions { snapshot: true, ..options(mode) };
+        let mut sub = Subscriber::new(&snapshot(FeedMode::Live), seq(0), seq(5), now);
+        assert_eq!(step(&mut sub, now, seq(8)), read_to(0, 5));
+        assert!(sub.is_first_snapshot());
+        sub.read(page(4, true, 2), seq(5), now);
+        assert_eq!((step(&mut sub, now, seq(8)), sub.position()), (Step::Say(Notice::SnapshotEnd), seq(5)));
+        assert_eq!(step(&mut sub, now, seq(8)), read_to(5, 8));
+        assert!(!sub.is_first_snapshot());
+        let mut resumed = Subscriber::new(&snapshot(FeedMode::Once), seq(3), seq(5), now);
+        assert_eq!(step(&mut resumed, now, seq(8)), read_to(3, 5));
+        assert!(!resumed.is_first_snapshot(), "what its reader has may have been deleted");
+        resumed.read(page(5, true, 2), seq(5), now);
+        for step_expected in
+            [Step::Say(Notice::SnapshotEnd), Step::Say(Notice::CaughtUp), Step::End(EndReason::CaughtUp)]
+        {
+            assert_eq!(step(&mut resumed, now, seq(8)), step_expected);
+        }
+        let mut empty = Subscriber::new(&snapshot(FeedMode::Live), seq(0), seq(0), now);
+        assert_eq!(step(&mut empty, now, seq(0)), Step::Say(Notice::SnapshotEnd));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A filter that is a function of a design document.
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -102,6 +103,19 @@ impl FilterFunction {
             What::Filter { name, req } => (design.key(), false, name, req.get()),
             What::Map { view } => (design.key(), true, view, ""),
         }
+    }
+}
+
+/// Its name in a feed's options.
+impl fmt::Display for FilterFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { design, what, .. } = &*self.0;
+        let (option, name) = match what {
+            What::Filter { name, .. } => ("filter", name),
+            What::Map { view } => ("view", view),
+        };
+        let design = design.id().trim_start_matches("_design/");
+        write!(f, "{option}: {design}/{name}")
     }
 }
 

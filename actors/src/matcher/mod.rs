@@ -110,6 +110,11 @@ impl Matcher {
         *self.examined.borrow()
     }
 
+    /// Waits until that is so up to a sequence; without an end where the database closes before.
+    pub fn reached(&self, seq: Sequence) -> impl Future<Output = ()> + Send + 'static {
+        reached(self.examined.subscribe(), seq)
+    }
+
     /// Joins the group that waits for what may pass the filter.
     pub fn join(&self, filter: &Filter, all_leaves: bool) -> Wake {
         if *filter == Filter::ALL {
@@ -130,6 +135,13 @@ impl Matcher {
             self.all.send_modify(|mark| *mark = mark.next(before));
         }
         self.examined.send_replace(newest);
+    }
+}
+
+/// Waits for a sequence; without an end where nobody counts any more: feeds are told so another way.
+pub(crate) async fn reached(mut newest: watch::Receiver<Sequence>, seq: Sequence) {
+    if newest.wait_for(|newest| *newest >= seq).await.is_err() {
+        std::future::pending().await
     }
 }
 

@@ -65,6 +65,8 @@ struct Compiled {
     condition: Condition,
     /// Of the condition: selectors are compared far more often than compiled.
     hash: u64,
+    /// What it was compiled from, its end left out where it is long.
+    text: String,
 }
 
 impl PartialEq for Selector {
@@ -90,7 +92,13 @@ impl Selector {
         let condition = compile::selector(text)?;
         let mut hasher = DefaultHasher::new();
         condition.hash(&mut hasher);
-        Ok(Selector(Arc::new(Compiled { condition, hash: hasher.finish() })))
+        let text = crate::filter::shortened(text.to_owned());
+        Ok(Selector(Arc::new(Compiled { condition, hash: hasher.finish(), text })))
+    }
+
+    /// What it was compiled from, its end left out where it is long.
+    pub fn text(&self) -> &str {
+        &self.0.text
     }
 
     /// Whether the document is one that is asked for.

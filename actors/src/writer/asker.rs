@@ -33,6 +33,11 @@ impl Asker {
         })
     }
 
+    /// Whether it hears what became of the write.
+    pub fn waits(&self) -> bool {
+        matches!(self, Asker::Waiting(_))
+    }
+
     /// Says what became of the write. Gives back what nobody was told: the id, and why it was not written.
     pub fn tell(self, result: Result<Written, Error>) -> Option<(String, String)> {
         let id = match self {

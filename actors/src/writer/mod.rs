@@ -33,6 +33,7 @@ use crate::feed::EndReason;
 use crate::indexing::Indexing;
 use crate::live::Live;
 use crate::metrics::{self, WriterMetrics};
+use crate::rounds::{Answers, HELD_MAX};
 use crate::sweep::Sweeping;
 
 /// How many bodies one slice of reclaiming looks at: a few milliseconds between two commits.
@@ -142,6 +143,8 @@ pub(crate) struct Writer {
     index_waits: bool,
     /// Whether it has been said that the work on the index does not get on.
     index_ails: bool,
+    /// Whether it looks soon for answers that have waited for feeds too long.
+    release_comes: bool,
     finishing: Vec<oneshot::Sender<()>>,
 }
 
@@ -168,6 +171,7 @@ impl Writer {
             background,
             index_waits: false,
             index_ails: false,
+            release_comes: false,
             finishing: Vec::new(),
         }
     }
@@ -207,7 +211,7 @@ impl Writer {
         let work = self.next_work();
         self.sliced_last = matches!(work, Some(Work::Reclaim | Work::Index));
         match work {
-            Some(Work::Commit) => self.commit(),
+            Some(Work::Commit) => self.commit(ctx),
             Some(Work::Reclaim) => self.reclaim(),
             Some(Work::Index) => self.tend_index(),
             None if !self.finishing.is_empty() => return self.stop(ctx),
@@ -216,7 +220,7 @@ impl Writer {
         self.look_around(ctx);
     }
 
-    fn commit(&mut self) {
+    fn commit(&mut self, ctx: &mut Context<Writer>) {
         let mut jobs = if self.full { self.queue.take_alike() } else { self.queue.take() };
         let requests: Vec<_> = jobs.iter_mut().map(|job| std::mem::take(&mut job.request)).collect();
         let began = Instant::now();
@@ -225,7 +229,7 @@ impl Writer {
         for (of_so_many, result) in results {
             let jobs = jobs.by_ref().take(of_so_many).collect();
             match result {
-                Ok(commit) => self.committed(commit, jobs, began),
+                Ok(commit) => self.committed(commit, jobs, began, ctx),
                 Err(error) => self.failed(error, jobs),
             }
         }
@@ -255,7 +259,7 @@ impl Writer {
     }
 
     /// Durable by now; makes it visible, then acknowledges.
-    fn committed(&mut self, commit: Commit, jobs: Vec<Job>, began: Instant) {
+    fn committed(&mut self, commit: Commit, jobs: Vec<Job>, began: Instant, ctx: &mut Context<Writer>) {
         let carried_out = commit.requests.iter().filter(|request| request.attempt == Attempt::First);
         let edits = carried_out.map(|request| request.outcomes.len()).sum();
         self.metrics.committed(edits, commit.changes.len(), began.elapsed());
@@ -266,9 +270,12 @@ impl Writer {
             self.background.indexing.redefined();
         }
         self.index_waits = self.index_waits && self.full && !commit.reindex;
-        for (job, outcome) in jobs.into_iter().zip(commit.requests) {
-            self.tell(job.asker, Written::from_outcome(outcome));
-        }
+        let answers = jobs.into_iter().zip(commit.requests);
+        self.answer_in_step(
+            commit.counters.update_seq,
+            answers.map(|(job, outcome)| (job.asker, Written::from_outcome(outcome))),
+            ctx,
+        );
         if commit.sweep {
             self.background.sweeping.start_whole();
         } else if self.full || self.reclaim.due(&commit.counters) {
@@ -305,6 +312,36 @@ impl Writer {
         if is_full(error) {
             self.full = true;
             self.background.sweeping.start();
+        }
+    }
+
+    /// Tells what became of a commit that brought the update sequence to `seq`, at once or when feeds keep up with it.
+    fn answer_in_step(
+        &mut self,
+        seq: Sequence,
+        answers: impl Iterator<Item = (Asker, Result<Written, Error>)>,
+        ctx: &mut Context<Writer>,
+    ) {
+        if !self.live.rounds.holds_back(seq) {
+            return answers.for_each(|(asker, answer)| self.tell(asker, answer));
+        }
+        let (waited_for, others): (Answers, Answers) = answers.partition(|(asker, _)| asker.waits());
+        let not_kept = self.live.rounds.keep(seq, waited_for);
+        others.into_iter().chain(not_kept).for_each(|(asker, answer)| self.tell(asker, answer));
+        self.release_in_time(ctx);
+    }
+
+    /// Sees to it that no answer waits for feeds longer than it may.
+    fn release_in_time(&mut self, ctx: &mut Context<Writer>) {
+        if self.release_comes {
+            return;
+        }
+        if let Some(next) = self.live.rounds.release_after(HELD_MAX) {
+            self.release_comes = true;
+            ctx.run_later(next, |writer, ctx| {
+                writer.release_comes = false;
+                writer.release_in_time(ctx);
+            });
         }
     }
 
@@ -358,6 +395,7 @@ impl Drop for Writer {
         self.background.sweeping.stop();
         self.background.indexing.stop();
         self.live.end(EndReason::Shutdown);
+        self.live.rounds.release_after(Duration::ZERO);
     }
 }
 

@@ -31,7 +31,7 @@ impl Bench {
         let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: Default::default() };
         let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
         let store = Store::open(folder.path(), &options, &Birth { identity, start: Sequence::ZERO }).unwrap();
-        let live = Arc::new(Live::new(Sequence::ZERO, store.seq_format(), 1 << 20, || {}));
+        let live = Arc::new(Live::new(Sequence::ZERO, store.seq_format(), 1 << 20, Duration::ZERO, || {}));
         let (sweeping, waiting) = (Arc::default(), Arc::new(Waiting::new(LIMITS)));
         Bench { _folder: folder, store: Arc::new(store), live, sweeping, waiting }
     }

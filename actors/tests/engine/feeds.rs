@@ -80,7 +80,10 @@ async fn a_filtered_feed_s_heartbeats_pass_what_does_not_concern_it() {
                         break;
                     }
                 }
-                other => assert!(matches!(other, FeedEvent::CaughtUp { .. } | FeedEvent::Waiting), "{other:?}"),
+                other => assert!(
+                    matches!(other, FeedEvent::Open { .. } | FeedEvent::CaughtUp { .. } | FeedEvent::Waiting),
+                    "{other:?}"
+                ),
             }
         }
         assert_eq!(position, database.info().await.unwrap().counters.update_seq);
@@ -224,6 +227,7 @@ async fn an_end_that_is_given_up_while_it_counts_what_is_behind_comes_again() {
     let database = engine.create_database("db").await.unwrap();
     filled(&database, (0..5).map(|n| format!("d{n}"))).await;
     let mut feed = database.feed(FeedOptions { since: Since::START, limit: Some(2), ..live() }).await.unwrap();
+    assert!(matches!(next(&mut feed).await, FeedEvent::Open { seq: Sequence::ZERO, .. }));
     assert!(matches!(next(&mut feed).await, FeedEvent::Rows(rows) if rows.len() == 2));
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let (running, runs) = tokio::sync::oneshot::channel();
@@ -243,4 +247,91 @@ async fn an_end_that_is_given_up_while_it_counts_what_is_behind_comes_again() {
     drop(open);
     assert!(matches!(next(&mut feed).await, FeedEvent::End { reason: EndReason::Limit, pending: 3, .. }));
     read.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_live_feed_that_has_to_read_the_disk_says_how_far_it_is_behind_and_when_it_is_back() {
+    let (engine, _folder) = engine(|options| options.tail_bytes_max = 20_000);
+    let database = engine.create_database("db").await.unwrap();
+    filled(&database, (0..50).map(|n| format!("first-{n}"))).await;
+    let mut feed = database.feed(FeedOptions { since: Since::START, ..live() }).await.unwrap();
+    let mut said = Vec::new();
+    for round in 0..3 {
+        // While nobody reads it.
+        if round > 0 {
+            filled(&database, (0..50).map(|n| format!("d{n}-{round}"))).await;
+        }
+        let newest = database.info().await.unwrap().counters.update_seq;
+        while feed.position() < newest
+            || futures_util::FutureExt::now_or_never(feed.next()).is_some_and(|event| {
+                said.extend(note(&event.unwrap().unwrap()));
+                true
+            })
+        {
+            if feed.position() < newest {
+                said.extend(note(&next(&mut feed).await));
+            }
+        }
+    }
+    assert_eq!(said, ["caught up", "50 behind", "live", "50 behind", "live"]);
+}
+
+fn note(event: &FeedEvent) -> Option<String> {
+    match event {
+        FeedEvent::CaughtUp { .. } => Some("caught up".to_owned()),
+        FeedEvent::Lagging { lag, .. } => {
+            assert!(lag.seconds.is_some_and(|seconds| seconds < 60), "{lag:?}");
+            Some(format!("{} behind", lag.rows))
+        }
+        FeedEvent::Live { .. } => Some("live".to_owned()),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn what_is_rewritten_while_a_snapshot_is_read_comes_behind_its_end() {
+    let (engine, _folder) = engine(|options| options.tail_bytes_max = 0);
+    let database = engine.create_database("db").await.unwrap();
+    filled(&database, (0..800).map(|n| format!("d{n:03}"))).await;
+    let mut feed = database.feed(FeedOptions { snapshot: true, ..live() }).await.unwrap();
+    assert!(matches!(next(&mut feed).await, FeedEvent::Open { seq: Sequence::ZERO, .. }));
+    let FeedEvent::Rows(first) = next(&mut feed).await else { panic!("rows come first") };
+    assert!(first.len() < 700, "{} rows in a page", first.len());
+    let (rewritten, deleted) = ("d750", "d760");
+    for (id, again) in [(rewritten, true), (deleted, false)] {
+        let document = database.get(id).await.unwrap().unwrap();
+        match again {
+            true => database.put(id, format!("{{\"_rev\":\"{}\"}}", document.rev)).await.unwrap(),
+            false => database.delete(id, document.rev).await.unwrap(),
+        };
+    }
+    let (mut within, mut behind, mut end) = (first.len(), Vec::new(), None);
+    while behind.len() < 2 {
+        match next(&mut feed).await {
+            FeedEvent::Rows(rows) if end.is_none() => within += rows.len(),
+            FeedEvent::Rows(rows) => behind.extend(rows.iter().map(|row| row.change().id.to_string())),
+            FeedEvent::SnapshotEnd { seq } => end = Some(seq.version),
+            _ => {}
+        }
+    }
+    assert_eq!((within, end, behind), (798, Some(800), vec![rewritten.to_owned(), deleted.to_owned()]));
+}
+
+#[tokio::test]
+async fn a_feed_begins_at_a_time() {
+    static NOW: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(100);
+    let (engine, _folder) = engine(|options| options.store.clock = || NOW.load(std::sync::atomic::Ordering::Relaxed));
+    let database = engine.create_database("db").await.unwrap();
+    for now in [100, 200, 300] {
+        NOW.store(now, std::sync::atomic::Ordering::Relaxed);
+        filled(&database, [format!("at-{now}")]).await;
+    }
+    for (secs, seqs) in [(0, vec![1, 2, 3]), (101, vec![2, 3]), (200, vec![2, 3]), (300, vec![3]), (301, vec![])] {
+        let time = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(secs);
+        let options = FeedOptions { since: Since::Time(time), ..once() };
+        assert_eq!(drained(&database, options).await, (seqs, EndReason::CaughtUp, 3, 0), "since {secs}");
+    }
+    let before_1970 = std::time::SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+    let options = FeedOptions { since: Since::Time(before_1970), ..once() };
+    assert_eq!(drained(&database, options).await.0, [1, 2, 3]);
 }

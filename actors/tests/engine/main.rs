@@ -6,6 +6,7 @@ mod documents;
 mod feed_index;
 mod feeds;
 mod idempotence;
+mod known;
 mod model;
 mod support;
 mod updates;

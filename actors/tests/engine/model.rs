@@ -183,7 +183,10 @@ async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pa
                         seen.insert(id.to_string(), row);
                     }
                 }
-                FeedEvent::Heartbeat { seq, .. } | FeedEvent::CaughtUp { seq } => {
+                FeedEvent::Heartbeat { seq, .. }
+                | FeedEvent::CaughtUp { seq }
+                | FeedEvent::Lagging { seq, .. }
+                | FeedEvent::Live { seq } => {
                     assert!(seq >= token, "a sign of life at {seq:?} after {token:?}");
                     token = seq;
                 }
@@ -191,8 +194,11 @@ async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pa
                     token = seq;
                     break;
                 }
+                FeedEvent::Open { seq, .. } => assert_eq!(seq, token),
                 FeedEvent::Waiting => {}
-                FeedEvent::Rewind { since } => panic!("{since:?} was a token of this database"),
+                FeedEvent::Draining { .. } => panic!("nobody drains"),
+                FeedEvent::SnapshotEnd { .. } => panic!("none was asked for"),
+                FeedEvent::Rewind { since, .. } => panic!("{since:?} was a token of this database"),
             }
             if seen.contains_key(LAST) {
                 return seen;

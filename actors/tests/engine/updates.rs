@@ -99,6 +99,7 @@ async fn a_live_feed_is_woken_and_a_filtered_one_moves_on() {
         ..UpdatesOptions::default()
     };
     let mut wanted = engine.updates(beating).unwrap();
+    assert!(matches!(next_event(&mut all).await, ChangeEvent::Open { .. }));
     assert_eq!(next_event(&mut all).await, ChangeEvent::CaughtUp { seq: Sequence::ZERO });
     let other = engine.create_database("other").await.unwrap();
     assert!(matches!(next_event(&mut all).await, ChangeEvent::Change(update) if text(&update) == "created other 1"));
@@ -131,6 +132,7 @@ async fn a_slow_reader_gets_the_latest_rows_and_no_queue() {
         engine.create_database(&format!("short-{n}")).await.unwrap();
         engine.delete_database(&format!("short-{n}")).await.unwrap();
     }
+    assert!(matches!(next(&mut feed).await, FeedEvent::Open { .. }));
     let FeedEvent::Rows(rows) = next(&mut feed).await else { panic!("rows come first") };
     assert_eq!(rows.len(), 4 + 20, "of 242 updates");
     let rows: Vec<String> = rows[..4].iter().map(|row| text(row)).collect();
@@ -160,7 +162,7 @@ async fn a_token_from_the_future_is_rewound_or_refused() {
     for ahead in [Sequence::new(0, 2), Sequence::new(1, 0)] {
         let mut feed = engine.updates_feed(since(ahead)).unwrap();
         assert!(feed.is_ahead());
-        assert!(matches!(next(&mut feed).await, FeedEvent::Rewind { since } if since == ahead));
+        assert!(matches!(next(&mut feed).await, FeedEvent::Rewind { since, .. } if since == ahead));
         assert!(matches!(next(&mut feed).await, FeedEvent::Rows(rows) if text(&rows[0]) == "created a 1"));
         let refused = engine.updates(UpdatesOptions { ahead: seqtide::Ahead::Refuse, ..since(ahead) }).map(drop);
         assert!(matches!(refused, Err(Error::Ahead { update_seq, .. }) if update_seq == Sequence::new(0, 1)));
@@ -177,12 +179,13 @@ async fn feeds_of_updates_are_bounded_with_all_others_and_end_with_the_engine() 
     drop(changes);
     let mut second = engine.updates(from_start()).unwrap();
     engine.end_feeds();
+    assert!(matches!(next_event(&mut second).await, ChangeEvent::Open { .. }));
     assert!(matches!(next_event(&mut second).await, ChangeEvent::End { reason: EndReason::Shutdown, .. }));
     drop((engine, database));
     loop {
         match next_event(&mut updates).await {
             ChangeEvent::End { reason, seq } => break assert_eq!((reason, seq.version), (EndReason::Shutdown, 1)),
-            other => assert!(matches!(other, ChangeEvent::CaughtUp { .. }), "{other:?}"),
+            other => assert!(matches!(other, ChangeEvent::Open { .. } | ChangeEvent::CaughtUp { .. }), "{other:?}"),
         }
     }
     assert!(soon(updates.next()).await.is_none(), "nothing follows the end");

@@ -41,7 +41,8 @@ fn store(folder: &tempfile::TempDir) -> Store {
 fn write(store: &Store, request: &Request) -> (RequestOutcome, Cost) {
     let plan = |view: View<'_>| {
         let (planned, read) = reads::during(|| {
-            let mut batch = Batch::new(view, TransactionLimits::default(), store.feed_keys())?;
+            let mut batch =
+                Batch::new(view, TransactionLimits::default(), store.feed_keys(), Moment::new(1, Times::default()))?;
             let outcome = batch.plan_request(0, request)?;
             Ok::<_, StorageError>((outcome, batch.finish()?.0))
         });

@@ -46,6 +46,19 @@ pub fn history(id: &DocId, chunk: u32) -> Vec<u8> {
     out
 }
 
+/// Key of `times`.
+pub fn secs(secs: u64) -> [u8; 8] {
+    secs.to_be_bytes()
+}
+
+/// Reads a key of `times`.
+///
+/// # Errors
+/// [`Malformed`] when it is not 8 bytes.
+pub fn read_secs(key: &[u8]) -> Result<u64, Malformed> {
+    key.try_into().map(u64::from_be_bytes).map_err(|_| Malformed("key is not 8 bytes"))
+}
+
 /// Key of `blocks`.
 pub fn block(number: u64) -> [u8; 8] {
     number.to_be_bytes()

@@ -12,6 +12,7 @@ pub mod keys;
 pub mod local;
 pub mod meta;
 pub(crate) mod revision;
+pub mod times;
 pub mod transaction;
 
 /// A stored value that does not read as it should: what was wrong with it.

@@ -174,10 +174,10 @@ fn a_newer_format_is_refused_and_the_folder_can_be_opened_again() {
     store.close().unwrap();
     for _ in 0..2 {
         let opened = Store::open(folder.path(), &StoreOptions::default(), &birth).map(drop);
-        assert!(matches!(opened, Err(StorageError::NewerFormat { found: 5, known: 4, .. })), "{opened:?}");
+        assert!(matches!(opened, Err(StorageError::NewerFormat { found: 6, known: 5, .. })), "{opened:?}");
     }
     let checked = Store::check_folder(folder.path(), &NoKeys);
-    assert!(matches!(checked, Err(StorageError::NewerFormat { found: 5, known: 4, .. })), "{checked:?}");
+    assert!(matches!(checked, Err(StorageError::NewerFormat { found: 6, known: 5, .. })), "{checked:?}");
 }
 
 /// Beside a server: one file of the log is read before it is full, the other after it was begun.

@@ -13,5 +13,6 @@ mod pages;
 mod purge;
 mod reclaim;
 mod store;
+mod times;
 mod transactions;
 mod updates;

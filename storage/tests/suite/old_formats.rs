@@ -92,6 +92,11 @@ fn format_3_is_read_as_what_it_was_and_written_on() {
 }
 
 #[test]
+fn format_4_is_read_as_what_it_was_and_written_on() {
+    is_read_as_what_it_was_and_written_on("4", 4);
+}
+
+#[test]
 fn rows_without_checksums_stay_good_however_many_formats_ago_they_were_written() {
     is_read_as_what_it_was_and_written_on("3-born-1", 1);
 }

@@ -55,7 +55,7 @@ pub(crate) fn free_address() -> SocketAddr {
 
 /// The folder below the target folder in which this is installed, and stays.
 pub(crate) fn home(what: &str) -> PathBuf {
-    // From `target/PROFILE/deps/BENCH`.
+    // From `target/PROFILE/deps/BENCH`, or a test's.
     let bench = env::current_exe().expect("the path of this bench");
     bench.ancestors().nth(3).expect("the target folder").join(what)
 }

@@ -123,7 +123,12 @@ fn item(event: ChangeEvent) -> Item {
         ChangeEvent::Change(change) => return Item::Row { token: token(change.seq), row: row(&change) },
         ChangeEvent::CaughtUp { seq } => ("caught-up", seq),
         ChangeEvent::Heartbeat { seq, .. } => ("heartbeat", seq),
-        ChangeEvent::Rewind { since } => panic!("{since:?} was a token of this database"),
+        ChangeEvent::Open { seq, .. } => ("open", seq),
+        ChangeEvent::Lagging { seq, .. } => ("lagging", seq),
+        ChangeEvent::Live { seq } => ("live", seq),
+        ChangeEvent::SnapshotEnd { seq } => ("snapshot-end", seq),
+        ChangeEvent::Rewind { since, .. } => panic!("{since:?} was a token of this database"),
+        ChangeEvent::Draining { seq, .. } => ("draining", seq),
         ChangeEvent::End { seq, .. } => ("end", seq),
     };
     Item::Event { name: name.to_owned(), token: Some(token(seq)), body: Value::Null }

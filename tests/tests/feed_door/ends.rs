@@ -3,7 +3,7 @@
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::{caught_up, end, fresh, live, write};
+use super::{caught_up, end, fresh, live, open, write};
 use seqtide_tests::doors::{FeedSocket, Item, feed_url};
 use seqtide_tests::http::Opened;
 use seqtide_tests::{Database, Server};
@@ -22,13 +22,14 @@ impl Feeds {
         let mut sse = database.get("/_feed").header("accept", "text/event-stream").open().await;
         sse.until(|text| text.contains("caught-up") && text.ends_with("\n\n")).await;
         let mut socket = FeedSocket::open(&feed_url(server, database, "since=now")).await.expect("a WebSocket");
+        assert_eq!(socket.items().await, [event(&open(1, 1))]);
         assert_eq!(socket.items().await, [event(&caught_up(1))]);
         Feeds { lines, sse, socket }
     }
 
     async fn assert_ended(mut self, reason: &str, code: CloseCode) {
         let end = end(1, reason);
-        assert_eq!(self.lines.to_end().await.text(), format!("{}\n{end}\n", caught_up(1)));
+        assert_eq!(self.lines.to_end().await.text(), format!("{}\n{}\n{end}\n", open(1, 1), caught_up(1)));
         let sse = self.sse.to_end().await;
         assert!(sse.text().ends_with(&format!("event: end\ndata: {end}\nid: 1\n\n")), "{:?}", sse.text());
         assert_eq!(self.socket.items().await, [event(&end)]);

@@ -60,11 +60,11 @@ async fn a_selector_chooses_on_every_form_and_wherever_it_is_given() {
 
     let options = json!({ "since": 0, "live": false, "selector": selector });
     let answer = database.post("/_feed").json(&options).expect(200).await;
-    assert_eq!(answer.text().lines().collect::<Vec<_>>(), expected);
+    assert_eq!(answer.text().lines().skip(1).collect::<Vec<_>>(), expected);
 
     let sse = database.get(&format!("/_feed?{query}")).header("accept", "text/event-stream").expect(200).await;
-    let first = format!("data: {}\nid: 3\n\nevent: caught-up\n", rows[2]);
-    assert!(sse.text().starts_with(&first), "{:?}", sse.text());
+    let first = format!("\n\ndata: {}\nid: 3\n\nevent: caught-up\n", rows[2]);
+    assert!(sse.text().contains(&first), "{:?}", sse.text());
 
     for (query, message) in [(query.as_str(), None), ("", Some(options.to_string()))] {
         let mut socket = FeedSocket::open(&feed_url(&server, &database, query)).await.expect("a WebSocket");

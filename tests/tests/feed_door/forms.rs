@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{caught_up, end, fresh, lines, live, write};
+use super::{caught_up, end, fresh, lines, live, open, write};
 use seqtide_tests::http::Answer;
+use seqtide_tests::sse::behind_retry;
 use seqtide_tests::{Database, Server};
 
 const ROWS_BY_OPTION: [&str; 5] =
@@ -21,7 +22,8 @@ async fn lines_are_one_json_each() {
     let rows = write(&database, &["a", "b"]).await;
     let answer = database.get("/_feed?since=0&live=false").expect(200).await;
     assert_waiting_headers(&answer, "application/x-ndjson");
-    let expected = format!("{}\n{}\n{}\n{}\n", rows[0], rows[1], caught_up(2), end(2, "caught-up"));
+    let expected =
+        [&open(0, 2), &rows[0], &rows[1], &caught_up(2), &end(2, "caught-up")].map(|line| format!("{line}\n")).concat();
     assert_eq!(answer.text(), expected);
 }
 
@@ -33,13 +35,15 @@ async fn sse_rows_are_unnamed_and_everything_has_an_id() {
     let answer = request.expect(200).await;
     assert_waiting_headers(&answer, "text/event-stream");
     let expected = format!(
-        "data: {}\nid: 1\n\ndata: {}\nid: 2\n\nevent: caught-up\ndata: {}\nid: 2\n\nevent: end\ndata: {}\nid: 2\n\n",
+        "event: open\ndata: {}\nid: 0\n\ndata: {}\nid: 1\n\ndata: {}\nid: 2\n\n\
+         event: caught-up\ndata: {}\nid: 2\n\nevent: end\ndata: {}\nid: 2\n\n",
+        open(0, 2),
         rows[0],
         rows[1],
         caught_up(2),
         end(2, "caught-up")
     );
-    assert_eq!(answer.text(), expected);
+    assert_eq!(behind_retry(answer.text()), expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,10 +86,10 @@ async fn rows_are_the_rows_of_changes() {
 async fn the_head_leaves_at_once_and_caught_up_says_where_it_stands() {
     let (_server, database) = fresh().await;
     let feed = live(&database, "").await;
-    assert_eq!(feed.so_far(), format!("{}\n", caught_up(0)));
+    assert_eq!(feed.so_far(), format!("{}\n{}\n", open(0, 0), caught_up(0)));
     write(&database, &["a"]).await;
     let feed = live(&database, "").await;
-    assert_eq!(feed.so_far(), format!("{}\n", caught_up(1)), "since is now by default");
+    assert_eq!(feed.so_far(), format!("{}\n{}\n", open(1, 1), caught_up(1)), "since is now by default");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,8 +98,8 @@ async fn a_live_feed_goes_on_after_it_has_caught_up() {
     let first = write(&database, &["a"]).await;
     let mut feed = live(&database, "since=0").await;
     let second = write(&database, &["b"]).await;
-    let text = feed.until(|text| text.matches('\n').count() >= 3).await;
-    assert_eq!(text, format!("{}\n{}\n{}\n", first[0], caught_up(1), second[0]));
+    let text = feed.until(|text| text.matches('\n').count() >= 4).await;
+    assert_eq!(text, format!("{}\n{}\n{}\n{}\n", open(0, 1), first[0], caught_up(1), second[0]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,8 +108,8 @@ async fn heartbeats_tell_seq_and_pending_on_each_form() {
     write(&database, &["a"]).await;
     let beat = "{\"event\":\"heartbeat\",\"seq\":1,\"pending\":0}";
     let mut feed = live(&database, "heartbeat=50").await;
-    let text = feed.until(|text| text.matches('\n').count() >= 3).await;
-    assert!(text.starts_with(&format!("{}\n{beat}\n{beat}\n", caught_up(1))), "{text:?}");
+    let text = feed.until(|text| text.matches('\n').count() >= 4).await;
+    assert!(text.starts_with(&format!("{}\n{}\n{beat}\n{beat}\n", open(1, 1), caught_up(1))), "{text:?}");
     let mut feed = database.get("/_feed?heartbeat=50").header("accept", "text/event-stream").open().await;
     let event = format!("event: heartbeat\ndata: {beat}\nid: 1\n\n");
     let text = feed.until(|text| text.matches("event: heartbeat").count() >= 3).await;

@@ -6,6 +6,8 @@ mod forms;
 mod index;
 mod options;
 mod rewind;
+mod snapshot;
+mod times;
 mod websocket;
 
 use serde_json::{Value, json};
@@ -28,6 +30,10 @@ fn row(id: &Value, written: &Answer) -> String {
     format!("{{\"seq\":{},\"id\":{id},\"changes\":[{{\"rev\":\"{}\"}}]}}", written.seq(), written.rev())
 }
 
+fn open(seq: u64, update_seq: u64) -> String {
+    format!("{{\"event\":\"open\",\"seq\":{seq},\"oldest_seq\":0,\"update_seq\":{update_seq}}}")
+}
+
 fn caught_up(seq: u64) -> String {
     format!("{{\"event\":\"caught-up\",\"seq\":{seq}}}")
 }
@@ -36,11 +42,19 @@ fn end(seq: u64, reason: &str) -> String {
     format!("{{\"event\":\"end\",\"seq\":{seq},\"reason\":\"{reason}\"}}")
 }
 
-/// The body of a feed over lines that ends by itself.
-async fn lines(database: &Database, query: &str) -> Vec<String> {
+/// What a feed over lines that ends by itself gives, whose `open` says where it begins.
+async fn lines_behind(database: &Database, query: &str) -> (Value, Vec<String>) {
     let answer = database.get(&format!("/_feed?{query}")).expect(200).await;
-    assert!(answer.text().is_empty() || answer.text().ends_with('\n'), "{:?}", answer.text());
-    answer.text().lines().map(str::to_owned).collect()
+    let (first, rest) = answer.text().split_once('\n').expect("a feed says at once where it begins");
+    let opening: Value = serde_json::from_str(first).expect("an event");
+    assert!(["open", "rewind"].map(|name| json!(name)).contains(&opening["event"]), "{query}: {opening}");
+    assert!(rest.is_empty() || rest.ends_with('\n'), "{rest:?}");
+    (opening, rest.lines().map(str::to_owned).collect())
+}
+
+/// The same without what it says first.
+async fn lines(database: &Database, query: &str) -> Vec<String> {
+    lines_behind(database, query).await.1
 }
 
 /// Opens a live feed over lines and waits until it has caught up.

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::{caught_up, end, fresh, lines, live, write};
+use super::{caught_up, end, fresh, lines, live, open, write};
 use seqtide_tests::http::escaped;
+use seqtide_tests::sse::behind_retry;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn since_is_exclusive_and_takes_either_form() {
@@ -24,11 +25,9 @@ async fn last_event_id_continues_where_a_browser_was() {
     for query in ["live=false", "live=false&since=0", "live=false&last-event-id=1"] {
         let request = database.get(&format!("/_feed?{query}")).header("accept", "text/event-stream");
         let answer = request.header("last-event-id", "2").expect(200).await;
-        assert!(
-            answer.text().starts_with(&format!("data: {}\nid: 3\n\nevent: caught-up\n", rows[2])),
-            "{query}: {:?}",
-            answer.text()
-        );
+        let opening = format!("event: open\ndata: {}\nid: 2\n\n", open(2, 3));
+        let first = format!("{opening}data: {}\nid: 3\n\nevent: caught-up\n", rows[2]);
+        assert!(behind_retry(answer.text()).starts_with(&first), "{query}: {:?}", answer.text());
     }
 }
 
@@ -40,8 +39,33 @@ async fn limit_counts_rows_shown_and_ends_the_feed() {
     assert_eq!(found, [rows[0].clone(), rows[2].clone(), end(3, "limit")]);
     let feed = live(&database, "limit=1").await;
     let row = write(&database, &["c"]).await;
-    let expected = format!("{}\n{}\n{}\n", caught_up(5), row[0], end(6, "limit"));
+    let expected = format!("{}\n{}\n{}\n{}\n", open(5, 5), caught_up(5), row[0], end(6, "limit"));
     assert_eq!(feed.to_end().await.text(), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn until_ends_the_feed_at_a_place_and_waits_for_one_that_lies_ahead() {
+    let (_server, database) = fresh().await;
+    let rows = write(&database, &["a", "b", "c"]).await;
+    for live in ["true", "false"] {
+        let found = lines(&database, &format!("since=0&until=2&live={live}")).await;
+        assert_eq!(found, [rows[0].clone(), rows[1].clone(), end(2, "until")], "live={live}");
+        assert_eq!(lines(&database, &format!("since=2&until=2&live={live}")).await, [end(2, "until")]);
+        assert_eq!(lines(&database, &format!("since=3&until=1&live={live}")).await, [end(3, "until")]);
+    }
+    let found = lines(&database, "since=2&until=9&live=false").await;
+    assert_eq!(found, [rows[2].clone(), caught_up(3), end(3, "caught-up")], "it was not to wait");
+    let ahead = live(&database, "since=2&until=5").await;
+    // Nobody is woken for what does not concern them, but the place comes all the same.
+    let filtered = live(&database, "since=2&until=5&prefix=none&heartbeat=600000").await;
+    let stamped = live(&database, &format!("since=2&until={:018x}00000000", 5)).await;
+    let more = write(&database, &["d", "e", "f"]).await;
+    let expected = [&open(2, 3), &rows[2], &caught_up(3), &more[0], &more[1], &end(5, "until")];
+    for feed in [ahead, stamped] {
+        assert_eq!(feed.to_end().await.text().lines().collect::<Vec<_>>(), expected);
+    }
+    let expected = [&open(2, 3), &caught_up(3), &end(5, "until")];
+    assert_eq!(filtered.to_end().await.text().lines().collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,10 +85,10 @@ async fn live_filters_wake_for_their_documents_only() {
     let mut by_prefix = live(&database, "prefix=x").await;
     let mut by_id = live(&database, "doc_ids=%5B%22x2%22%5D").await;
     let rows = write(&database, &["a", "x1", "b", "x2"]).await;
-    let text = by_prefix.until(|text| text.matches('\n').count() >= 3).await;
-    assert_eq!(text, format!("{}\n{}\n{}\n", caught_up(0), rows[1], rows[3]));
-    let text = by_id.until(|text| text.matches('\n').count() >= 2).await;
-    assert_eq!(text, format!("{}\n{}\n", caught_up(0), rows[3]));
+    let text = by_prefix.until(|text| text.matches('\n').count() >= 4).await;
+    assert_eq!(text, format!("{}\n{}\n{}\n{}\n", open(0, 0), caught_up(0), rows[1], rows[3]));
+    let text = by_id.until(|text| text.matches('\n').count() >= 3).await;
+    assert_eq!(text, format!("{}\n{}\n{}\n", open(0, 0), caught_up(0), rows[3]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,7 +100,8 @@ async fn a_post_body_carries_the_same_options() {
         json!({ "since": "1", "live": false, "doc_ids": ["c"], "heartbeat": 1000, "style": "main_only" }),
     ] {
         let answer = database.post("/_feed").json(&body).expect(200).await;
-        assert_eq!(answer.text(), format!("{}\n{}\n{}\n", rows[2], caught_up(3), end(3, "caught-up")), "{body}");
+        let expected = format!("{}\n{}\n{}\n{}\n", open(1, 3), rows[2], caught_up(3), end(3, "caught-up"));
+        assert_eq!(answer.text(), expected, "{body}");
     }
     let limited = json!({ "since": 0, "limit": 1, "include_docs": true });
     let answer = database.post("/_feed").json(&limited).expect(200).await;
@@ -106,6 +131,10 @@ async fn a_bad_value_names_its_option() {
     for (option, value) in [
         ("since", "abc"),
         ("since", ""),
+        ("until", "abc"),
+        ("until", ""),
+        ("until", "now"),
+        ("until", "-1"),
         ("limit", "x"),
         ("limit", "-1"),
         ("live", "maybe"),

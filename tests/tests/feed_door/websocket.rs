@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::{caught_up, end, fresh, write};
+use super::{caught_up, end, fresh, open as opening, write};
 use seqtide_tests::doors::{FeedSocket, Item, feed_url};
 use seqtide_tests::{Database, Server, raw};
 
@@ -24,7 +24,10 @@ async fn options_in_the_url_start_the_feed_at_once() {
     let rows = write(&database, &["a", "b"]).await;
     let mut socket = open(&server, &database, "since=0&live=false").await;
     let (items, code) = socket.to_close().await;
-    assert_eq!(items, [item(&rows[0]), item(&rows[1]), item(&caught_up(2)), item(&end(2, "caught-up"))]);
+    assert_eq!(
+        items,
+        [item(&opening(0, 2)), item(&rows[0]), item(&rows[1]), item(&caught_up(2)), item(&end(2, "caught-up"))]
+    );
     assert_eq!(code, CloseCode::Normal);
 }
 
@@ -35,7 +38,7 @@ async fn the_first_message_carries_the_options_otherwise() {
     let mut socket = open(&server, &database, "").await;
     socket.send(&json!({ "since": 0, "doc_ids": ["b"], "limit": 1 }).to_string()).await;
     let (items, code) = socket.to_close().await;
-    assert_eq!(items, [item(&rows[1]), item(&end(2, "limit"))]);
+    assert_eq!(items, [item(&opening(0, 3)), item(&rows[1]), item(&end(2, "limit"))]);
     assert_eq!(code, CloseCode::Normal);
 }
 
@@ -46,7 +49,7 @@ async fn without_options_or_message_it_starts_by_itself_after_a_while() {
     write(&database, &["a"]).await;
     let start = Instant::now();
     let mut socket = open(&server, &database, "").await;
-    assert_eq!(socket.items().await, [item(&caught_up(1))], "since is now by default");
+    assert_eq!(socket.items().await, [item(&opening(1, 1))], "since is now by default");
     assert!(start.elapsed() >= Duration::from_millis(600), "it waits for a message first: {:?}", start.elapsed());
 }
 
@@ -68,6 +71,7 @@ async fn many_rows_share_messages() {
 async fn rows_and_heartbeats_arrive_live() {
     let (server, database) = fresh().await;
     let mut socket = open(&server, &database, "heartbeat=50").await;
+    assert_eq!(socket.items().await[0], item(&opening(0, 0)));
     assert_eq!(socket.items().await[0], item(&caught_up(0)));
     let row = write(&database, &["a"]).await;
     let mut seen = Vec::new();
@@ -141,6 +145,8 @@ async fn a_large_message_comes_in_fragments() {
     let pad = "ü".repeat(100_000);
     database.put("large", &json!({ "pad": pad })).await;
     let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=0&include_docs=true", "").await;
+    let (first, _opening) = raw::read_frame(&mut socket).await;
+    assert_eq!(first, 0x81, "a text in one frame");
     let (mut message, mut frames) = (Vec::new(), 0);
     loop {
         let (first, payload) = raw::read_frame(&mut socket).await;

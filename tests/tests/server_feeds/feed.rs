@@ -6,7 +6,12 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::{fresh, row, rows};
 use seqtide_tests::doors::{FeedSocket, Item};
+use seqtide_tests::sse::behind_retry;
 use seqtide_tests::{Api, Database, Server};
+
+fn open(seq: u64, update_seq: u64) -> String {
+    format!("{{\"event\":\"open\",\"seq\":{seq},\"oldest_seq\":0,\"update_seq\":{update_seq}}}")
+}
 
 fn caught_up(seq: u64) -> String {
     format!("{{\"event\":\"caught-up\",\"seq\":{seq}}}")
@@ -33,7 +38,7 @@ async fn socket(server: &Server, query: &str) -> FeedSocket {
 async fn the_three_forms_carry_the_same_rows_events_and_tokens() {
     let (server, api) = fresh().await;
     let [first, second, third] = rows();
-    let expected = [first.clone(), second, third, caught_up(3), end(3, "caught-up")];
+    let expected = [open(0, 3), first.clone(), second, third, caught_up(3), end(3, "caught-up")];
     let answer = api.get("/_feed?since=0&live=false").expect(200).await;
     assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
     assert_eq!(answer.header("cache-control"), Some("no-cache"));
@@ -42,16 +47,19 @@ async fn the_three_forms_carry_the_same_rows_events_and_tokens() {
     assert_eq!(posted.text(), answer.text());
 
     let sse = api.get("/_feed?since=0&limit=1").header("accept", "text/event-stream").expect(200).await;
-    assert_eq!(sse.text(), format!("data: {first}\nid: 1\n\nevent: end\ndata: {}\nid: 1\n\n", end(1, "limit")));
+    let begun = |seq| format!("event: open\ndata: {}\nid: {seq}\n\n", open(seq, 3));
+    let ended = format!("event: end\ndata: {}\nid: 1\n\n", end(1, "limit"));
+    assert_eq!(behind_retry(sse.text()), format!("{}data: {first}\nid: 1\n\n{ended}", begun(0)));
     let resumed = api.get("/_feed?live=false").header("accept", "text/event-stream").header("last-event-id", "2");
     let resumed = resumed.expect(200).await;
-    assert!(resumed.text().starts_with(&format!("data: {}\nid: 3\n\nevent: caught-up\n", rows()[2])), "{resumed:?}");
+    let first = format!("{}data: {}\nid: 3\n\nevent: caught-up\n", begun(2), rows()[2]);
+    assert!(behind_retry(resumed.text()).starts_with(&first), "{resumed:?}");
 
     let mut from_url = socket(&server, "?since=0&live=false").await;
     assert_eq!(from_url.to_close().await, (items(&expected), CloseCode::Normal));
     let mut from_message = socket(&server, "").await;
     from_message.send(&json!({ "since": 1, "prefix": "b", "limit": 1 }).to_string()).await;
-    let expected = [row("b", "created", 2), end(2, "limit")];
+    let expected = [open(1, 3), row("b", "created", 2), end(2, "limit")];
     assert_eq!(from_message.to_close().await, (items(&expected), CloseCode::Normal));
 }
 
@@ -60,6 +68,7 @@ async fn a_live_feed_starts_now_and_is_told_of_what_happens() {
     let (mut server, api) = fresh().await;
     let mut feed = api.get("/_feed?heartbeat=50").open().await;
     let mut ws = socket(&server, "?since=now").await;
+    assert_eq!(ws.items().await, items(&[open(3, 3)]));
     assert_eq!(ws.items().await, items(&[caught_up(3)]));
     feed.until(|text| text.contains("\"heartbeat\"")).await;
     Database::create(&server, "c").await;
@@ -68,10 +77,8 @@ async fn a_live_feed_starts_now_and_is_told_of_what_happens() {
     let text = feed.until(|text| text.contains(&deleted)).await;
     let told: Vec<&str> = text.lines().filter(|line| line.contains("db_name")).collect();
     assert_eq!(told, [row("c", "created", 4), deleted.clone()]);
-    assert!(
-        text.starts_with(&format!("{}\n{{\"event\":\"heartbeat\",\"seq\":3,\"pending\":0}}\n", caught_up(3))),
-        "{text:?}"
-    );
+    let beat = "{\"event\":\"heartbeat\",\"seq\":3,\"pending\":0}";
+    assert!(text.starts_with(&format!("{}\n{}\n{beat}\n", open(3, 3), caught_up(3))), "{text:?}");
     let mut told = Vec::new();
     while told.len() < 2 {
         told.extend(ws.items().await);
@@ -86,7 +93,10 @@ async fn a_live_feed_starts_now_and_is_told_of_what_happens() {
 async fn a_prefix_chooses_databases_and_heartbeats_move_on_with_the_others() {
     let (server, api) = fresh().await;
     let found = lines(&api, "since=0&live=false&prefix=a").await;
-    assert_eq!(found, [row("a", "created", 1), row("a", "updated", 3), caught_up(3), end(3, "caught-up")]);
+    let of_a = [open(0, 3), row("a", "created", 1), row("a", "updated", 3), caught_up(3), end(3, "caught-up")];
+    assert_eq!(found, of_a);
+    let until = lines(&api, "since=0&until=2").await;
+    assert_eq!(until, [open(0, 3), row("a", "created", 1), row("b", "created", 2), end(2, "until")]);
     let mut feed = api.get("/_feed?prefix=team%2F&heartbeat=50").open().await;
     feed.until(|text| text.contains("caught-up")).await;
     Database::create(&server, "other").await;

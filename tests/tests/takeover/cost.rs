@@ -1,4 +1,4 @@
-//! What an idle feed costs: no buffer and no task, once its connection is taken over.
+//! What an idle feed costs: no buffer and no task, once its connection is taken over; and what an idle server does.
 
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ const FEEDS: usize = 2000;
 /// A connection of the framework takes 12 kB, of which its two buffers are 8. Most of this is what the allocator keeps of
 /// them: what a feed takes is measured by a bench, with many more.
 const BYTES_A_FEED: u64 = 4096;
+
+/// Two to three million are measured; with pages of 2 MiB, of which the allocator begins one for each of its threads, it was 21.
+const IDLE_SERVER_BYTES: u64 = 12 << 20;
 
 fn anonymous_bytes(server: &Server) -> u64 {
     Process(server.pid()).anonymous_bytes().expect("a process")
@@ -65,4 +68,11 @@ async fn an_idle_feed_costs_no_buffer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_websocket_costs_no_buffer() {
     cost_no_buffer(true).await;
+}
+
+#[test]
+fn an_idle_server_takes_no_huge_pages() {
+    let server = Server::start();
+    let taken = anonymous_bytes(&server);
+    assert!(taken < IDLE_SERVER_BYTES, "{taken} bytes");
 }

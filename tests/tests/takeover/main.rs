@@ -3,6 +3,10 @@
 mod connection;
 #[cfg(target_os = "linux")]
 mod cost;
+mod ending;
+#[cfg(target_os = "linux")]
+mod half_open;
+mod in_step;
 mod raw_feed;
 mod seam;
 mod shutdown;

@@ -8,6 +8,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use seqtide_tests::http::SOON;
+use seqtide_tests::sse::behind_retry;
 
 /// A feed of HTTP/1.1 whose head has come.
 pub struct RawFeed {
@@ -15,7 +16,7 @@ pub struct RawFeed {
     pub head: String,
     /// Bytes that make no whole chunk yet.
     unread: Vec<u8>,
-    /// What came in chunks.
+    /// What came in chunks, behind the line that says when to come back.
     pub text: String,
     /// The last chunk has come.
     pub is_over: bool,
@@ -94,7 +95,8 @@ impl RawFeed {
             }
             assert!(!self.is_over, "a chunk behind the last one");
             assert_eq!(&self.unread[begin + size..begin + size + 2], b"\r\n", "the end of a chunk");
-            self.text.push_str(std::str::from_utf8(&self.unread[begin..begin + size]).expect("UTF-8"));
+            let chunk = std::str::from_utf8(&self.unread[begin..begin + size]).expect("UTF-8");
+            self.text.push_str(if chunk.starts_with("retry: ") { behind_retry(chunk) } else { chunk });
             self.is_over = size == 0;
             taken = begin + size + 2;
         }

@@ -72,6 +72,19 @@ async fn who_stalls_keeps_nobody_waiting_and_misses_nothing_when_it_reads_again(
         feed.until(|feed| feed.text.contains("\"id\":\"last\"") && feed.text.ends_with("\n\n")).await;
         assert_eq!(feed.rows().last().expect("a row")["seq"], ROUNDS * DOCS + 1);
     }
+    let said = |feed: &RawFeed, event: &str| feed.text.matches(&format!("event: {event}\n")).count();
+    for feed in &mut stalled {
+        feed.until(|feed| said(feed, "lagging") == said(feed, "live")).await;
+        let first = feed.text.lines().find(|line| line.contains("\"lagging\"")).expect("who stalls lags");
+        let first: Value = serde_json::from_str(first.strip_prefix("data: ").expect("data")).expect("JSON");
+        let rows = first["rows"].as_u64().expect("a number");
+        assert!((1..=DOCS as u64).contains(&rows), "each document has one row: {first}");
+        assert!(first["seconds"].is_u64(), "{first}");
+        let states: Vec<&str> = feed.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+        let states: Vec<&&str> = states.iter().filter(|event| ["lagging", "live"].contains(event)).collect();
+        assert!(states.iter().zip(["lagging", "live"].iter().cycle()).all(|(is, ought)| *is == ought), "{states:?}");
+    }
+    assert_eq!(said(&healthy, "lagging"), 0, "a first catch-up is no lagging, nor is reading along");
 }
 
 #[tokio::test(flavor = "multi_thread")]

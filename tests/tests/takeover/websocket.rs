@@ -10,12 +10,12 @@ use seqtide_tests::database::fresh;
 use seqtide_tests::http::SOON;
 use seqtide_tests::{Database, Server, raw};
 
-const TEXT: u8 = 0x81;
+pub const TEXT: u8 = 0x81;
 const PONG: u8 = 0x8a;
 const CLOSE: u8 = 0x88;
 
 /// A frame of a client, masked with nothing.
-fn said(first: u8, payload: &[u8]) -> Vec<u8> {
+pub fn said(first: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).expect("a short frame");
     [&[first, 0x80 | length, 0, 0, 0, 0][..], payload].concat()
 }
@@ -27,8 +27,11 @@ fn ping(data: &[u8]) -> Vec<u8> {
 /// Opens a feed and waits until it has caught up.
 async fn live(server: &Server) -> TcpStream {
     let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=0&heartbeat=60000", "").await;
-    let (first, payload) = raw::read_frame(&mut socket).await;
-    assert_eq!((first, &payload[..]), (TEXT, &br#"[{"event":"caught-up","seq":0}]"#[..]));
+    for event in ["open", "caught-up"] {
+        let (first, payload) = raw::read_frame(&mut socket).await;
+        let said: serde_json::Value = serde_json::from_slice(&payload).expect("JSON");
+        assert_eq!((first, &said[0]["event"], &said[0]["seq"]), (TEXT, &json!(event), &json!(0)));
+    }
     socket
 }
 
@@ -39,6 +42,20 @@ async fn send(socket: &mut TcpStream, bytes: &[u8]) {
 /// Reads a close frame, and the end of the connection.
 async fn closed(socket: &mut TcpStream) -> u16 {
     let (first, payload) = raw::read_frame(socket).await;
+    closed_with(socket, first, &payload).await
+}
+
+/// The same behind rows.
+pub async fn closed_behind(socket: &mut TcpStream) -> u16 {
+    loop {
+        let (first, payload) = raw::read_frame(socket).await;
+        if first & 0x0f == CLOSE & 0x0f {
+            return closed_with(socket, first, &payload).await;
+        }
+    }
+}
+
+async fn closed_with(socket: &mut TcpStream, first: u8, payload: &[u8]) -> u16 {
     assert_eq!(first, CLOSE);
     let end = timeout(SOON, socket.read(&mut [0; 16])).await;
     assert!(matches!(end, Ok(Ok(0))), "{end:?}");
@@ -75,17 +92,21 @@ async fn what_a_client_says_while_its_feed_leaves_the_framework_is_heard() {
         let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=0", "").await;
         let frame = ping(b"hello");
         send(&mut socket, &frame[..split]).await;
-        let (first, _) = raw::read_frame(&mut socket).await;
-        assert_eq!(first, TEXT, "caught up");
+        for event in ["open", "caught up"] {
+            assert_eq!(raw::read_frame(&mut socket).await.0, TEXT, "{event}");
+        }
         send(&mut socket, &frame[split..]).await;
         assert_eq!(raw::read_frame(&mut socket).await, (PONG, b"hello".to_vec()), "split at {split}");
     }
     for _ in 0..20 {
         let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=0", "").await;
         send(&mut socket, &ping(b"whole")).await;
-        let mut frames = [raw::read_frame(&mut socket).await.0, raw::read_frame(&mut socket).await.0];
+        let mut frames = Vec::new();
+        for _ in 0..3 {
+            frames.push(raw::read_frame(&mut socket).await.0);
+        }
         frames.sort_unstable();
-        assert_eq!(frames, [TEXT, PONG], "caught up and answered, in any order");
+        assert_eq!(frames, [TEXT, TEXT, PONG], "open, caught up and answered, in any order");
     }
 }
 

@@ -32,6 +32,7 @@ impl Default for Config {
                 bulk_docs_max: 100_000,
                 nesting_max: 512,
                 feeds_max: 20_000,
+                subscriptions_max: 200,
                 databases_open_max: 500,
                 write_queue_edits_max: 10_000,
                 write_queue_bytes_max: 268_435_456,
@@ -44,6 +45,9 @@ impl Default for Config {
                 heartbeat: Duration::from_millis(30_000),
                 changes_timeout: Duration::from_millis(60_000),
                 websocket_start: Duration::from_millis(10_000),
+                round: Duration::from_millis(20),
+                retry: Duration::from_millis(1_000),
+                drain: Duration::from_millis(5_000),
             },
             functions: Functions::default(),
             storage: Storage {

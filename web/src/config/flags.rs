@@ -106,6 +106,10 @@ struct LimitsFlags {
     #[arg(id = "limits.feeds_max", value_name = "FEEDS")]
     feeds_max: Option<i64>,
 
+    /// Subscriptions of one connection to /_feed/many
+    #[arg(id = "limits.subscriptions_max", value_name = "SUBSCRIPTIONS")]
+    subscriptions_max: Option<i64>,
+
     /// Databases open at once; the one idle longest is closed to open another
     #[arg(id = "limits.databases_open_max", value_name = "DATABASES")]
     databases_open_max: Option<i64>,
@@ -150,6 +154,18 @@ struct FeedsFlags {
     /// How long a WebSocket opened without options waits for its first message before it starts, in milliseconds
     #[arg(id = "feeds.websocket_start_ms", value_name = "MS")]
     websocket_start_ms: Option<i64>,
+
+    /// How long it is to take at most to give new rows to all live feeds, in milliseconds; answers to writes wait while they are further behind. 0 for no bound
+    #[arg(id = "feeds.round_ms", value_name = "MS")]
+    round_ms: Option<i64>,
+
+    /// Shortest time after which a reader of Server-Sent Events comes back when its connection breaks, in milliseconds
+    #[arg(id = "feeds.retry_ms", value_name = "MS")]
+    retry_ms: Option<i64>,
+
+    /// How long ending all feeds takes at a shutdown, one after the other, in milliseconds; 0 for at once
+    #[arg(id = "feeds.drain_ms", value_name = "MS")]
+    drain_ms: Option<i64>,
 }
 
 /// Options of the section `[functions]`.

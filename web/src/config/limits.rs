@@ -11,6 +11,9 @@ use super::millis;
 /// Largest value LMDB stores is 4 GiB; a document keeps clear of it.
 const DOCUMENT_BYTES_CEILING: usize = 4_000_000_000;
 
+/// An event's `id:` has a place for each of a connection's subscriptions, and must fit into a header.
+const SUBSCRIPTIONS_CEILING: usize = 1_000;
+
 /// Bounds on requests and on what waits; going over one is an error the client sees.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
@@ -24,6 +27,8 @@ pub struct Limits {
     pub nesting_max: usize,
     /// Feeds open at once, over all databases.
     pub feeds_max: usize,
+    /// Subscriptions of one connection to `/_feed/many`.
+    pub subscriptions_max: usize,
     /// Databases open at once.
     pub databases_open_max: usize,
     /// Edits that wait for one database's writer.
@@ -53,6 +58,8 @@ impl Limits {
         at_least("limits.bulk_docs_max", self.bulk_docs_max, 1)?;
         at_least("limits.nesting_max", self.nesting_max, 1)?;
         at_least("limits.feeds_max", self.feeds_max, 1)?;
+        at_least("limits.subscriptions_max", self.subscriptions_max, 1)?;
+        at_most("limits.subscriptions_max", self.subscriptions_max, SUBSCRIPTIONS_CEILING)?;
         at_least("limits.databases_open_max", self.databases_open_max, 1)?;
         at_least("limits.write_queue_edits_max", self.write_queue_edits_max, 1)?;
         at_least("limits.write_queue_bytes_max", self.write_queue_bytes_max, 1)?;

@@ -9,21 +9,23 @@ use seqtide::{Error, Feed, FeedEvent, Likeness, Source};
 use super::cut_short::saying_why;
 use super::pieces::Pieces;
 use super::wire::Wire;
-use crate::takeover::Takeover;
+use crate::takeover::{Cutting, Takeover};
 
-/// A feed's answer. When the disk cannot be read, it says why and is cut short: that is the only sign that no client takes
+/// A feed's answer, which begins with `opening`. When the disk cannot be read, it says why and is cut short: that is the only sign that no client takes
 /// for data. Where the connection can be taken over, the answer goes on there as soon as the feed is live.
 pub fn stream<S: Source, W: Wire>(
     mut feed: Feed<S>,
     wire: W,
+    opening: Bytes,
     takeover: Option<Takeover>,
 ) -> impl Stream<Item = Result<Bytes, Error>> {
     let failing = wire.clone();
     feed.give_frames(wire.frames());
+    let cutting = takeover.as_ref().map(|takeover| takeover.cut_when(feed.overdue()));
     let takeover = takeover.filter(|_| wire.is_alike_for_all());
     let mut pieces = Pieces::default();
-    pieces.add(Bytes::from_static(wire.opening()));
-    let body = Body { feed, wire, pieces, takeover };
+    pieces.add(opening);
+    let body = Body { feed, wire, pieces, takeover, cutting };
     let pieces = stream::unfold(Some(body), |body| async move {
         let mut body = body?;
         match body.next().await {
@@ -32,6 +34,7 @@ pub fn stream<S: Source, W: Wire>(
                 // What is read there is shared.
                 body.feed.give_frames(None);
                 takeover.serve(likeness, body.feed, body.wire).await;
+                drop(body.cutting);
                 // The connection is not the framework's any more.
                 pending().await
             }
@@ -47,6 +50,8 @@ struct Body<S: Source, W> {
     wire: W,
     pieces: Pieces,
     takeover: Option<Takeover>,
+    /// Of a client that does not read, the body is not asked for more.
+    cutting: Option<Cutting>,
 }
 
 enum Next {
@@ -60,7 +65,7 @@ impl<S: Source, W: Wire> Body<S, W> {
     async fn next(&mut self) -> Result<Next, Error> {
         loop {
             if let Some(piece) = self.pieces.take() {
-                self.feed.metrics().bytes(piece.len());
+                self.feed.sent(piece.len());
                 return Ok(Next::Piece(piece));
             }
             if self.takeover.is_some()

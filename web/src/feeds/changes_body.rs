@@ -21,6 +21,11 @@ pub enum Form {
 }
 
 impl Form {
+    /// What comes before everything.
+    pub fn opening(self) -> Bytes {
+        Bytes::from_static(if self == Form::Object { b"{\"results\":[\n" } else { b"" })
+    }
+
     /// The answer's content type.
     pub fn content_type(self) -> &'static str {
         match self {
@@ -89,10 +94,6 @@ impl Changes {
 }
 
 impl Wire for Changes {
-    fn opening(&self) -> &'static [u8] {
-        if self.form == Form::Object { b"{\"results\":[\n" } else { b"" }
-    }
-
     fn is_alike_for_all(&self) -> bool {
         self.form != Form::Object && self.extras.seq_interval.is_none()
     }
@@ -140,9 +141,8 @@ impl Wire for Changes {
                 format!("{{{}}}\n\n", self.last_seq(format, *seq, *pending)).into()
             }
             (FeedEvent::End { .. }, Form::EventSource) => Bytes::from_static(b"\n"),
-            (FeedEvent::Rows(_) | FeedEvent::Frames(_) | FeedEvent::CaughtUp { .. } | FeedEvent::Rewind { .. }, _) => {
-                Bytes::new()
-            }
+            // The rest is the native door's.
+            _ => Bytes::new(),
         }
     }
 

@@ -2,10 +2,11 @@
 //! `{"event":NAME,"seq":N,…}`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
-use seqtide::{EndReason, Feed, FeedEvent, FeedRow, FrameForm, RowShape, Source};
+use seqtide::{EndReason, Extent, Feed, FeedEvent, FeedRow, FrameForm, Lag, RowShape, Source};
 
 use super::pieces::Pieces;
 use super::wire::Wire;
@@ -19,6 +20,16 @@ pub enum Form {
     Sse,
     /// A JSON object a line.
     Lines,
+}
+
+impl Form {
+    /// What comes before everything: when a browser comes back by itself if its connection breaks.
+    pub fn opening(self, comeback: Duration) -> Bytes {
+        match self {
+            Form::Sse => format!("retry: {}\n\n", comeback.as_millis()).into(),
+            Form::Lines => Bytes::new(),
+        }
+    }
 }
 
 /// Something to send.
@@ -35,6 +46,8 @@ pub struct Event {
     /// The place to resume from, as text.
     id: String,
     json: String,
+    /// When a browser comes back by itself behind the end.
+    retry: Option<Duration>,
     /// Set on the last event.
     pub end: Option<EndReason>,
 }
@@ -51,16 +64,27 @@ pub fn item<S: Source>(feed: &Feed<S>, event: FeedEvent<S::Row>) -> Option<Item<
 fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
     let make = |name, seq, more: String, end| {
         let json = format!("{{\"event\":\"{name}\",\"seq\":{}{more}}}", format.json(seq));
-        Some(Event { name, id: format.plain(seq).to_string(), json, end })
+        Some(Event { name, id: format.plain(seq).to_string(), json, retry: None, end })
     };
     match event {
         FeedEvent::Rows(_) | FeedEvent::Frames(_) | FeedEvent::Waiting => None,
         FeedEvent::CaughtUp { seq } => make("caught-up", *seq, String::new(), None),
         FeedEvent::Heartbeat { seq, pending } => make("heartbeat", *seq, format!(",\"pending\":{pending}"), None),
-        FeedEvent::Rewind { since } => {
-            let since = format.json(*since);
+        FeedEvent::Lagging { seq, lag: Lag { rows, seconds } } => {
+            let seconds = seconds.map_or("null".to_owned(), |seconds| seconds.to_string());
+            make("lagging", *seq, format!(",\"rows\":{rows},\"seconds\":{seconds}"), None)
+        }
+        FeedEvent::Live { seq } => make("live", *seq, String::new(), None),
+        FeedEvent::SnapshotEnd { seq } => make("snapshot-end", *seq, String::new(), None),
+        FeedEvent::Open { seq, extent } => make("open", *seq, members_of(format, extent), None),
+        FeedEvent::Rewind { since, extent } => {
+            let (since, extent) = (format.json(*since), members_of(format, extent));
             let reason = "`since` is ahead of all there is: the feed starts again from the beginning";
-            make("rewind", Sequence::ZERO, format!(",\"since\":{since},\"reason\":\"{reason}\""), None)
+            make("rewind", Sequence::ZERO, format!("{extent},\"since\":{since},\"reason\":\"{reason}\""), None)
+        }
+        FeedEvent::Draining { seq, retry } => {
+            let event = make("draining", *seq, format!(",\"retry\":{}", retry.as_millis()), None)?;
+            Some(Event { retry: Some(*retry), ..event })
         }
         FeedEvent::End { reason, seq, .. } => {
             make("end", *seq, format!(",\"reason\":\"{}\"", reason.name()), Some(*reason))
@@ -68,9 +92,20 @@ fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
     }
 }
 
+fn members_of(format: SeqFormat, Extent { oldest_seq, update_seq }: &Extent) -> String {
+    let (oldest, update) = (format.json(*oldest_seq), format.json(*update_seq));
+    format!(",\"oldest_seq\":{oldest},\"update_seq\":{update}")
+}
+
 impl Event {
+    /// Its JSON, an object.
+    pub fn json(&self) -> Bytes {
+        Bytes::copy_from_slice(self.json.as_bytes())
+    }
+
     fn sse(&self) -> String {
-        format!("event: {}\ndata: {}\nid: {}\n\n", self.name, self.json, self.id)
+        let retry = self.retry.map(|retry| format!("retry: {}\n", retry.as_millis())).unwrap_or_default();
+        format!("event: {}\ndata: {}\nid: {}\n{retry}\n", self.name, self.json, self.id)
     }
 }
 

@@ -1,7 +1,9 @@
 //! The native door over WebSocket: what the client says, what the feed gives, and how it ends.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -27,22 +29,29 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Most frames that wait for the connection: answers to pings, and one of the feed.
 const FRAMES_MAX: usize = 32;
 
+/// Texts that are kept while something is handed over; then the client is not listened to.
+const TEXTS_MAX: usize = 16;
+
 /// A WebSocket connection.
 pub struct Connection {
     /// The way out.
     frames: mpsc::Sender<Bytes>,
     /// The way in.
     incoming: Incoming,
+    /// Texts that came while something was handed over, where they are welcome at any time.
+    kept: Option<VecDeque<String>>,
     /// How many frames were put there.
     put: u64,
     /// How many of them the connection has taken.
     taken: watch::Receiver<u64>,
     /// The way out of the framework.
     takeover: Option<Takeover>,
+    /// Who is at the other end.
+    client: Option<SocketAddr>,
 }
 
 /// Why a connection is over here.
-enum Over {
+pub enum Over {
     /// The client left or does not read.
     Gone,
     /// We close, with this code and text.
@@ -69,10 +78,7 @@ pub async fn serve<O, S: Source>(
         Err(over) => over,
         Ok(never) => match never {},
     };
-    if let Over::Close(code, text) = over {
-        // The client may have left first.
-        let _ = connection.put(close(code, &text)).await;
-    }
+    connection.close(over).await;
 }
 
 async fn follow<O, S: Source>(
@@ -95,6 +101,8 @@ async fn follow<O, S: Source>(
         Ok(feed) => feed,
         Err(error) => return Err(refuse(&error.into())),
     };
+    feed.read_by(connection.client);
+    let _cutting = connection.takeover.as_ref().map(|takeover| takeover.cut_when(feed.overdue()));
     loop {
         if let Some(likeness) = feed.likeness()
             && let Some(socket) = connection.socket()
@@ -128,7 +136,8 @@ fn late_options() -> Over {
 
 /// There is no feed, and why.
 fn refuse(refused: &ApiError) -> Over {
-    Over::Close(CloseCode::Policy, refused.reason().to_owned())
+    let code = if refused.is_passing() { CloseCode::Again } else { CloseCode::Policy };
+    Over::Close(code, refused.reason().to_owned())
 }
 
 impl Connection {
@@ -147,7 +156,23 @@ impl Connection {
         let answer = answer.finish().set_body(BoxBody::new(Outgoing { waiting, taken: telling }));
         let incoming = Incoming { payload, heard: Heard::new(message_bytes_max) };
         let takeover = Takeover::of(req);
-        Ok((answer.into(), Connection { frames, incoming, put: 0, taken, takeover }))
+        let client = req.peer_addr();
+        let connection = Connection { frames, incoming, kept: None, put: 0, taken, takeover, client };
+        Ok((answer.into(), connection))
+    }
+
+    /// Texts are welcome at any time from now on: those that come while something is handed over wait for
+    /// [`Connection::text`], and when there are many of them the client is not listened to.
+    pub fn keep_texts(&mut self) {
+        self.kept = Some(VecDeque::new());
+    }
+
+    /// Says why it is over, unless the client has left.
+    pub async fn close(&mut self, over: Over) {
+        if let Over::Close(code, text) = over {
+            // The client may have left first.
+            let _ = self.put(close(code, &text)).await;
+        }
     }
 
     /// The connection's socket, if the framework has written all that was handed to it.
@@ -166,7 +191,17 @@ impl Connection {
     }
 
     /// Waits for a text message, answering pings meanwhile.
-    async fn text(&mut self) -> Result<String, Over> {
+    ///
+    /// # Errors
+    /// [`Over`].
+    pub async fn text(&mut self) -> Result<String, Over> {
+        if let Some(text) = self.kept.as_mut().and_then(VecDeque::pop_front) {
+            return Ok(text);
+        }
+        self.new_text().await
+    }
+
+    async fn new_text(&mut self) -> Result<String, Over> {
         loop {
             match self.incoming.next().await.ok_or(Over::Gone)? {
                 Said::Text(text) => {
@@ -181,7 +216,7 @@ impl Connection {
 
     async fn send<S: Source>(&mut self, feed: &Feed<S>, item: &Item<S::Row>) -> Result<(), Over> {
         let message = item.message();
-        feed.metrics().bytes(message.bytes());
+        feed.sent(message.bytes());
         self.send_text(message).await?;
         match item.end() {
             None => Ok(()),
@@ -199,7 +234,10 @@ impl Connection {
     }
 
     /// Sends a message, in fragments where it is large.
-    async fn send_text(&mut self, mut message: Pieces) -> Result<(), Over> {
+    ///
+    /// # Errors
+    /// [`Over`].
+    pub async fn send_text(&mut self, mut message: Pieces) -> Result<(), Over> {
         let (mut begun, mut codec) = (false, Codec::new());
         while let Some(piece) = message.take() {
             let last = message.bytes() == 0;
@@ -219,14 +257,18 @@ impl Connection {
     async fn hand_over(&mut self, frame: Bytes) -> Result<(), Over> {
         self.put(frame).await?;
         let (put, mut taken) = (self.put, self.taken.clone());
-        tokio::select! {
-            taken = timeout(READ_TIMEOUT, taken.wait_for(|taken| *taken >= put)) => {
-                taken.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
-                Ok(())
-            }
-            text = self.text() => {
-                text?;
-                Err(late_options())
+        let mut taken = pin!(timeout(READ_TIMEOUT, taken.wait_for(|taken| *taken >= put)));
+        loop {
+            let listens = self.kept.as_ref().is_none_or(|kept| kept.len() < TEXTS_MAX);
+            tokio::select! {
+                taken = &mut taken => {
+                    taken.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
+                    return Ok(());
+                }
+                text = self.new_text(), if listens => {
+                    let text = text?;
+                    self.kept.as_mut().ok_or_else(late_options)?.push_back(text);
+                }
             }
         }
     }

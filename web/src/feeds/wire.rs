@@ -9,11 +9,6 @@ use crate::takeover::Framing;
 
 /// How a feed looks on the wire.
 pub trait Wire: Clone + Send + 'static {
-    /// What comes before everything.
-    fn opening(&self) -> &'static [u8] {
-        b""
-    }
-
     /// Whether a row is the same bytes whichever came before it, so that feeds can share them.
     fn is_alike_for_all(&self) -> bool {
         true

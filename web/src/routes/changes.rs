@@ -82,8 +82,9 @@ pub fn answer<S: Source>(
         );
         answer.insert_header((reply::SEQTIDE_SINCE, "ahead"));
     }
+    feed.read_by(req.peer_addr());
     let wire = Changes::new(form, extras, feed.options().limit);
-    reply::streaming(req, answer, body::stream(feed, wire, Takeover::of(req)))
+    reply::streaming(req, answer, body::stream(feed, wire, form.opening(), Takeover::of(req)))
 }
 
 /// Tells two answers apart: another database, another state of it, another question.
@@ -118,8 +119,7 @@ impl Asked {
             heartbeat: heartbeat(query, longest)?,
             timeout: Some(timeout(query, longest)?),
             ahead: Ahead::Echo,
-            kind,
-            frames: None,
+            ..FeedOptions::live(kind)
         };
         Ok(Asked { options, function, form, seq_interval: seq_interval(query)? })
     }

@@ -6,11 +6,14 @@ use std::time::Duration;
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::sequence::Sequence;
 use seqtide::{
     Ahead, Database, Documents, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Selector, Since, Source, Test,
 };
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::changes::{doc_ids, members, parse_since};
 use super::function::AskedFunction;
@@ -58,7 +61,9 @@ impl Door for Database {
         QUERY,
         SELECTOR,
         "since",
+        "snapshot",
         "style",
+        "until",
         "view",
     ];
 
@@ -99,28 +104,31 @@ pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
         options.take_body(&body, D::KNOWN)?;
     }
     if let Some(id) = req.headers().get("last-event-id").and_then(|value| value.to_str().ok()) {
-        options.0.insert("last-event-id".to_owned(), Value::from(id));
+        options.go_on_behind(id);
     }
     let form = if header_has(&req, header::ACCEPT, "text/event-stream") { Form::Sse } else { Form::Lines };
     let kind = if form == Form::Sse { FeedKind::Sse } else { FeedKind::Lines };
     let asked = D::parse(&options, kind, state.config.feeds.heartbeat)?;
     let feed = door.open(asked).await?;
+    feed.read_by(req.peer_addr());
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });
     answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
-    Ok(reply::streaming(&req, answer, body::stream(feed, form, Takeover::of(&req))))
+    let opening = form.opening(feed.comeback(state.config.feeds.retry));
+    Ok(reply::streaming(&req, answer, body::stream(feed, form, opening, Takeover::of(&req))))
 }
 
 fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
     let Call { req, payload, query, state } = call;
     refuse_strange_page(&req, &state)?;
+    state.engine.has_room_for_feeds()?;
     let heartbeat = state.config.feeds.heartbeat;
     let parse = move |options: &Options| D::parse(options, FeedKind::Websocket, heartbeat);
     let from_url = if query.is_empty() { None } else { Some(parse(&Options::of_query(&query, D::KNOWN)?)?) };
     let upgraded = Connection::new(&req, payload, state.config.limits.feed_body_bytes_max);
     let (answer, connection) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;
     let parse = move |text: &str| {
-        let mut options = Options(Map::new());
+        let mut options = Options::default();
         options.take_body(text.as_bytes(), D::KNOWN)?;
         parse(&options)
     };
@@ -133,7 +141,7 @@ fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
 }
 
 /// A browser lets any page open a WebSocket anywhere: what CORS does for other requests must be done here.
-fn refuse_strange_page(req: &HttpRequest, state: &State) -> Result<(), ApiError> {
+pub fn refuse_strange_page(req: &HttpRequest, state: &State) -> Result<(), ApiError> {
     let Some(origin) = req.headers().get(header::ORIGIN) else { return Ok(()) };
     if origin.to_str().is_ok_and(|origin| state.config.cors_origins.allows(origin)) {
         return Ok(());
@@ -142,21 +150,29 @@ fn refuse_strange_page(req: &HttpRequest, state: &State) -> Result<(), ApiError>
     Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", reason))
 }
 
-fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
+pub fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
     let mut values = req.headers().get_all(name).filter_map(|value| value.to_str().ok());
     values.any(|value| value.to_ascii_lowercase().contains(word))
+}
+
+/// Reads a time as RFC 3339 writes it.
+fn parse_time(text: &str) -> Option<Since> {
+    let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    Some(Since::Time(time.into()))
 }
 
 /// Options that stay the text they were given as, from a body too.
 const SELECTOR: &str = "selector";
 const QUERY: &str = "query";
+pub const SUBSCRIPTIONS: &str = "subscriptions";
 
 /// Options as they were given, by name. From a query every value is text.
+#[derive(Default)]
 pub struct Options(Map<String, Value>);
 
 impl Options {
     pub fn of_query(query: &Query, known: &[&str]) -> Result<Options, ApiError> {
-        let mut options = Options(Map::new());
+        let mut options = Options::default();
         for key in query.keys() {
             let text = query.get(&key).unwrap_or_default();
             options.set(&key, Value::from(text), known)?;
@@ -174,12 +190,17 @@ impl Options {
                 continue;
             }
             let value = match name.as_str() {
-                SELECTOR | QUERY => Value::from(value.get()),
+                SELECTOR | QUERY | SUBSCRIPTIONS => Value::from(value.get()),
                 _ => serde_json::from_str(value.get()).map_err(|_| ApiError::not_json())?,
             };
             self.set(&name, value, known)?;
         }
         Ok(())
+    }
+
+    /// Goes on behind this token, whatever else is said.
+    pub fn go_on_behind(&mut self, token: &str) {
+        self.0.insert("last-event-id".to_owned(), Value::from(token));
     }
 
     fn set(&mut self, name: &str, value: Value, known: &[&str]) -> Result<(), ApiError> {
@@ -197,6 +218,8 @@ impl Options {
             RowShape { all_leaves, doc: self.flag("include_docs", false)?, conflicts: self.flag("conflicts", false)? };
         Ok(FeedOptions {
             since: self.since()?,
+            until: self.until()?,
+            snapshot: self.flag("snapshot", false)?,
             mode: self.mode()?,
             limit: self.limit()?,
             shape,
@@ -221,11 +244,35 @@ impl Options {
     }
 
     pub fn since(&self) -> Result<Since, ApiError> {
-        match self.0.get("last-event-id").or_else(|| self.0.get("since")) {
-            None => Ok(Since::Now),
-            Some(Value::String(text)) => parse_since(text),
-            Some(Value::Number(number)) => parse_since(&number.to_string()),
-            Some(_) => Err(self.wrong("since", "a sequence, `0` or `now`")),
+        let since = match self.0.get("last-event-id").or_else(|| self.0.get("since")) {
+            None => return Ok(Since::Now),
+            Some(Value::String(text)) => parse_since(text).ok().or_else(|| parse_time(text)),
+            Some(Value::Number(number)) => parse_since(&number.to_string()).ok(),
+            Some(_) => None,
+        };
+        since.ok_or_else(|| {
+            let forms = "a sequence, `0`, `now` or a time such as 2026-03-01T12:00:00Z (in a query `+` is written %2B)";
+            self.wrong(if self.0.contains_key("last-event-id") { "last-event-id" } else { "since" }, forms)
+        })
+    }
+
+    /// Where the feed starts, without times: nothing says when databases were updated.
+    pub fn since_place(&self) -> Result<Since, ApiError> {
+        match self.since()? {
+            Since::Time(_) => Err(self.wrong("since", "a sequence, `0` or `now` in a feed of databases")),
+            since => Ok(since),
+        }
+    }
+
+    pub fn until(&self) -> Result<Option<Sequence>, ApiError> {
+        let seq = match self.0.get("until") {
+            None => return Ok(None),
+            Some(Value::String(text)) => parse_since(text).ok(),
+            Some(value) => parse_since(&value.to_string()).ok(),
+        };
+        match seq {
+            Some(Since::Seq(seq)) => Ok(Some(seq)),
+            _ => Err(self.wrong("until", "a sequence, as rows have it")),
         }
     }
 
@@ -286,7 +333,7 @@ impl Options {
         self.text("prefix")
     }
 
-    fn text(&self, name: &str) -> Result<Option<&str>, ApiError> {
+    pub fn text(&self, name: &str) -> Result<Option<&str>, ApiError> {
         match self.0.get(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),

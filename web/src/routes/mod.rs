@@ -8,6 +8,7 @@ mod dbs_info;
 mod document;
 pub(crate) mod feed;
 mod feed_index;
+mod feeds;
 mod function;
 mod idempotency;
 pub(crate) mod listing;
@@ -16,6 +17,7 @@ mod open_revs;
 mod purge;
 mod revs;
 mod server;
+mod subscriptions;
 mod update;
 mod updates;
 
@@ -64,6 +66,8 @@ pub(crate) enum Place {
     Server(String),
     /// A file of the dashboard, by its path below it.
     Dashboard(String),
+    /// An open feed, by its id.
+    Feed(String),
     Database(String),
     Endpoint {
         db: String,
@@ -95,7 +99,7 @@ impl Place {
             Place::Database(db) => (*method == Method::POST).then_some(db),
             Place::Endpoint { db, name } => WRITES.contains(&name.as_str()).then_some(db),
             Place::Document { db, .. } | Place::DesignEscaped { db, .. } | Place::Attachment { db, .. } => Some(db),
-            Place::Root | Place::Server(_) | Place::Dashboard(_) => None,
+            Place::Root | Place::Server(_) | Place::Dashboard(_) | Place::Feed(_) => None,
         }
     }
 }
@@ -112,7 +116,9 @@ pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
         ["_dashboard", ..] => Place::Dashboard(segments[1..].join("/")),
         ["metrics"] => Place::Server(owned("metrics")),
         [name] if name.starts_with('_') && !is_system_database(name) => Place::Server(owned(name)),
+        ["_feed", name] => Place::Server(format!("_feed/{name}")),
         [db] => Place::Database(owned(db)),
+        ["_feeds", id] => Place::Feed(owned(id)),
         [db, id] if id.starts_with("_design/") => Place::DesignEscaped { db: owned(db), id: owned(id) },
         [db, name] if name.starts_with('_') && !name.contains('/') => {
             Place::Endpoint { db: owned(db), name: owned(name) }
@@ -178,6 +184,7 @@ async fn route(call: Call, method: &Method, place: &Place) -> Answer {
         Place::Root => server::root(&call),
         Place::Dashboard(path) => dashboard::answer(&call, method, path),
         Place::Server(name) => Box::pin(on_server(call, method, name)).await,
+        Place::Feed(id) => Box::pin(feeds::one(&call, method, id)).await,
         Place::Database(db) => Box::pin(on_database(call, method, db)).await,
         Place::Endpoint { db, name } => Box::pin(on_endpoint(call, method, db, name)).await,
         Place::Document { db, id } => Box::pin(on_document(call, method, db, id)).await,
@@ -196,18 +203,24 @@ async fn on_server(call: Call, method: &Method, name: &str) -> Answer {
         ("_dbs_info", Method::POST) => dbs_info::of_keys(call).await,
         ("_dbs_info", _) if !read => Err(ApiError::method_not_allowed("GET,HEAD,POST")),
         ("_feed", Method::GET | Method::POST) => updates::feed(call).await,
-        ("_feed", _) => Err(ApiError::method_not_allowed("GET,POST")),
-        ("_active_tasks" | "_all_dbs" | "_db_updates" | "_up" | "_uuids" | "metrics", _) if !read => {
+        (subscriptions::PATH, Method::GET | Method::POST) => subscriptions::open(call).await,
+        ("_feed" | subscriptions::PATH, _) => Err(ApiError::method_not_allowed("GET,POST")),
+        ("_active_tasks" | "_all_dbs" | "_db_updates" | "_feeds" | "_up" | "_uuids" | "metrics", _) if !read => {
             Err(ApiError::method_not_allowed("GET,HEAD"))
         }
         ("_active_tasks", _) => Ok(server::active_tasks(&call).await),
         ("_all_dbs", _) => server::all_dbs(&call),
         ("_db_updates", _) => updates::db_updates(&call),
         ("_dbs_info", _) => dbs_info::of_all(&call),
-        ("_up", _) => Ok(server::up()),
+        ("_feeds", _) => feeds::list(&call).await,
+        ("_up", _) => Ok(server::up(&call)),
         ("_uuids", _) => server::uuids(&call),
-        ("metrics", _) => Ok(server::metrics(&call)),
-        _ => Err(unknown(method, name)),
+        ("metrics", _) => Ok(server::metrics(&call).await),
+        (name, method) => match name.strip_prefix("_feed/") {
+            Some(connection) if method == Method::POST => subscriptions::change(call, connection).await,
+            Some(_) => Err(ApiError::method_not_allowed("POST")),
+            None => Err(unknown(&method, name)),
+        },
     }
 }
 
@@ -328,6 +341,9 @@ mod tests {
             ("/_dashboard/", Place::Dashboard(String::new())),
             ("/_dashboard/js/app.js", Place::Dashboard("js/app.js".into())),
             ("/_users", Place::Database("_users".into())),
+            ("/_feed/many", Place::Server("_feed/many".into())),
+            ("/_feeds", Place::Server("_feeds".into())),
+            ("/_feeds/7", Place::Feed("7".into())),
             ("/db", Place::Database("db".into())),
             ("/db/", Place::Database("db".into())),
             ("/a%2Fb", Place::Database("a/b".into())),

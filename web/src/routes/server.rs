@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Call};
 use crate::error::ApiError;
-use crate::reply;
+use crate::{known_feeds, reply};
 
 /// The level of CouchDB's interface that is followed.
 const COUCHDB_LEVEL: &str = "3.5.0";
@@ -28,8 +28,12 @@ pub fn root(call: &Call) -> Answer {
     }
 }
 
-pub fn up() -> HttpResponse {
-    reply::json_body(StatusCode::OK, b"{\"status\":\"ok\",\"seeds\":{}}".to_vec())
+/// While the server is being stopped it says so, for whoever decides where clients are sent.
+pub fn up(call: &Call) -> HttpResponse {
+    match call.state.engine.is_draining() {
+        false => reply::json_body(StatusCode::OK, b"{\"status\":\"ok\",\"seeds\":{}}".to_vec()),
+        true => reply::json_body(StatusCode::SERVICE_UNAVAILABLE, b"{\"status\":\"draining\",\"seeds\":{}}".to_vec()),
+    }
 }
 
 pub fn all_dbs(call: &Call) -> Answer {
@@ -98,7 +102,8 @@ pub fn new_id() -> String {
     uuid::Uuid::now_v7().simple().to_string()
 }
 
-pub fn metrics(call: &Call) -> HttpResponse {
+pub async fn metrics(call: &Call) -> HttpResponse {
+    known_feeds::measure_lag(&call.state.engine, &call.state.feeds).await;
     let text = call.state.metrics.text(&call.state.engine);
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
 }

@@ -38,11 +38,11 @@ fn asked(call: &Call) -> Result<(UpdatesOptions, Form), ApiError> {
         mode,
         descending: query.flag("descending"),
         limit: changes::non_negative(query, "limit")?,
-        prefix: None,
         heartbeat,
         timeout: Some(changes::timeout(query, longest)?),
         ahead: Ahead::Echo,
         kind,
+        ..UpdatesOptions::default()
     };
     Ok((options, form))
 }
@@ -56,11 +56,12 @@ impl Door for Engine {
     type Source = Databases;
     type Asked = UpdatesOptions;
     const KNOWN: &'static [&'static str] =
-        &["heartbeat", "last-event-id", "limit", "live", "on_rewind", "prefix", "since"];
+        &["heartbeat", "last-event-id", "limit", "live", "on_rewind", "prefix", "since", "until"];
 
     fn parse(options: &Options, kind: FeedKind, heartbeat: Duration) -> Result<UpdatesOptions, ApiError> {
         Ok(UpdatesOptions {
-            since: options.since()?,
+            since: options.since_place()?,
+            until: options.until()?,
             mode: options.mode()?,
             limit: options.limit()?,
             prefix: options.prefix()?.map(Into::into),

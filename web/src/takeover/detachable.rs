@@ -3,10 +3,12 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
+use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -65,6 +67,14 @@ impl Detachable {
     fn take(&self) -> io::Result<std::net::TcpStream> {
         let stream = self.0.borrow_mut().stream.take();
         stream.ok_or_else(taken)?.into_std()
+    }
+
+    /// Ends the connection in both directions, whatever was not written yet.
+    pub fn cut(&self) {
+        if let Some(stream) = &self.0.borrow().stream {
+            // It may be over already.
+            let _ = SockRef::from(stream).shutdown(Shutdown::Both);
+        }
     }
 
     fn poll_flushed(&self, cx: &mut Context<'_>) -> Poll<()> {

@@ -1,17 +1,21 @@
 //! The actor that serves a worker's taken-over connections.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler, Message, StreamHandler};
 use mio::{Interest, Poll, Registry, Token};
-use seqtide::{Feed, Likeness, Source};
+use seqtide::{Drain, END_GRACE, EndReason, Feed, FeedId, Likeness, Order, Source};
 use slab::Slab;
+use tokio::time::Instant;
 
-use super::group::{Group, GroupId, Leaver};
+use super::draining::{Draining, Place};
+use super::group::{Group, GroupId, Leaver, Way};
 use super::member::Member;
 use super::readiness::{Ready, readiness};
 use super::reading::{Apart, Deliver, Delivery, Founder, Reader};
+use super::roll::{DrainFeeds, EndFeed, List, Listed};
 use crate::feeds::heard::Heard;
 use crate::feeds::wire::Wire;
 
@@ -20,6 +24,12 @@ const OFFER_BYTES_MAX: usize = 1 << 20;
 
 /// Most bytes that all groups of a worker keep for their members.
 const OFFERS_BYTES_MAX: usize = 16 << 20;
+
+/// So many members are told that they end, and so many end, in one go: everything else on the worker waits meanwhile.
+const DRAINED_AT_ONCE: usize = 128;
+
+/// And then the next.
+const DRAIN_EVERY: Duration = Duration::from_millis(10);
 
 /// The taken-over connections of a worker, by what their feeds give.
 pub struct Feeds {
@@ -32,6 +42,7 @@ pub struct Feeds {
     /// Those that can be joined.
     by_likeness: HashMap<Likeness, GroupId>,
     next_group: GroupId,
+    draining: Option<Draining>,
 }
 
 /// A connection to be served from now on, by a live feed.
@@ -53,7 +64,7 @@ impl Attach {
         mut feed: Feed<S>,
         wire: W,
     ) -> Option<Attach> {
-        let apart = Apart { socket, heard, position: feed.position(), seat: feed.take_seat()? };
+        let apart = Apart { socket, heard, position: feed.position(), lags: false, seat: feed.take_seat()? };
         Some(Attach { apart, likeness, founder: Box::new(Reader { feed, wire }) })
     }
 }
@@ -67,13 +78,15 @@ impl Feeds {
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
         let (watched, groups, by_likeness) = Default::default();
-        Ok(Feeds { poll: Some(poll), registry, watched, groups, by_likeness, next_group: 0 })
+        Ok(Feeds { poll: Some(poll), registry, watched, groups, by_likeness, next_group: 0, draining: None })
     }
 
-    fn attach(&mut self, attach: Attach, ctx: &Context<Feeds>) -> io::Result<()> {
-        let Attach { apart, likeness, founder } = attach;
+    fn attach(&mut self, attach: Attach, ctx: &mut Context<Feeds>) -> io::Result<()> {
+        let Attach { mut apart, likeness, founder } = attach;
+        let order = apart.seat.take_over();
         let place = self.watched.vacant_entry();
-        let mut member = Member::new(apart, place.key());
+        let (watched, feed) = (place.key(), apart.seat.record().id);
+        let mut member = Member::new(apart, watched);
         self.registry.register(&mut member.socket, Token(place.key()), Interest::READABLE | Interest::WRITABLE)?;
         let id = *self.by_likeness.entry(likeness.clone()).or_insert(self.next_group);
         let group = self.groups.entry(id).or_insert_with(|| {
@@ -83,16 +96,27 @@ impl Feeds {
         place.insert((id, group.vacant_slot()));
         let leaver = group.join(member);
         self.dismiss(id, leaver);
+        match order {
+            None => {}
+            Some(Order::End(reason)) => self.end(watched, reason, ctx),
+            Some(Order::Drain(drain)) => self.draining(drain, ctx).add((watched, feed)),
+        }
         Ok(())
     }
 
     /// Lets go of members that do not stay, and of a group that nobody is left in or that is over.
     fn dismiss(&mut self, id: GroupId, leavers: impl IntoIterator<Item = Leaver>) {
         let Some(group) = self.groups.get_mut(&id) else { return };
-        for Leaver { mut member, goes_on } in leavers {
+        for Leaver { mut member, way } in leavers {
             self.watched.remove(member.watched);
-            if goes_on && self.registry.deregister(&mut member.socket).is_ok() {
-                group.send_off(member);
+            if way == Way::Gone || self.registry.deregister(&mut member.socket).is_err() {
+                continue;
+            }
+            match way {
+                Way::Gone => {}
+                Way::Over => member.linger(),
+                Way::Apart => group.send_off(member, None),
+                Way::Ends(reason) => group.send_off(member, Some(reason)),
             }
         }
         if let Some(likeness) = group.close_if_over() {
@@ -101,6 +125,57 @@ impl Feeds {
         if group.is_empty() {
             self.groups.remove(&id);
         }
+    }
+
+    /// Ends a member's feed; a reader that does not take what it was begun with is given up after a while.
+    fn end(&mut self, watched: usize, reason: EndReason, ctx: &mut Context<Feeds>) {
+        let Some((id, slot)) = self.watched.get(watched).copied() else { return };
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let Some(feed) = group.id_of(slot) else { return };
+        let leaver = group.end(slot, reason);
+        if leaver.is_none() {
+            ctx.run_later(END_GRACE, move |feeds, _| feeds.cut((watched, feed)));
+        }
+        self.dismiss(id, leaver);
+    }
+
+    /// Gives a member up that is still there.
+    fn cut(&mut self, place: Place) {
+        self.at(place, |group, slot| group.cut(slot));
+    }
+
+    /// Does something with a member, if it is still there.
+    fn at(&mut self, (watched, feed): Place, act: impl FnOnce(&mut Group, usize) -> Option<Leaver>) {
+        let Some((id, slot)) = self.watched.get(watched).copied() else { return };
+        let Some(group) = self.groups.get_mut(&id).filter(|group| group.id_of(slot) == Some(feed)) else { return };
+        let leaver = act(group, slot);
+        self.dismiss(id, leaver);
+    }
+
+    /// Those who end one after the other, from now on.
+    fn draining(&mut self, drain: Drain, ctx: &mut Context<Feeds>) -> &mut Draining {
+        self.draining.get_or_insert_with(|| {
+            ctx.run_interval(DRAIN_EVERY, |feeds, _| feeds.drain_some());
+            Draining::new(drain)
+        })
+    }
+
+    /// Tells some members that they end, and ends some; the others are next when everything else has had its turn.
+    fn drain_some(&mut self) {
+        let Some(draining) = &mut self.draining else { return };
+        let (drain, told) = (draining.drain, draining.next_told(DRAINED_AT_ONCE));
+        let ended = draining.next_ended(DRAINED_AT_ONCE, Instant::now());
+        for place in told {
+            self.at(place, |group, slot| group.say_draining(slot, &drain));
+        }
+        for place in ended {
+            self.at(place, |group, slot| group.end(slot, EndReason::Shutdown));
+        }
+    }
+
+    /// All members, by their groups and slots.
+    fn members(&self) -> impl Iterator<Item = (GroupId, usize, &Member)> {
+        self.groups.iter().flat_map(|(id, group)| group.members().map(|(slot, member)| (*id, slot, member)))
     }
 
     fn offer_bytes_max(&self) -> usize {
@@ -129,6 +204,51 @@ impl Handler<Attach> for Feeds {
         if let Err(error) = self.attach(attach, ctx) {
             tracing::error!(%error, "the connection of a feed cannot be watched");
         }
+    }
+}
+
+impl Handler<List> for Feeds {
+    type Result = Listed;
+
+    fn handle(&mut self, list: List, _: &mut Context<Feeds>) -> Listed {
+        let wanted = |member: &Member| !list.only_behind || member.behind_since().is_some();
+        let mut found: Vec<(FeedId, GroupId, usize)> = self
+            .members()
+            .filter(|(_, _, member)| member.seat.record().id > list.after && wanted(member))
+            .map(|(group, slot, member)| (member.seat.record().id, group, slot))
+            .collect();
+        if found.len() > list.most {
+            found.select_nth_unstable(list.most);
+            found.truncate(list.most);
+        }
+        let is_draining = self.draining.is_some();
+        let info = |(_, group, slot)| self.groups.get(&group)?.info(slot, is_draining);
+        let mut open = BTreeMap::new();
+        for (about, members) in self.groups.values().filter_map(Group::about) {
+            *open.entry(about.kind).or_default() += members;
+        }
+        Listed { feeds: found.into_iter().filter_map(info).collect(), open }
+    }
+}
+
+impl Handler<EndFeed> for Feeds {
+    type Result = bool;
+
+    fn handle(&mut self, EndFeed(feed): EndFeed, ctx: &mut Context<Feeds>) -> bool {
+        let found = self.members().find(|(_, _, member)| member.seat.record().id == feed);
+        let Some(watched) = found.map(|(_, _, member)| member.watched) else { return false };
+        self.end(watched, EndReason::Revoked, ctx);
+        true
+    }
+}
+
+impl Handler<DrainFeeds> for Feeds {
+    type Result = ();
+
+    fn handle(&mut self, DrainFeeds(drain): DrainFeeds, ctx: &mut Context<Feeds>) {
+        let members: Vec<Place> = self.members().map(|(_, _, it)| (it.watched, it.seat.record().id)).collect();
+        let draining = self.draining(drain, ctx);
+        members.into_iter().for_each(|place| draining.add(place));
     }
 }
 

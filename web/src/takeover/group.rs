@@ -1,15 +1,16 @@
 //! Connections whose feeds give the same: one feed is read for all, and each row is joined once.
 
-use std::io;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{FeedMetrics, Likeness};
+use seqtide::{Drain, EndReason, FeedAbout, FeedId, FeedInfo, FeedMetrics, FeedState, Likeness};
 use slab::Slab;
 
 use super::framing::Framing;
 use super::member::{Member, Sent, Standing};
-use super::offer::Offer;
+use super::offer::{BEHIND_THE_END, Offer};
 use super::reading::{Alone, Delivery, News, ReadingTask};
 
 /// So many members are served in one go: everything else on the worker waits meanwhile.
@@ -29,6 +30,8 @@ pub struct Group {
     alone: Box<dyn Alone>,
     /// How often rows had been purged when what is on offer was read.
     purges: u64,
+    /// Its feed is behind.
+    lags: bool,
     counters: FeedMetrics,
     _reading: ReadingTask,
 }
@@ -39,14 +42,33 @@ struct Round {
     /// The slot of the next.
     next: usize,
     /// A word for those who have everything up to a place.
-    notice: Option<(Bytes, Sequence)>,
+    notice: Option<Notice>,
+}
+
+struct Notice {
+    words: Bytes,
+    at: Sequence,
+    /// It says that the feed lags.
+    of_lag: bool,
 }
 
 /// A member that is not one any more.
 pub struct Leaver {
     pub member: Member,
-    /// It reads for itself from now on; else it is over.
-    pub goes_on: bool,
+    pub way: Way,
+}
+
+/// What becomes of a connection that leaves its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Its client is gone.
+    Gone,
+    /// All was said.
+    Over,
+    /// It reads for itself from now on.
+    Apart,
+    /// It is told its end by itself.
+    Ends(EndReason),
 }
 
 impl Group {
@@ -66,6 +88,7 @@ impl Group {
             members: Slab::new(),
             round: Round::default(),
             purges: alone.purges(),
+            lags: false,
             alone,
             counters,
             _reading: reading,
@@ -140,7 +163,8 @@ impl Group {
             return (Delivery::GoOn, leavers);
         }
         // Who has been told nothing but that there is nothing has everything, or is slow.
-        let keep = if self.round.notice.is_some() { 0 } else { bytes_max };
+        let is_idle = self.round.notice.as_ref().is_some_and(|notice| !notice.of_lag);
+        let keep = if is_idle { 0 } else { bytes_max };
         self.offer.trim(keep);
         (Delivery::Done, leavers)
     }
@@ -154,7 +178,13 @@ impl Group {
                     self.offer.trim(0);
                 }
             }
-            News::Notice { words, at } => self.round.notice = Some((words, at)),
+            News::Notice { words, at } => self.round.notice = Some(Notice { words, at, of_lag: false }),
+            News::Lags { words, at } => {
+                self.lags = true;
+                self.round.notice = Some(Notice { words, at, of_lag: true });
+            }
+            // Each is told when it has everything.
+            News::IsLive => self.lags = false,
             News::End(last) => self.offer.end(last),
         }
     }
@@ -169,17 +199,84 @@ impl Group {
 
     /// Lets a member go that does not stay.
     fn settle(&mut self, slot: usize, standing: io::Result<Standing>) -> Option<Leaver> {
-        let goes_on = match standing {
+        let way = match standing.and_then(|standing| self.tell_live(slot, standing)) {
             Ok(Standing::UpToDate | Standing::Full) => return None,
-            Ok(Standing::Behind) => true,
-            Ok(Standing::Finished) | Err(_) => false,
+            Ok(Standing::Behind) => Way::Apart,
+            Ok(Standing::Ends(reason)) => Way::Ends(reason),
+            Ok(Standing::Finished) => Way::Over,
+            Err(_) => Way::Gone,
         };
-        Some(Leaver { member: self.members.remove(slot), goes_on })
+        Some(Leaver { member: self.members.remove(slot), way })
     }
 
-    /// Has a member that is not watched any more read for itself.
-    pub fn send_off(&self, member: Member) {
-        self.alone.go_on(member.apart(), self.offer.start());
+    /// Tells a member that it is live again, if it was told that it lags and has everything.
+    fn tell_live(&mut self, slot: usize, standing: Standing) -> io::Result<Standing> {
+        if let (Standing::UpToDate, false, Some(member)) = (standing, self.lags, self.members.get_mut(slot))
+            && std::mem::take(&mut member.lags)
+        {
+            let mut sent = Sent::default();
+            member.tell(&self.alone.is_live(member.position), &mut sent)?;
+            self.count(&sent);
+        }
+        Ok(standing)
+    }
+
+    /// Has a member that is not watched any more read for itself, or end.
+    pub fn send_off(&self, member: Member, ends: Option<EndReason>) {
+        self.alone.go_on(member.apart(), self.offer.start(), ends);
+    }
+
+    /// What the members' feeds are, and how many there are.
+    pub fn about(&self) -> Option<(Arc<FeedAbout>, usize)> {
+        Some((self.alone.about()?, self.members.len()))
+    }
+
+    /// The members that have not been given the end, by their slots.
+    pub fn members(&self) -> impl Iterator<Item = (usize, &Member)> {
+        self.members.iter().filter(|(_, member)| member.position < BEHIND_THE_END)
+    }
+
+    /// A member's feed as it stands.
+    pub fn info(&self, slot: usize, is_draining: bool) -> Option<FeedInfo> {
+        let member = self.members.get(slot)?;
+        let behind_since = member.behind_since();
+        Some(FeedInfo {
+            record: member.seat.record(),
+            about: self.alone.about()?,
+            client: member.socket.peer_addr().ok(),
+            state: if is_draining { FeedState::Draining } else { FeedState::of_live(behind_since) },
+            position: member.position,
+            behind_since,
+        })
+    }
+
+    /// Tells a member that its feed ends shortly, unless it is in the middle of something.
+    pub fn say_draining(&mut self, slot: usize, drain: &Drain) -> Option<Leaver> {
+        let member = self.members.get_mut(slot)?;
+        if member.behind_since().is_some() {
+            return None;
+        }
+        let words = self.alone.draining(member.position, drain.retry(member.seat.record().id));
+        let mut sent = Sent::default();
+        let told = member.tell(&words, &mut sent);
+        self.count(&sent);
+        self.settle(slot, told.map(|()| Standing::UpToDate))
+    }
+
+    /// The id of a member's feed.
+    pub fn id_of(&self, slot: usize) -> Option<FeedId> {
+        Some(self.members.get(slot)?.seat.record().id)
+    }
+
+    /// Ends a member's feed, behind what it has been given in part.
+    pub fn end(&mut self, slot: usize, reason: EndReason) -> Option<Leaver> {
+        self.members.get_mut(slot)?.ends = Some(reason);
+        self.serve(slot)
+    }
+
+    /// Gives a member up.
+    pub fn cut(&mut self, slot: usize) -> Option<Leaver> {
+        self.settle(slot, Err(ErrorKind::TimedOut.into()))
     }
 
     fn count(&self, sent: &Sent) {
@@ -190,10 +287,13 @@ impl Group {
 
 fn serve_in_round(member: &mut Member, offer: &Offer, round: &Round, sent: &mut Sent) -> io::Result<Standing> {
     let standing = member.serve(offer, sent)?;
-    if let (Standing::UpToDate, Some((words, at))) = (standing, &round.notice)
+    if let (Standing::UpToDate, Some(Notice { words, at, of_lag })) = (standing, &round.notice)
         && member.position <= *at
+        && !(*of_lag && std::mem::replace(&mut member.lags, true))
     {
         member.tell(words, sent)?;
+        // What lies in between is not for its eyes.
+        member.position = *at;
     }
     Ok(standing)
 }

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 
 use super::Connected;
 use super::detachable::Detachable;
+use super::roll::Workers;
 use super::worker::Worker;
 use crate::feeds::pieces::PIECE_BYTES;
 
@@ -30,6 +31,8 @@ const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Settings {
     /// Threads that serve; 0 is one a core.
     pub workers: usize,
+    /// Who serves feeds.
+    pub feeds: Workers,
     /// How long requests under way may take when the server stops, in seconds.
     pub shutdown_timeout_secs: u64,
 }
@@ -56,8 +59,9 @@ where
         server = server.workers(settings.workers);
     }
     let stopping = server.graceful_shutdown_signal();
+    let workers = settings.feeds.clone();
     let server = server.listen("http", listener, move || {
-        let (worker, stopping) = (Worker::default(), stopping.clone());
+        let (worker, stopping) = (Worker::of(&workers), stopping.clone());
         let app = app().into_factory().map_err(|error| error.into().error_response());
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {

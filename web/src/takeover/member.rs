@@ -2,13 +2,15 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
+use std::time::Instant;
 
 use bytes::Bytes;
 use mio::net::TcpStream;
-use seqtide::Seat;
 use seqtide::storage::model::sequence::Sequence;
+use seqtide::{EndReason, Seat};
 
 use super::framing::Framing;
+use super::lingering;
 use super::offer::{BEHIND_THE_END, Next, Offer};
 use super::reading::Apart;
 use crate::feeds::heard::{ANSWERS_MAX, CloseCode, Heard, Said, close, pong};
@@ -31,11 +33,26 @@ pub struct Member {
     left: Option<Box<Left>>,
     /// What its client has begun to say, where that is heard.
     heard: Option<Box<Heard>>,
-    seat: Seat,
+    /// It was told that it lags.
+    pub lags: bool,
+    /// It is to end with this once everything is written.
+    pub ends: Option<EndReason>,
+    pub seat: Seat,
 }
 
-/// Bytes that are left to be written, in order.
-struct Left(VecDeque<Bytes>);
+/// Bytes that are left to be written.
+struct Left {
+    /// In order.
+    parts: VecDeque<Bytes>,
+    /// Since when something has been.
+    since: Instant,
+}
+
+impl Left {
+    fn now(parts: VecDeque<Bytes>) -> Box<Left> {
+        Box::new(Left { parts, since: Instant::now() })
+    }
+}
 
 /// What was handed to the system.
 #[derive(Debug, Default)]
@@ -57,6 +74,8 @@ pub enum Standing {
     Full,
     /// It lacks what is not here any more.
     Behind,
+    /// It is to end with this, which is not said here.
+    Ends(EndReason),
     /// It has the end too.
     Finished,
 }
@@ -64,14 +83,32 @@ pub enum Standing {
 impl Member {
     /// A connection whose socket is watched at this place.
     pub fn new(apart: Apart, watched: usize) -> Member {
-        let Apart { socket, heard, position, seat } = apart;
-        Member { socket: TcpStream::from_std(socket), watched, position, left: None, heard, seat }
+        let Apart { socket, heard, position, lags, seat } = apart;
+        Member { socket: TcpStream::from_std(socket), watched, position, left: None, heard, lags, ends: None, seat }
     }
 
     /// The connection, its socket being watched no more.
     pub fn apart(self) -> Apart {
-        let Member { socket, heard, position, seat, .. } = self;
-        Apart { socket: socket.into(), heard, position, seat }
+        let Member { socket, heard, position, lags, seat, .. } = self;
+        Apart { socket: socket.into(), heard, position, lags, seat }
+    }
+
+    /// Ends the connection, on which everything was said and whose socket is watched no more.
+    pub fn linger(self) {
+        let Apart { socket, seat, .. } = self.apart();
+        actix_web::rt::spawn(async move {
+            match tokio::net::TcpStream::from_std(socket) {
+                Ok(socket) => lingering::end(socket).await,
+                Err(error) => tracing::debug!(%error, "the connection of a feed is lost behind its end"),
+            }
+            // Counted as open until its connection is over.
+            drop(seat);
+        });
+    }
+
+    /// Since when there has been something that is not written.
+    pub fn behind_since(&self) -> Option<Instant> {
+        self.left.as_ref().map(|left| left.since)
     }
 
     /// Writes what it does not have yet, as far as there is room.
@@ -79,9 +116,22 @@ impl Member {
     /// # Errors
     /// When the client is gone.
     pub fn serve(&mut self, offer: &Offer, sent: &mut Sent) -> io::Result<Standing> {
+        let (since, before) = (self.behind_since(), (sent.rows, sent.bytes));
+        let standing = self.write_on(offer, sent);
+        if let (Some(left), Some(since)) = (&mut self.left, since) {
+            left.since = since;
+        }
+        self.seat.count(sent.rows - before.0, sent.bytes - before.1);
+        standing
+    }
+
+    fn write_on(&mut self, offer: &Offer, sent: &mut Sent) -> io::Result<Standing> {
         loop {
             if !self.write_left(sent)? {
                 return Ok(Standing::Full);
+            }
+            if let Some(reason) = self.ends {
+                return Ok(Standing::Ends(reason));
             }
             if self.position == BEHIND_THE_END {
                 return Ok(Standing::Finished);
@@ -107,7 +157,10 @@ impl Member {
     /// # Errors
     /// When the client is gone.
     pub fn tell(&mut self, notice: &Bytes, sent: &mut Sent) -> io::Result<()> {
-        self.write(std::slice::from_ref(notice), sent)
+        let before = sent.bytes;
+        self.write(std::slice::from_ref(notice), sent)?;
+        self.seat.count(0, sent.bytes - before);
+        Ok(())
     }
 
     /// Hears what the client says. On a WebSocket it is answered; else nothing is expected, and it is thrown away.
@@ -160,8 +213,8 @@ impl Member {
     /// Writes a frame behind what is left.
     fn answer(&mut self, frame: Bytes) -> io::Result<()> {
         match &mut self.left {
-            Some(left) if left.0.len() >= ANSWERS_MAX => return Err(too_much()),
-            Some(left) => left.0.push_back(frame),
+            Some(left) if left.parts.len() >= ANSWERS_MAX => return Err(too_much()),
+            Some(left) => left.parts.push_back(frame),
             None => self.write(&[frame], &mut Sent::default())?,
         }
         Ok(())
@@ -180,7 +233,7 @@ impl Member {
             sent.bytes += written;
             if written < part.len() {
                 let others = parts[at + 1..].iter().cloned();
-                self.left = Some(Box::new(Left([part.slice(written..)].into_iter().chain(others).collect())));
+                self.left = Some(Left::now([part.slice(written..)].into_iter().chain(others).collect()));
                 break;
             }
         }
@@ -190,7 +243,7 @@ impl Member {
     /// Whether nothing is left.
     fn write_left(&mut self, sent: &mut Sent) -> io::Result<bool> {
         let Some(mut left) = self.left.take() else { return Ok(true) };
-        while let Some(part) = left.0.front_mut() {
+        while let Some(part) = left.parts.front_mut() {
             let written = self.write_some(part)?;
             sent.bytes += written;
             if written < part.len() {
@@ -198,7 +251,7 @@ impl Member {
                 self.left = Some(left);
                 return Ok(false);
             }
-            left.0.pop_front();
+            left.parts.pop_front();
         }
         Ok(true)
     }

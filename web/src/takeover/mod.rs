@@ -7,14 +7,17 @@
 
 mod block;
 mod detachable;
+mod draining;
 mod feeds;
 mod framing;
 mod group;
+mod lingering;
 pub mod listener;
 mod member;
 mod offer;
 mod readiness;
 mod reading;
+pub mod roll;
 mod straggler;
 mod worker;
 
@@ -25,6 +28,7 @@ use std::time::Duration;
 use actix::Addr;
 use actix_web::HttpRequest;
 use actix_web::http::{Method, Version};
+use actix_web::rt::task::JoinHandle;
 use seqtide::{Feed, Likeness, Source};
 use socket2::SockRef;
 
@@ -37,6 +41,9 @@ use crate::feeds::wire::Wire;
 
 /// A client that has taken nothing of what it was sent for this long has no reader.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// However often its feed beats, a peer may take nothing for this long.
+const PATIENCE_MIN: Duration = Duration::from_secs(10);
 
 /// What a connection's requests know of it.
 #[derive(Clone)]
@@ -82,6 +89,15 @@ impl Takeover {
         self.socket.detach_if_written()
     }
 
+    /// Cuts the connection when this is ready, unless what is returned has been dropped before.
+    pub fn cut_when(&self, due: impl Future<Output = ()> + 'static) -> Cutting {
+        let socket = self.socket.clone();
+        Cutting(actix_web::rt::spawn(async move {
+            due.await;
+            socket.cut();
+        }))
+    }
+
     /// Has the feed served at a socket that was taken, whose client has begun to say this.
     pub fn attach<S: Source, W: Wire>(
         self,
@@ -91,7 +107,7 @@ impl Takeover {
         feed: Feed<S>,
         wire: W,
     ) {
-        if let Err(error) = prepare(&socket) {
+        if let Err(error) = prepare(&socket, patience(feed.options().heartbeat)) {
             tracing::debug!(%error, "the connection of a feed is lost");
             return;
         }
@@ -102,11 +118,25 @@ impl Takeover {
     }
 }
 
+/// A connection that is to be cut; dropped, it is not.
+pub struct Cutting(JoinHandle<()>);
+
+impl Drop for Cutting {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// What is said leaves at once, and a peer that has gone without a word is noticed.
-fn prepare(socket: &TcpStream) -> io::Result<()> {
+fn prepare(socket: &TcpStream, patience: Duration) -> io::Result<()> {
     let socket = SockRef::from(socket);
     socket.set_tcp_nodelay(true)?;
     #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(READ_TIMEOUT))?;
+    socket.set_tcp_user_timeout(Some(patience))?;
     Ok(())
+}
+
+/// How long a peer may take nothing of what it is sent: two heartbeats, within bounds.
+fn patience(heartbeat: Option<Duration>) -> Duration {
+    heartbeat.map_or(READ_TIMEOUT, |heartbeat| heartbeat.saturating_mul(2).clamp(PATIENCE_MIN, READ_TIMEOUT))
 }

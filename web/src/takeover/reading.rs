@@ -2,13 +2,14 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Addr, Message, MessageResponse};
 use actix_web::rt::task::JoinHandle;
 use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{Feed, FeedEvent, FeedRow, Likeness, Reopening, Seat, Source};
+use seqtide::{EndReason, Feed, FeedAbout, FeedEvent, FeedRow, Likeness, Reopening, Seat, Source};
 use tokio::time::{Instant, sleep};
 
 use super::block::{Block, Blocks};
@@ -32,6 +33,10 @@ pub enum News {
     Rows { blocks: Vec<Block>, purges: u64 },
     /// A word for who has everything up to a place.
     Notice { words: Bytes, at: Sequence },
+    /// The feed lags: a word for the same, if they were not told.
+    Lags { words: Bytes, at: Sequence },
+    /// It is live again.
+    IsLive,
     /// The last words.
     End(Bytes),
 }
@@ -59,8 +64,12 @@ pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Optio
             News::End([&words[..], &framing.last(reason)].concat().into())
         }
         Ok(Some(other)) => {
-            let words = framing.around(&wire.notice(format, &other)).into();
-            News::Notice { words, at: feed.position() }
+            let (words, at) = (framing.around(&wire.notice(format, &other)).into(), feed.position());
+            match other {
+                FeedEvent::Lagging { .. } => News::Lags { words, at },
+                FeedEvent::Live { .. } => News::IsLive,
+                _ => News::Notice { words, at },
+            }
         }
         Ok(None) => return None,
         Err(error) => {
@@ -118,8 +127,12 @@ impl<S: Source, W: Wire> Reader<S, W> {
     /// keep up gets more at once, and those who write are not kept from it by those who read.
     async fn read_for(mut self, group: GroupId, feeds: Addr<Feeds>) {
         let _ends = EndsGroup { group, feeds: feeds.clone(), framing: self.wire.framing() };
+        let mut rounds = self.feed.rounds();
         while let Some(news) = next(&mut self.feed, &mut self.wire).await {
             let begin = Instant::now();
+            let up_to = self.feed.position();
+            let rounds = rounds.as_mut().filter(|_| matches!(news, News::Rows { .. }));
+            let mut round = rounds.and_then(|rounds| rounds.begin(up_to));
             let mut news = Some(news);
             loop {
                 match feeds.send(Deliver { group, news: news.take() }).await {
@@ -129,6 +142,9 @@ impl<S: Source, W: Wire> Reader<S, W> {
                 }
             }
             let took = begin.elapsed();
+            if let Some(round) = &mut round {
+                round.given(up_to, took);
+            }
             if took >= REST_MIN {
                 sleep(took.min(REST_MAX)).await;
             }
@@ -168,16 +184,28 @@ pub struct Apart {
     pub heard: Option<Box<Heard>>,
     /// Everything up to here was written.
     pub position: Sequence,
+    /// It was told that it lags.
+    pub lags: bool,
     pub seat: Seat,
 }
 
 /// How a member of a group goes on by itself.
 pub trait Alone {
-    /// Reads for a connection behind its position, until it has come to where the group's rows `start`.
-    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>);
+    /// Reads for a connection behind its position, until it has come to where the group's rows `start`, or `ends` it.
+    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>, ends: Option<EndReason>);
+
+    /// What each of the members' feeds is.
+    fn about(&self) -> Option<Arc<FeedAbout>>;
+
+    /// The word to one that has everything up to a place that it ends shortly, and how long to wait then before coming
+    /// back.
+    fn draining(&self, seq: Sequence, retry: Duration) -> Bytes;
 
     /// How often rows were purged: what was read when it was as often may be given.
     fn purges(&self) -> u64;
+
+    /// What is said to who has lagged and is with the others at a place.
+    fn is_live(&self, position: Sequence) -> Bytes;
 }
 
 struct Readers<S: Source, W> {
@@ -187,13 +215,31 @@ struct Readers<S: Source, W> {
 }
 
 impl<S: Source, W: Wire> Alone for Readers<S, W> {
-    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>) {
-        let Apart { socket, heard, position, seat } = apart;
-        let (feed, wire) = (self.reopening.open(position, seat), self.wire.clone());
+    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>, ends: Option<EndReason>) {
+        let Apart { socket, heard, position, lags, seat } = apart;
+        let (mut feed, wire) = (self.reopening.open(position, seat, lags), self.wire.clone());
+        feed.read_by(socket.peer_addr().ok());
+        if let Some(reason) = ends {
+            feed.end_for(reason);
+        }
         actix_web::rt::spawn(Straggler { feed, wire, start }.serve(socket, heard, self.feeds.clone()));
+    }
+
+    fn about(&self) -> Option<Arc<FeedAbout>> {
+        self.reopening.about()
+    }
+
+    fn draining(&self, seq: Sequence, retry: Duration) -> Bytes {
+        let event = FeedEvent::<S::Row>::Draining { seq, retry };
+        self.wire.framing().around(&self.wire.notice(self.reopening.seq_format(), &event)).into()
     }
 
     fn purges(&self) -> u64 {
         self.reopening.purges()
+    }
+
+    fn is_live(&self, position: Sequence) -> Bytes {
+        let live = FeedEvent::<S::Row>::Live { seq: position };
+        self.wire.framing().around(&self.wire.notice(self.reopening.seq_format(), &live)).into()
     }
 }

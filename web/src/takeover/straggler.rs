@@ -12,12 +12,15 @@ use seqtide::{Feed, Likeness, Source};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::sync::Notify;
 
 use super::feeds::{Attach, Feeds};
 use super::framing::Framing;
+use super::lingering;
 use super::member::MESSAGE_BYTES_MAX;
 use super::reading::{self, News};
-use crate::feeds::heard::{ANSWERS_MAX, Heard, Said, pong};
+use crate::feeds::heard::{ANSWERS_MAX, CloseCode, Heard, Said, close, pong};
+use crate::feeds::websocket::LATE_OPTIONS;
 use crate::feeds::wire::Wire;
 
 /// A feed that serves one connection.
@@ -28,71 +31,112 @@ pub struct Straggler<S: Source, W> {
     pub start: Rc<Cell<Sequence>>,
 }
 
-/// Answers that wait until a message is written.
-type Answers = RefCell<Vec<Bytes>>;
+/// How a straggler's way ends.
+enum Outcome {
+    /// It can join its group again.
+    CaughtUp(Likeness),
+    /// All was said.
+    Ended,
+    /// Its client has left or does not read.
+    Gone,
+}
+
+/// What is to be said between messages.
+#[derive(Default)]
+struct Replies {
+    answers: RefCell<Vec<Bytes>>,
+    /// A last frame; nothing follows it.
+    last: RefCell<Option<Bytes>>,
+    /// Told when there is one.
+    ends: Notify,
+}
+
+impl Replies {
+    fn end(&self, code: CloseCode, why: &str) {
+        self.last.replace(Some(close(code, why)));
+        self.ends.notify_one();
+    }
+}
 
 impl<S: Source, W: Wire> Straggler<S, W> {
     /// Serves the connection until it can join its group again, or is over.
-    pub async fn serve(mut self, socket: std::net::TcpStream, heard: Option<Box<Heard>>, feeds: Addr<Feeds>) {
-        let mut heard = heard.unwrap_or_else(|| Box::new(Heard::new(MESSAGE_BYTES_MAX)));
-        match self.catch_up(socket, &mut heard).await {
-            Ok(Some((socket, likeness))) => {
-                let heard = Some(heard).filter(|heard| !heard.is_empty());
-                if let Some(attach) = Attach::new(socket, heard, likeness, self.feed, self.wire) {
-                    feeds.do_send(attach);
-                }
-            }
-            Ok(None) => {}
-            Err(error) => tracing::debug!(%error, "the connection of a feed is lost"),
+    pub async fn serve(self, socket: std::net::TcpStream, heard: Option<Box<Heard>>, feeds: Addr<Feeds>) {
+        let heard = heard.unwrap_or_else(|| Box::new(Heard::new(MESSAGE_BYTES_MAX)));
+        let served = match TcpStream::from_std(socket) {
+            Ok(socket) => self.catch_up_and_join(socket, heard, &feeds).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = served {
+            tracing::debug!(%error, "the connection of a feed is lost");
         }
     }
 
-    async fn catch_up(
-        &mut self,
-        socket: std::net::TcpStream,
-        heard: &mut Heard,
-    ) -> io::Result<Option<(std::net::TcpStream, Likeness)>> {
-        let framing = self.wire.framing();
-        let mut socket = TcpStream::from_std(socket)?;
-        let answers = Answers::default();
-        let (reader, writer) = socket.split();
-        let caught_up = tokio::select! {
-            caught_up = self.write_until_caught_up(writer, &answers) => caught_up?,
-            gone = hear(reader, framing, heard, &answers) => return gone.map(|()| None),
-        };
-        let Some(likeness) = caught_up else { return Ok(None) };
-        Ok(Some((socket.into_std()?, likeness)))
+    async fn catch_up_and_join(
+        mut self,
+        mut socket: TcpStream,
+        mut heard: Box<Heard>,
+        feeds: &Addr<Feeds>,
+    ) -> io::Result<()> {
+        match self.catch_up(&mut socket, &mut heard).await? {
+            Outcome::CaughtUp(likeness) => {
+                let heard = Some(heard).filter(|heard| !heard.is_empty());
+                if let Some(attach) = Attach::new(socket.into_std()?, heard, likeness, self.feed, self.wire) {
+                    feeds.do_send(attach);
+                }
+            }
+            Outcome::Ended => lingering::end(socket).await,
+            Outcome::Gone => {}
+        }
+        Ok(())
     }
 
-    /// `None` when the feed has ended.
-    async fn write_until_caught_up(
-        &mut self,
-        mut writer: WriteHalf<'_>,
-        answers: &Answers,
-    ) -> io::Result<Option<Likeness>> {
+    async fn catch_up(&mut self, socket: &mut TcpStream, heard: &mut Heard) -> io::Result<Outcome> {
+        let framing = self.wire.framing();
+        let replies = Replies::default();
+        let (reader, writer) = socket.split();
+        let overdue = self.feed.overdue();
+        tokio::select! {
+            outcome = self.write_until_caught_up(writer, &replies) => outcome,
+            () = overdue => Ok(Outcome::Gone),
+            gone = hear(reader, framing, heard, &replies) => gone.map(|()| Outcome::Gone),
+        }
+    }
+
+    async fn write_until_caught_up(&mut self, mut writer: WriteHalf<'_>, replies: &Replies) -> io::Result<Outcome> {
         loop {
-            let waiting = answers.take();
-            if !waiting.is_empty() {
-                write_all(&mut writer, &waiting).await?;
-                continue;
+            write_all(&mut writer, &replies.answers.take()).await?;
+            if let Some(last) = replies.last.take() {
+                write_all(&mut writer, &[last]).await?;
+                return Ok(Outcome::Ended);
             }
             if self.feed.position() >= self.start.get()
                 && let Some(likeness) = self.feed.likeness()
             {
-                return Ok(Some(likeness));
+                if let Some(live) = self.feed.rejoin::<S::Row>() {
+                    let words = self.wire.framing().around(&self.wire.notice(self.feed.seq_format(), &live));
+                    self.feed.sent(write_all(&mut writer, &[words.into()]).await?);
+                }
+                return Ok(Outcome::CaughtUp(likeness));
             }
-            let Some(news) = reading::next(&mut self.feed, &mut self.wire).await else { return Ok(None) };
+            let news = tokio::select! {
+                news = reading::next(&mut self.feed, &mut self.wire) => news,
+                () = replies.ends.notified() => continue,
+            };
             let written = match news {
-                News::Rows { blocks, .. } => {
+                None => return Ok(Outcome::Ended),
+                Some(News::Rows { blocks, .. }) => {
                     let mut written = 0;
                     for block in blocks {
                         written += write_all(&mut writer, &block.parts_behind(Sequence::ZERO)).await?;
                     }
                     written
                 }
-                News::Notice { words, .. } | News::End(words) => write_all(&mut writer, &[words]).await?,
+                Some(News::IsLive) => 0,
+                Some(News::Notice { words, .. } | News::Lags { words, .. } | News::End(words)) => {
+                    write_all(&mut writer, &[words]).await?
+                }
             };
-            self.feed.metrics().bytes(written);
+            self.feed.sent(written);
         }
     }
 }
@@ -104,25 +148,29 @@ async fn write_all(writer: &mut WriteHalf<'_>, parts: &[Bytes]) -> io::Result<us
     Ok(parts.iter().map(Bytes::len).sum())
 }
 
-/// Hears what the client says until it has left or wants to. On a WebSocket pings are answered; else all is thrown away.
-async fn hear(mut reader: ReadHalf<'_>, framing: Framing, heard: &mut Heard, answers: &Answers) -> io::Result<()> {
-    let mut said = [0; 1024];
+/// Hears what the client says until it has left, or asks for too much. On a WebSocket pings are answered, and what ends
+/// the connection is; else all is thrown away.
+async fn hear(mut reader: ReadHalf<'_>, framing: Framing, heard: &mut Heard, replies: &Replies) -> io::Result<()> {
+    let (mut said, mut is_over) = ([0; 1024], false);
     loop {
         // Whole frames may have come with the socket.
         while framing == Framing::Messages
+            && !is_over
             && let Some(said) = heard.next()
         {
-            let Said::Ping(data) = said else { return Ok(()) };
-            if answers.borrow().len() == ANSWERS_MAX {
-                return Ok(());
+            is_over = !matches!(said, Said::Ping(_));
+            match said {
+                Said::Ping(_) if replies.answers.borrow().len() == ANSWERS_MAX => return Ok(()),
+                Said::Ping(data) => replies.answers.borrow_mut().push(pong(&data)),
+                Said::Text(_) => replies.end(CloseCode::Policy, LATE_OPTIONS),
+                Said::Over(code, why) => replies.end(code, why),
             }
-            answers.borrow_mut().push(pong(&data));
         }
         let length = reader.read(&mut said).await?;
         if length == 0 {
             return Ok(());
         }
-        if framing == Framing::Messages {
+        if framing == Framing::Messages && !is_over {
             heard.add(&said[..length]);
         }
     }

@@ -7,23 +7,34 @@ use std::rc::Rc;
 use actix::{Actor, Addr};
 
 use super::feeds::Feeds;
+use super::roll::Workers;
 
 /// A worker of the server; its [`Feeds`] are started when the first feed is to be served.
-#[derive(Clone, Default)]
-pub struct Worker(Rc<RefCell<Option<Addr<Feeds>>>>);
+#[derive(Clone)]
+pub struct Worker {
+    feeds: Rc<RefCell<Option<Addr<Feeds>>>>,
+    workers: Workers,
+}
 
 impl Worker {
+    /// One of these workers.
+    pub fn of(workers: &Workers) -> Worker {
+        Worker { feeds: Rc::default(), workers: workers.clone() }
+    }
+
     /// The worker's feeds.
     ///
     /// # Errors
     /// When the system has nothing left to watch sockets with.
     pub fn feeds(&self) -> io::Result<Addr<Feeds>> {
-        let mut started = self.0.borrow_mut();
+        let mut started = self.feeds.borrow_mut();
         if let Some(feeds) = &*started
             && feeds.connected()
         {
             return Ok(feeds.clone());
         }
-        Ok(started.insert(Feeds::new()?.start()).clone())
+        let feeds = started.insert(Feeds::new()?.start());
+        self.workers.add(feeds.clone());
+        Ok(feeds.clone())
     }
 }

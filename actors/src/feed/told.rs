@@ -1,0 +1,77 @@
+//! What a feed is told from outside, and when it is to do it.
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::options::FeedMode;
+use super::{EndReason, Seat};
+use crate::known::{FeedId, Order};
+
+/// What a feed is told; one that reads for others is told nothing.
+#[derive(Clone)]
+pub(super) struct Told {
+    orders: Option<(FeedId, watch::Receiver<Option<Order>>)>,
+    /// It is to end in its turn, and has said so.
+    pub ends_at: Option<Instant>,
+}
+
+/// What follows from what a feed was told.
+pub(super) enum Obeyed {
+    /// It ends.
+    Ends(EndReason),
+    /// It says that it ends shortly, and when to come back.
+    Says { retry: Duration },
+}
+
+impl Told {
+    pub fn nothing() -> Told {
+        Told { orders: None, ends_at: None }
+    }
+
+    /// What the feed in this seat is told.
+    pub fn of(seat: &Seat) -> Told {
+        let orders = seat.known().map(|known| (known.record().id, known.orders()));
+        Told { orders, ends_at: None }
+    }
+
+    /// Whether it was told anything.
+    pub fn anything(&self) -> bool {
+        self.orders.as_ref().is_some_and(|(_, orders)| orders.borrow().is_some())
+    }
+
+    /// Waits until it is told more.
+    pub async fn more(&mut self) {
+        let Some((_, orders)) = &mut self.orders else { return pending().await };
+        if orders.changed().await.is_err() {
+            pending().await
+        }
+    }
+
+    /// Waits until it is told to end at once.
+    pub async fn the_end(self) {
+        let Some((_, mut orders)) = self.orders else { return pending().await };
+        if orders.wait_for(|order| matches!(order, Some(Order::End(_)))).await.is_err() {
+            pending().await
+        }
+    }
+
+    /// What it is to do now, if anything. A feed that ends by itself is given all of the time there is.
+    pub fn next(&mut self, mode: FeedMode) -> Option<Obeyed> {
+        let (id, orders) = self.orders.as_mut()?;
+        let order = *orders.borrow_and_update();
+        match (order?, self.ends_at) {
+            (Order::End(reason), _) => Some(Obeyed::Ends(reason)),
+            (Order::Drain(drain), None) => {
+                let ends_at = if mode == FeedMode::Once { drain.until() } else { drain.ends_at(*id) };
+                self.ends_at = Some(ends_at);
+                Some(Obeyed::Says { retry: drain.retry(*id) })
+            }
+            (Order::Drain(_), Some(ends_at)) => {
+                (Instant::now() >= ends_at).then_some(Obeyed::Ends(EndReason::Shutdown))
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+/** A token: a place in a database's order of changes. */
+export type Seq = number | string;
+
+/** A document that changed. */
+export interface Row<Doc = Record<string, unknown>> {
+  seq: Seq;
+  id: string;
+  changes: { rev: string }[];
+  deleted?: true;
+  /** With `include_docs`. */
+  doc?: Doc & { _id: string; _rev: string };
+}
+
+/** What is told besides rows. */
+export interface FeedEvent {
+  event: string;
+  seq?: Seq;
+  [member: string]: unknown;
+}
+
+/**
+ * `connecting`: there is no connection, or no answer yet. `catching-up`: rows of the past come. `live`: rows come as they are
+ * written. `lagging`: the server reads for this client from its disk again. `draining`: the server is about to stop.
+ * `silent`: nothing was heard for two heartbeats, and the connection is made anew. `ended`: nothing comes any more.
+ */
+export type State = 'connecting' | 'catching-up' | 'live' | 'lagging' | 'draining' | 'silent' | 'ended';
+
+/** What is kept between visits: `localStorage`, or anything with these two functions. */
+export interface TokenStorage {
+  getItem(key: string): string | null;
+  setItem(key: string, token: string): void;
+}
+
+/** Everything a database's `_feed` takes, but for `heartbeat`; and what is done with what comes. */
+export interface FollowOptions<Doc = Record<string, unknown>> {
+  /** Where to begin: a token, `0`, or `now`, which is the default. */
+  since?: Seq;
+  include_docs?: boolean;
+  conflicts?: boolean;
+  conflicts_only?: boolean;
+  doc_ids?: string[];
+  prefix?: string;
+  selector?: object;
+  filter?: string;
+  view?: string;
+  query?: object;
+  style?: 'main_only' | 'all_docs';
+  limit?: number;
+  live?: boolean;
+  on_rewind?: 'rewind' | 'error';
+  /** Is given each row, the next one when it is done. Without it rows are taken with `for await`. */
+  onRow?(row: Row<Doc>, subscription: Subscription<Doc>): unknown;
+  onState?(state: State, subscription: Subscription<Doc>): void;
+  onEvent?(event: FeedEvent, subscription: Subscription<Doc>): void;
+  /** Where the token is kept; what is there wins over `since`. */
+  storage?: TokenStorage;
+  /** Under which name; `seqtide:` and the database's where none is given. */
+  key?: string;
+  [option: string]: unknown;
+}
+
+/** A database that is followed. */
+export interface Subscription<Doc = Record<string, unknown>> extends AsyncIterable<Row<Doc>> {
+  readonly db: string;
+  readonly state: State;
+  /** Where to go on: everything up to here was taken. */
+  readonly token: Seq;
+  /** Nothing more is wanted. */
+  close(): void;
+}
+
+export interface Settings {
+  /** How often the server says that it is there, in milliseconds; 30,000 where none is given. */
+  heartbeat?: number;
+  /** Sent with each request. */
+  headers?: Record<string, string>;
+  /** Used in place of the global `fetch`. */
+  fetch?: typeof fetch;
+  /** One connection for all tabs of the origin, where the browser has shared workers. */
+  shared?: boolean;
+}
+
+/** A server, and the one connection over which its databases are followed. */
+export class Seqtide {
+  constructor(url: string | URL, settings?: Settings);
+  /** Follows a database. */
+  follow<Doc = Record<string, unknown>>(db: string, options?: FollowOptions<Doc>): Subscription<Doc>;
+  /** Ends all that is followed, and the connection. */
+  close(): void;
+}
+
+/** What a server refuses, or why a subscription cannot go on. */
+export class SeqtideError extends Error {
+  readonly error: string;
+  readonly status?: number;
+}

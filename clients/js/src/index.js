@@ -1,0 +1,2 @@
+export { SeqtideError } from './error.js';
+export { Seqtide } from './seqtide.js';

@@ -1,0 +1,27 @@
+import { Connection } from './connection.js';
+import { SharedConnection } from './shared.js';
+import { Subscription } from './subscription.js';
+
+/** A server, and the one connection over which its databases are followed. */
+export class Seqtide {
+  #connection;
+  #count = 0;
+
+  constructor(url, { shared = false, ...settings } = {}) {
+    const own = () => new Connection(url, settings);
+    this.#connection = shared ? SharedConnection.open(url, settings, own) : own();
+  }
+
+  /** Follows a database: a subscription, whose rows are taken with `for await` or by `onRow`. */
+  follow(db, options = {}) {
+    this.#count += 1;
+    const subscription = new Subscription(this.#connection, String(this.#count), db, options);
+    this.#connection.add(subscription);
+    return subscription;
+  }
+
+  /** Ends all that is followed, and the connection. */
+  close() {
+    this.#connection.close();
+  }
+}

@@ -1,0 +1,164 @@
+import { SeqtideError } from './error.js';
+
+/** Rows that wait for whoever takes them; with more the connection is not read. */
+const ROWS_MAX = 1000;
+
+/** Whether nothing follows this event: one that ends with its server goes on with it. */
+export function isLast({ event, reason }) {
+  return event === 'refused' || event === 'error' || (event === 'end' && reason !== 'shutdown');
+}
+
+/** Why an ended subscription ended, if that is not what was asked for. */
+function errorOf(db, { event, error, reason, status }) {
+  if (event !== 'end') return new SeqtideError({ error, reason, status });
+  if (reason === 'deleted') return new SeqtideError({ error: reason, reason: `the database ${db} was deleted` });
+  if (reason === 'revoked') return new SeqtideError({ error: reason, reason: `following ${db} was ended by an operator` });
+  return null;
+}
+
+/**
+ * A database that is followed: its rows, one after the other, each once, also across lost connections.
+ *
+ * Take them with `for await`, or give `onRow`. The connection (see `connection.js`, `shared.js`) brings what the server
+ * says to `receive`.
+ */
+export class Subscription {
+  /** Where a subscription with the same options goes on: everything up to here was taken. */
+  token;
+  /** What comes next from the server lies behind this. */
+  received;
+  state = 'connecting';
+
+  #owner;
+  #given;
+  #rows = [];
+  #wanted = null;
+  #room = null;
+  #error = null;
+  #taking = null;
+
+  constructor(owner, name, db, { onRow, onState, onEvent, storage, key, ...options }) {
+    this.#owner = owner;
+    this.name = name;
+    this.db = db;
+    this.options = options;
+    this.#given = { onRow, onState, onEvent, storage, key: key ?? `seqtide:${db}` };
+    this.token = storage?.getItem(this.#given.key) ?? options.since ?? 'now';
+    this.received = this.token;
+    if (onRow) this.#hand();
+  }
+
+  /** What the server is asked for. */
+  get asked() {
+    return { ...this.options, subscribe: this.name, db: this.db, since: this.received };
+  }
+
+  /** Nothing more is wanted. */
+  close() {
+    if (this.state !== 'ended') this.#owner.remove(this);
+    this.#end(null);
+  }
+
+  /** Takes what the server says: a row or an event. */
+  receive(item) {
+    if (this.state === 'ended') return;
+    if (item.seq !== undefined) this.received = item.seq;
+    if (item.event === undefined) {
+      const { sub, ...row } = item;
+      this.#rows.push(row);
+      this.#wanted?.();
+      return;
+    }
+    this.#given.onEvent?.(item, this);
+    if (isLast(item)) return this.#end(errorOf(this.db, item));
+    switch (item.event) {
+      case 'subscribed':
+      case 'open':
+      case 'rewind':
+        this.moved();
+        return this.become('catching-up');
+      case 'caught-up':
+      case 'live':
+        this.moved();
+        return this.become('live');
+      case 'lagging':
+      case 'draining':
+        return this.become(item.event);
+    }
+    return undefined;
+  }
+
+  /** Everything up to `received` was looked at; it is the token unless rows wait to be taken. */
+  moved(seq = this.received) {
+    this.received = seq;
+    if (this.#rows.length === 0 && this.#taking === null) this.#keep(seq);
+  }
+
+  /** Tells a change of state. */
+  become(state) {
+    if (this.state === state || this.state === 'ended') return;
+    this.state = state;
+    this.#given.onState?.(state, this);
+  }
+
+  /** Ends with an error that keeps the subscription from going on. */
+  fail(error) {
+    this.#end(error);
+  }
+
+  /** Waits until there is room for more rows; `undefined` when there is. */
+  room() {
+    if (this.#rows.length < ROWS_MAX || this.state === 'ended') return undefined;
+    return new Promise((resolve) => (this.#room = resolve));
+  }
+
+  /** The next row; `undefined` at the end. The one before counts as taken. */
+  async #next() {
+    if (this.#taking !== null) {
+      this.#keep(this.#taking);
+      this.#taking = null;
+    }
+    while (this.#rows.length === 0) {
+      if (this.state === 'ended') {
+        if (this.#error) throw this.#error;
+        return undefined;
+      }
+      await new Promise((resolve) => (this.#wanted = resolve));
+      this.#wanted = null;
+    }
+    const row = this.#rows.shift();
+    this.#taking = row.seq;
+    if (this.#rows.length < ROWS_MAX / 2) this.#room?.();
+    return row;
+  }
+
+  async *[Symbol.asyncIterator]() {
+    try {
+      for (let row; (row = await this.#next()) !== undefined; ) yield row;
+    } finally {
+      this.close();
+    }
+  }
+
+  async #hand() {
+    try {
+      for await (const row of this) await this.#given.onRow(row, this);
+    } catch (error) {
+      this.#given.onEvent?.({ event: 'error', error: error.error ?? error.name, reason: error.message }, this);
+    }
+  }
+
+  #keep(token) {
+    if (this.token === token) return;
+    this.token = token;
+    this.#given.storage?.setItem(this.#given.key, String(token));
+  }
+
+  #end(error) {
+    if (this.state === 'ended') return;
+    this.#error = error;
+    this.become('ended');
+    this.#wanted?.();
+    this.#room?.();
+  }
+}

@@ -1,0 +1,94 @@
+//! What a connection may have.
+
+use serde_json::{Value, json};
+
+use super::client::{Client, is, url};
+use super::{all_of, fresh};
+use seqtide_tests::{Api, Database, Server};
+
+fn numbered(count: usize) -> Value {
+    (0..count).map(|number| json!({ "subscribe": format!("s-{number}"), "db": "db" })).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_many_subscriptions_and_no_more() {
+    let server = Server::launch().arg("--limits-subscriptions-max=3").start();
+    Database::create(&server, "db").await;
+    let api = Api::new(&server);
+    let refused = api.get(&url(&numbered(4))).send().await;
+    assert_eq!((refused.status, refused.json()["error"].as_str()), (413, Some("too_large")));
+    let mut client = Client::open(&api, &numbered(3)).await;
+    let more = client.change(&json!({ "subscribe": "more", "db": "db" })).await;
+    assert_eq!((more.status, more.json()["error"].as_str()), (413, Some("too_large")));
+    client.change(&json!({ "unsubscribe": "s-1" })).await.assert_status(200);
+    client.until(|item| is(item, "unsubscribed", "s-1")).await;
+    client.change(&json!({ "subscribe": "more", "db": "db" })).await.assert_status(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_subscription_counts_as_a_feed() {
+    let server = Server::launch().arg("--limits-feeds-max=2").start();
+    Database::create(&server, "db").await;
+    let api = Api::new(&server);
+    let mut client = Client::open(&api, &numbered(3)).await;
+    let refused = client.until(|item| item["event"] == "refused").await.pop().expect("one too many");
+    assert_eq!((refused["sub"].as_str(), refused["error"].as_str()), (Some("s-2"), Some("service unavailable")));
+    client.change(&json!({ "subscribe": "more", "db": "db" })).await.assert_status(503);
+    // One that waits for changes gives its place back at once.
+    client.until(|item| is(item, "caught-up", "s-1")).await;
+    client.change(&json!({ "unsubscribe": "s-0" })).await.assert_status(200);
+    client.until(|item| is(item, "unsubscribed", "s-0")).await;
+    client.change(&json!({ "subscribe": "more", "db": "db" })).await.assert_status(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opening_that_makes_no_sense_is_refused_whole() {
+    let (server, _) = fresh().await;
+    let api = Api::new(&server);
+    for subscriptions in [
+        json!(7),
+        json!([7]),
+        json!([{ "db": "db" }]),
+        json!([all_of("db"), all_of("db")]),
+        json!([{ "subscribe": "db", "sinc": 0 }]),
+        json!([{ "subscribe": "db", "limit": "x" }]),
+        json!([{ "unsubscribe": "db" }]),
+    ] {
+        let answer = api.get(&url(&subscriptions)).send().await;
+        assert_eq!((answer.status, answer.json()["error"].as_str()), (400, Some("bad_request")), "{subscriptions}");
+    }
+    api.get("/_feed/many?subscriptions=[").expect(400).await;
+    api.get("/_feed/many?since=0").expect(400).await;
+    api.request("PUT", "/_feed/many").expect(405).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_is_of_what_was_asked_for() {
+    let (server, _) = fresh().await;
+    let api = Api::new(&server);
+    let client = Client::open(&api, &json!([all_of("db")])).await;
+    let id = client.last_event_id.expect("an id");
+    for (subscriptions, id) in [
+        (json!([all_of("db"), { "subscribe": "x", "db": "db" }]), &*id),
+        (json!([{ "subscribe": "x", "db": "db" }]), &*id),
+        (json!([all_of("db")]), "17"),
+        (json!([all_of("db")]), "no id"),
+    ] {
+        let request = api.get(&url(&subscriptions)).header("accept", "text/event-stream").header("last-event-id", id);
+        let answer = request.send().await;
+        assert_eq!(answer.status, 400, "{subscriptions} {id}");
+        assert!(answer.text().contains("last-event-id"), "{}", answer.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_later_fits_into_an_id() {
+    let (server, _) = fresh().await;
+    let api = Api::new(&server);
+    let client = Client::open(&api, &json!([all_of("db")])).await;
+    // What nothing makes shorter: digits of a row of fractions.
+    let ids: Vec<String> = (1..400).map(|number| format!("{:.17}", f64::from(number).sqrt())).collect();
+    let large = client.change(&json!({ "subscribe": "large", "db": "db", "doc_ids": ids })).await;
+    assert_eq!((large.status, large.json()["error"].as_str()), (413, Some("too_large")));
+    client.change(&json!({ "subscribe": "large", "db": "db", "doc_ids": ids[..10] })).await.assert_status(200);
+}

@@ -1,0 +1,53 @@
+//! The feeds that are open on this server, whoever serves them.
+
+use std::collections::BTreeMap;
+
+use seqtide::{Engine, FeedId, FeedInfo};
+
+use crate::takeover::roll::{List, Listed, Workers};
+
+/// Feeds in the order in which they were opened, and how many are open in all.
+pub struct KnownFeeds {
+    pub feeds: Vec<FeedInfo>,
+    pub open: usize,
+}
+
+/// Lists feeds: of those opened after one, the first `most`. A feed that changes hands meanwhile is listed once.
+pub async fn list(engine: &Engine, workers: &Workers, after: FeedId, most: usize) -> KnownFeeds {
+    let mut feeds = BTreeMap::new();
+    let add = |feeds: &mut BTreeMap<FeedId, FeedInfo>, found: Vec<FeedInfo>| {
+        feeds.extend(found.into_iter().filter(|feed| feed.record.id > after).map(|feed| (feed.record.id, feed)));
+    };
+    let by_themselves = engine.feeds();
+    let mut open = by_themselves.len();
+    add(&mut feeds, by_themselves);
+    let by_workers = workers.list(List { after, most, only_behind: false }).await;
+    open += by_workers.open.values().sum::<usize>();
+    add(&mut feeds, by_workers.feeds);
+    // Those that have left their worker since it was asked for them.
+    add(&mut feeds, engine.feeds());
+    KnownFeeds { feeds: feeds.into_values().take(most).collect(), open }
+}
+
+/// One of them.
+pub async fn find(engine: &Engine, workers: &Workers, id: FeedId) -> Option<FeedInfo> {
+    let first = list(engine, workers, id.checked_sub(1)?, 1).await.feeds.pop()?;
+    (first.record.id == id).then_some(first)
+}
+
+/// Ends one of them; `false` where there is none of this number.
+pub async fn end(engine: &Engine, workers: &Workers, id: FeedId) -> bool {
+    engine.end_feed(id) || workers.end(id).await || engine.end_feed(id)
+}
+
+/// Has the metrics say how the feeds are behind, as they stand now.
+pub async fn measure_lag(engine: &Engine, workers: &Workers) {
+    let Listed { feeds, mut open } = workers.list(List { after: 0, most: usize::MAX, only_behind: true }).await;
+    let by_themselves = engine.feeds();
+    for feed in &by_themselves {
+        *open.entry(feed.about.kind).or_default() += 1;
+    }
+    let behind = feeds.into_iter().chain(by_themselves).filter(|feed| feed.behind_since.is_some());
+    let behind: BTreeMap<FeedId, FeedInfo> = behind.map(|feed| (feed.record.id, feed)).collect();
+    engine.measure_lag(&open, &behind.into_values().collect::<Vec<_>>()).await;
+}

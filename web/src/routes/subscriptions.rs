@@ -1,0 +1,244 @@
+//! `/_feed/many`: a connection with many subscriptions; `/_feed/{connection}`: changes to them.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use actix_web::http::{Method, StatusCode, header};
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use seqtide::storage::json::write_json_string;
+use serde_json::value::RawValue;
+
+use super::feed::{Options, SUBSCRIPTIONS, header_has, refuse_strange_page};
+use super::{Answer, Call};
+use crate::error::ApiError;
+use crate::feeds::pieces::Pieces;
+use crate::feeds::websocket::Connection;
+use crate::subscriptions::asked::{self, Asked, Change, Client};
+use crate::subscriptions::connections::Handle;
+use crate::subscriptions::message::Form;
+use crate::subscriptions::resume_id::{Resume, Resumed, checksum};
+use crate::subscriptions::together::Subscriptions;
+use crate::subscriptions::websocket;
+use crate::{reply, request};
+
+/// Where a connection is opened.
+pub const PATH: &str = "_feed/many";
+
+/// What a request to open one may say; a body says the same.
+const KNOWN: [&str; 3] = ["heartbeat", "last-event-id", SUBSCRIPTIONS];
+
+/// Opens a connection.
+pub async fn open(call: Call) -> Answer {
+    let Call { req, payload, query, state } = call;
+    let form = form(&req);
+    let mut options = Options::of_query(&query, &KNOWN)?;
+    let message_bytes_max = state.config.limits.feed_body_bytes_max;
+    let upgraded = if form == Form::Websocket {
+        refuse_strange_page(&req, &state)?;
+        let upgraded = Connection::new(&req, payload, message_bytes_max);
+        Some(upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?)
+    } else {
+        if req.method() == Method::POST {
+            options.take_body(&request::read_body(&req, payload, message_bytes_max).await?, &KNOWN)?;
+        }
+        None
+    };
+    if let Some(id) = req.headers().get("last-event-id").and_then(|value| value.to_str().ok()) {
+        options.go_on_behind(id);
+    }
+    let heartbeat = options.heartbeat()?.unwrap_or(state.config.feeds.heartbeat);
+    let client = Client { state: &state, kind: form.kind(), heartbeat };
+    let wanted = Wanted::read(&options, &client)?;
+    let handle = state.connections.add(state.config.limits.subscriptions_max, form, heartbeat)?;
+    let subscriptions = wanted.open(&client, &handle, form).await?;
+    if let Some((answer, connection)) = upgraded {
+        let state = state.clone();
+        let hear = async move |text: String| {
+            let client = Client { state: &state, kind: form.kind(), heartbeat };
+            hear(&client, &handle, &text).await;
+        };
+        actix_web::rt::spawn(websocket::serve(connection, subscriptions, hear));
+        return Ok(answer);
+    }
+    let mut answer = HttpResponse::build(StatusCode::OK);
+    answer.content_type(form.content_type());
+    answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
+    Ok(reply::streaming(&req, answer, body(subscriptions)))
+}
+
+fn form(req: &HttpRequest) -> Form {
+    if header_has(req, header::UPGRADE, "websocket") {
+        Form::Websocket
+    } else if header_has(req, header::ACCEPT, "text/event-stream") {
+        Form::Sse
+    } else {
+        Form::Lines
+    }
+}
+
+fn body(subscriptions: Subscriptions) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let pieces = |mut message: Pieces| stream::iter(std::iter::from_fn(move || message.take().map(Ok)));
+    subscriptions.flat_map(pieces)
+}
+
+/// The subscriptions that a connection is opened with.
+struct Wanted {
+    /// Those that the request names, with what becomes of them.
+    named: Vec<(Asked, Resume)>,
+    /// Those of the id with which the client comes back.
+    later: Vec<(Asked, Resume)>,
+}
+
+impl Wanted {
+    fn read(options: &Options, client: &Client<'_>) -> Result<Wanted, ApiError> {
+        let most = client.state.config.limits.subscriptions_max;
+        let read =
+            |given: &[Box<RawValue>]| given.iter().map(|given| Asked::read(given)).collect::<Result<Vec<_>, _>>();
+        let named = read(&asked::one_or_more(options.text(SUBSCRIPTIONS)?.unwrap_or("[]"), most)?)?;
+        let mut names = HashSet::new();
+        if let Some(twice) = named.iter().find(|asked| !names.insert(&*asked.name)) {
+            return Err(ApiError::bad_request(format!("there are two subscriptions {:?}", twice.name)));
+        }
+        let as_asked = |asked| (asked, Resume::AsAsked);
+        let Some(id) = options.text("last-event-id")?.filter(|id| !id.is_empty()) else {
+            return Ok(Wanted { named: named.into_iter().map(as_asked).collect(), later: Vec::new() });
+        };
+        let resumed = Resumed::read(id, most)?;
+        let later = read(&resumed.later)?;
+        let of_named: Vec<_> = named.iter().map(|asked| (&*asked.name, &*asked.db)).collect();
+        let of_later: Vec<_> = later.iter().map(|asked| &*asked.db).collect();
+        let mut places = resumed.places(&of_named, &of_later)?;
+        let places_of_later = places.split_off(named.len());
+        Ok(Wanted {
+            named: named.into_iter().zip(places).collect(),
+            later: later.into_iter().zip(places_of_later).collect(),
+        })
+    }
+
+    /// Opens them. One that cannot be had is told of, and keeps no other from being opened.
+    async fn open(self, client: &Client<'_>, handle: &Arc<Handle>, form: Form) -> Result<Subscriptions, ApiError> {
+        let sum = checksum(self.named.iter().map(|(asked, _)| (&*asked.name, &*asked.db)));
+        let mut subscriptions = Subscriptions::new(Arc::clone(handle), form, client.heartbeat, sum);
+        let named = self.named.into_iter().map(|asked| (asked, true));
+        let mut all = Vec::new();
+        for ((asked, resume), named) in named.chain(self.later.into_iter().map(|asked| (asked, false))) {
+            all.push((asked.checked(client, resume)?, resume, named));
+        }
+        for (checked, resume, named) in all {
+            let (name, db) = (checked.name.clone(), checked.db.clone());
+            let later = (!named).then(|| checked.given.clone());
+            if resume == Resume::Never {
+                subscriptions.closed(name, db, later, resume);
+                continue;
+            }
+            let reserved = handle.reserve(&name)?;
+            match checked.open(client).await {
+                Ok(opened) => {
+                    reserved.hold(later);
+                    subscriptions.open(opened, named);
+                }
+                Err(refused) => {
+                    subscriptions.refuse(Some(&name), &refused);
+                    subscriptions.closed(name, db, later, resume);
+                }
+            }
+        }
+        Ok(subscriptions)
+    }
+}
+
+/// Changes the subscriptions of a connection: one, or each of a list.
+pub async fn change(call: Call, connection: &str) -> Answer {
+    let Call { req, payload, state, .. } = call;
+    let handle = state.connections.find(connection)?;
+    let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
+    let text = std::str::from_utf8(&body).map_err(|_| ApiError::not_json())?;
+    let client = Client { state: &state, kind: handle.form.kind(), heartbeat: handle.heartbeat };
+    let changes = asked::one_or_more(text, 2 * state.config.limits.subscriptions_max)?;
+    let mut json = Vec::new();
+    if !text.trim_start().starts_with('[') {
+        for given in changes {
+            write_done(&mut json, &make(&client, &handle, &given).await.map_err(|(_, refused)| refused)?);
+        }
+    } else {
+        json.push(b'[');
+        for (at, given) in changes.iter().enumerate() {
+            json.extend_from_slice(if at == 0 { b"" } else { b"," });
+            match make(&client, &handle, given).await {
+                Ok(done) => write_done(&mut json, &done),
+                Err((name, refused)) => write_refused(&mut json, name.as_deref(), &refused),
+            }
+        }
+        json.push(b']');
+    }
+    Ok(reply::json_body(StatusCode::OK, json))
+}
+
+/// A change that was made.
+struct Done {
+    name: String,
+    /// Where a new subscription begins.
+    seq: Option<String>,
+}
+
+/// Makes one change; what is refused comes with the name it would have had.
+async fn make(client: &Client<'_>, handle: &Handle, given: &RawValue) -> Result<Done, (Option<String>, ApiError)> {
+    match asked::change(given).map_err(|refused| (None, refused))? {
+        Change::Subscribe(asked) => {
+            let name = asked.name.clone();
+            subscribe(client, handle, asked).await.map_err(|refused| (Some(name), refused))
+        }
+        Change::Unsubscribe(name) => match handle.unsubscribe(&name) {
+            Ok(()) => Ok(Done { name, seq: None }),
+            Err(refused) => Err((Some(name), refused)),
+        },
+    }
+}
+
+async fn subscribe(client: &Client<'_>, handle: &Handle, asked: Asked) -> Result<Done, ApiError> {
+    let name = asked.name.clone();
+    let checked = asked.checked(client, Resume::AsAsked)?;
+    let reserved = handle.reserve(&name)?;
+    let opened = checked.open(client).await?;
+    let seq = opened.feed.seq_format().json(opened.feed.position()).to_string();
+    reserved.fill(opened)?;
+    Ok(Done { name, seq: Some(seq) })
+}
+
+/// Makes the changes that a message asks for. What is refused is told on the connection, and so is what is done.
+async fn hear(client: &Client<'_>, handle: &Handle, text: &str) {
+    match asked::one_or_more(text, 2 * client.state.config.limits.subscriptions_max) {
+        Ok(changes) => {
+            for given in changes {
+                if let Err((name, refused)) = make(client, handle, &given).await {
+                    handle.refuse(name, refused);
+                }
+            }
+        }
+        Err(refused) => handle.refuse(None, refused),
+    }
+}
+
+fn write_done(json: &mut Vec<u8>, done: &Done) {
+    json.extend_from_slice(b"{\"ok\":true,\"sub\":");
+    write_json_string(json, &done.name);
+    if let Some(seq) = &done.seq {
+        json.extend_from_slice(b",\"seq\":");
+        json.extend_from_slice(seq.as_bytes());
+    }
+    json.push(b'}');
+}
+
+fn write_refused(json: &mut Vec<u8>, name: Option<&str>, refused: &ApiError) {
+    json.push(b'{');
+    if let Some(name) = name {
+        json.extend_from_slice(b"\"sub\":");
+        write_json_string(json, name);
+        json.push(b',');
+    }
+    refused.write_members(json);
+    json.push(b'}');
+}

@@ -1,0 +1,144 @@
+//! What clients ask for: subscriptions when they open a connection, and changes to them later.
+
+use std::time::Duration;
+
+use seqtide::{Database, Feed, FeedKind};
+use serde_json::value::RawValue;
+
+use super::resume_id::Resume;
+use crate::error::ApiError;
+use crate::routes::feed::{AskedDocuments, Door, Options};
+use crate::state::State;
+
+/// Longest name of a subscription, in bytes.
+const NAME_BYTES_MAX: usize = 100;
+
+/// The options of a database's feed that are the connection's here.
+const OF_CONNECTION: [&str; 2] = ["heartbeat", "last-event-id"];
+
+/// What all subscriptions of one client have in common.
+pub struct Client<'a> {
+    /// What the server has.
+    pub state: &'a State,
+    /// What its feeds are counted as.
+    pub kind: FeedKind,
+    /// How often each of them says where it stands.
+    pub heartbeat: Duration,
+}
+
+/// A subscription that is asked for.
+pub struct Asked {
+    /// Its name, the client's own.
+    pub name: String,
+    /// Its database.
+    pub db: String,
+    /// All of it as it was given.
+    pub given: Box<RawValue>,
+    options: Options,
+}
+
+/// What a client wants changed.
+pub enum Change {
+    /// A subscription more.
+    Subscribe(Asked),
+    /// This one less.
+    Unsubscribe(String),
+}
+
+impl Asked {
+    /// Reads `{"subscribe":NAME,"db":DATABASE,…options}`.
+    ///
+    /// # Errors
+    /// 400 for what it may not be.
+    pub fn read(given: &RawValue) -> Result<Asked, ApiError> {
+        let of_feed = Database::KNOWN.iter().filter(|name| !OF_CONNECTION.contains(name));
+        let known: Vec<&str> = of_feed.copied().chain(["subscribe", "db"]).collect();
+        let mut options = Options::default();
+        options.take_body(given.get().as_bytes(), &known)?;
+        let name = options.text("subscribe")?.unwrap_or_default().to_owned();
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            let reason = format!("`subscribe` is the subscription's name, of 1 to {NAME_BYTES_MAX} bytes");
+            return Err(ApiError::bad_request(reason));
+        }
+        let db = options.text("db")?.unwrap_or(&name).to_owned();
+        Ok(Asked { name, db, given: given.to_owned(), options })
+    }
+
+    /// Reads the options of one that begins, or goes on.
+    ///
+    /// # Errors
+    /// 400 for what they may not be.
+    pub fn checked(mut self, client: &Client<'_>, resume: Resume) -> Result<Checked, ApiError> {
+        if let Resume::Behind(position) = resume {
+            self.options.go_on_behind(&position.to_integer().to_string());
+        }
+        let feed = Database::parse(&self.options, client.kind, client.heartbeat)?;
+        Ok(Checked { name: self.name, db: self.db, given: self.given, feed })
+    }
+}
+
+/// A subscription that may be had if its database has it.
+pub struct Checked {
+    /// Its name.
+    pub name: String,
+    /// Its database.
+    pub db: String,
+    /// All of it as it was given.
+    pub given: Box<RawValue>,
+    feed: AskedDocuments,
+}
+
+impl Checked {
+    /// Opens its feed.
+    ///
+    /// # Errors
+    /// As a request to the database's `_feed`: 404, 410, 503.
+    pub async fn open(self, client: &Client<'_>) -> Result<Opened, ApiError> {
+        let Checked { name, db, given, feed } = self;
+        let feed = client.state.database(&db)?.open(feed).await?;
+        Ok(Opened { name, db, given, feed })
+    }
+}
+
+/// A subscription.
+pub struct Opened {
+    /// Its name.
+    pub name: String,
+    /// Its database.
+    pub db: String,
+    /// All of it as it was given.
+    pub given: Box<RawValue>,
+    /// What it gives.
+    pub feed: Feed,
+}
+
+/// Reads one object, or a list of at most so many.
+///
+/// # Errors
+/// 400 for what is no JSON, 413 for more.
+pub fn one_or_more(json: &str, most: usize) -> Result<Vec<Box<RawValue>>, ApiError> {
+    let whole: Box<RawValue> = serde_json::from_str(json).map_err(|_| ApiError::not_json())?;
+    if !whole.get().starts_with('[') {
+        return Ok(vec![whole]);
+    }
+    let list: Vec<Box<RawValue>> = serde_json::from_str(whole.get()).map_err(|_| ApiError::not_json())?;
+    if list.len() > most {
+        let reason = format!("{} subscriptions at once: at most {most} are accepted", list.len());
+        return Err(ApiError::too_large(reason));
+    }
+    Ok(list)
+}
+
+/// Reads `{"subscribe":NAME,…}` or `{"unsubscribe":NAME}`.
+///
+/// # Errors
+/// 400 for anything else.
+pub fn change(given: &RawValue) -> Result<Change, ApiError> {
+    let members =
+        crate::routes::changes::members(given.get().as_bytes(), "a change of subscriptions is a JSON object")?;
+    let Some(name) = members.get("unsubscribe") else { return Asked::read(given).map(Change::Subscribe) };
+    match serde_json::from_str(name.get()) {
+        Ok(name) if members.len() == 1 => Ok(Change::Unsubscribe(name)),
+        _ => Err(ApiError::bad_request("`unsubscribe` is the name of a subscription, and stands alone")),
+    }
+}

@@ -1,0 +1,229 @@
+//! The connections there are, by their ids, and what others bring them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Context;
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use futures_util::task::AtomicWaker;
+use serde_json::value::RawValue;
+
+use super::asked::Opened;
+use super::message::Form;
+use super::resume_id::{DEFINITIONS_CHARS_MAX, encode_definitions};
+use crate::error::ApiError;
+
+/// The random part of an id, which nobody guesses: who knows it may change the connection's subscriptions.
+const ID_BYTES: usize = 16;
+
+/// Every connection with many subscriptions.
+#[derive(Default)]
+pub struct Connections {
+    open: Mutex<HashMap<String, Weak<Handle>>>,
+}
+
+impl Connections {
+    /// Takes in a new one, for at most so many subscriptions. It is forgotten when its handle is dropped.
+    ///
+    /// # Errors
+    /// 500 when the system gives no random number.
+    pub fn add(
+        self: &Arc<Self>,
+        subscriptions_max: usize,
+        form: Form,
+        heartbeat: Duration,
+    ) -> Result<Arc<Handle>, ApiError> {
+        let mut random = [0; ID_BYTES];
+        getrandom::fill(&mut random).map_err(|error| {
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_server_error", error.to_string())
+        })?;
+        let handle = Arc::new(Handle {
+            id: BASE64.encode(random),
+            subscriptions_max,
+            form,
+            heartbeat,
+            connections: Arc::downgrade(self),
+            inbox: Mutex::default(),
+            waiting: AtomicWaker::new(),
+        });
+        lock(&self.open).insert(handle.id.clone(), Arc::downgrade(&handle));
+        Ok(handle)
+    }
+
+    /// The one with this id.
+    ///
+    /// # Errors
+    /// 404 when there is none.
+    pub fn find(&self, id: &str) -> Result<Arc<Handle>, ApiError> {
+        let found = lock(&self.open).get(id).and_then(Weak::upgrade);
+        found.ok_or_else(|| ApiError::not_found("there is no such connection, or not any more"))
+    }
+
+    /// Tells them all that the server stops: each is over when its last feed has ended.
+    pub fn end(&self) {
+        let all: Vec<_> = lock(&self.open).values().filter_map(Weak::upgrade).collect();
+        for handle in all {
+            lock(&handle.inbox).ends = true;
+            handle.waiting.wake();
+        }
+    }
+}
+
+/// A connection, for who wants something of it.
+pub struct Handle {
+    /// Its id.
+    pub id: String,
+    /// How its messages look.
+    pub form: Form,
+    /// Its heartbeat.
+    pub heartbeat: Duration,
+    subscriptions_max: usize,
+    connections: Weak<Connections>,
+    inbox: Mutex<Inbox>,
+    waiting: AtomicWaker,
+}
+
+/// What has come for a connection.
+#[derive(Default)]
+struct Inbox {
+    names: HashMap<String, Held>,
+    news: VecDeque<News>,
+    ends: bool,
+}
+
+/// What is held under a name.
+enum Held {
+    /// Nothing yet: its feed is being opened.
+    Reserved,
+    /// A subscription; with how it was given, if it is not in the request.
+    Subscribed(Option<Box<RawValue>>),
+}
+
+/// What is new for a connection.
+pub enum News {
+    /// A subscription.
+    Subscribed(Box<Opened>),
+    /// This one was given up.
+    Unsubscribed(String),
+    /// Something was asked for in vain; under this name, if it has one.
+    Refused(Option<String>, ApiError),
+}
+
+/// A name that was taken, and is free again when this is dropped.
+pub struct Reserved<'a> {
+    handle: &'a Handle,
+    name: String,
+}
+
+impl Handle {
+    /// Takes a name for a subscription.
+    ///
+    /// # Errors
+    /// 409 when it is in use, 413 when there may not be more.
+    pub fn reserve(&self, name: &str) -> Result<Reserved<'_>, ApiError> {
+        let mut inbox = lock(&self.inbox);
+        if inbox.names.contains_key(name) {
+            let reason = format!("there is a subscription {name:?} on this connection: unsubscribe it first");
+            return Err(ApiError::new(StatusCode::CONFLICT, "conflict", reason));
+        }
+        let subscriptions_max = self.subscriptions_max;
+        // What has left and is not told yet counts: a client that does not read may not add to it for ever.
+        if inbox.names.len().max(inbox.news.len()) >= subscriptions_max {
+            let reason = format!("a connection has at most {subscriptions_max} subscriptions");
+            return Err(ApiError::too_large(reason));
+        }
+        inbox.names.insert(name.to_owned(), Held::Reserved);
+        Ok(Reserved { handle: self, name: name.to_owned() })
+    }
+
+    /// Gives a subscription up.
+    ///
+    /// # Errors
+    /// 404 when there is none of this name.
+    pub fn unsubscribe(&self, name: &str) -> Result<(), ApiError> {
+        let mut inbox = lock(&self.inbox);
+        if !matches!(inbox.names.get(name), Some(Held::Subscribed(_))) {
+            return Err(ApiError::not_found(format!("there is no subscription {name:?} on this connection")));
+        }
+        inbox.names.remove(name);
+        self.tell(&mut inbox, News::Unsubscribed(name.to_owned()));
+        Ok(())
+    }
+
+    /// Has the connection tell that something was asked for in vain.
+    pub fn refuse(&self, name: Option<String>, why: ApiError) {
+        self.tell(&mut lock(&self.inbox), News::Refused(name, why));
+    }
+
+    /// A subscription has ended: its name is free.
+    pub fn ended(&self, name: &str) {
+        lock(&self.inbox).names.remove(name);
+    }
+
+    /// Takes what is new, and has this task woken when there is more; with it, whether the connection is to end.
+    pub fn take_news(&self, cx: &Context<'_>) -> (VecDeque<News>, bool) {
+        self.waiting.register(cx.waker());
+        let mut inbox = lock(&self.inbox);
+        (std::mem::take(&mut inbox.news), inbox.ends)
+    }
+
+    fn tell(&self, inbox: &mut Inbox, news: News) {
+        inbox.news.push_back(news);
+        self.waiting.wake();
+    }
+}
+
+impl Reserved<'_> {
+    /// Takes note that there is a subscription under the name, which the connection knows; with how it was given, if it
+    /// is not in the request that opened the connection.
+    pub fn hold(self, later: Option<Box<RawValue>>) {
+        lock(&self.handle.inbox).names.insert(self.name.clone(), Held::Subscribed(later));
+    }
+
+    /// Puts a subscription under the name that came later than the request that opened the connection.
+    ///
+    /// # Errors
+    /// 413 when it does not fit into the connection's ids.
+    pub fn fill(self, subscription: Opened) -> Result<(), ApiError> {
+        let mut inbox = lock(&self.handle.inbox);
+        if self.handle.form == Form::Sse {
+            let earlier = inbox.names.values().filter_map(|held| match held {
+                Held::Subscribed(Some(given)) => Some(given.get()),
+                _ => None,
+            });
+            if encode_definitions(earlier.chain([subscription.given.get()])).len() > DEFINITIONS_CHARS_MAX {
+                return Err(ApiError::too_large(
+                    "what was subscribed to on this connection does not fit into its `id:` any more: name subscriptions \
+                     in the request that opens a connection, where there is room",
+                ));
+            }
+        }
+        inbox.names.insert(self.name.clone(), Held::Subscribed(Some(subscription.given.clone())));
+        self.handle.tell(&mut inbox, News::Subscribed(Box::new(subscription)));
+        Ok(())
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        let mut inbox = lock(&self.handle.inbox);
+        if matches!(inbox.names.get(&self.name), Some(Held::Reserved)) {
+            inbox.names.remove(&self.name);
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(connections) = self.connections.upgrade() {
+            lock(&connections.open).remove(&self.id);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

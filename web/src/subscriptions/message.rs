@@ -1,0 +1,128 @@
+//! Rows and events on their way out, put together to what a client gets at once.
+
+use bytes::Bytes;
+use seqtide::FeedKind;
+use seqtide::storage::json::write_json_string;
+
+use crate::feeds::pieces::Pieces;
+
+/// How messages look on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Server-Sent Events: the data of each is a JSON array of rows and events, and each has an `id:`.
+    Sse,
+    /// A row or event a line.
+    Lines,
+    /// WebSocket: a JSON array of rows and events.
+    Websocket,
+}
+
+impl Form {
+    /// What its feeds are counted as.
+    pub fn kind(self) -> FeedKind {
+        match self {
+            Form::Sse => FeedKind::Sse,
+            Form::Lines => FeedKind::Lines,
+            Form::Websocket => FeedKind::Websocket,
+        }
+    }
+
+    /// The answer's content type, where there is one.
+    pub fn content_type(self) -> &'static str {
+        if self == Form::Sse { "text/event-stream" } else { "application/x-ndjson" }
+    }
+
+    /// What stands before the first of them, between two, and behind the last.
+    fn around(self) -> [&'static [u8]; 3] {
+        match self {
+            Form::Sse => [b"data: [", b",", b"]\nid: "],
+            Form::Lines => [b"", b"\n", b"\n"],
+            Form::Websocket => [b"[", b",", b"]"],
+        }
+    }
+}
+
+/// Rows and events that leave together.
+pub struct Message {
+    form: Form,
+    pieces: Pieces,
+    is_empty: bool,
+}
+
+impl Message {
+    /// One of nothing so far.
+    pub fn new(form: Form) -> Message {
+        Message { form, pieces: Pieces::default(), is_empty: true }
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// How long it is so far, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.pieces.bytes()
+    }
+
+    /// Adds an object as it is.
+    pub fn add(&mut self, json: Bytes) {
+        let [before, between, _] = self.form.around();
+        let is_first = std::mem::replace(&mut self.is_empty, false);
+        self.pieces.add(Bytes::from_static(if is_first { before } else { between }));
+        self.pieces.add(json);
+    }
+
+    /// Adds an object of one or more members as one of a subscription's.
+    pub fn add_of(&mut self, sub: &Sub, json: &Bytes) {
+        self.add(sub.0.clone());
+        self.pieces.add(json.slice(1..));
+    }
+
+    /// The whole, as it is sent. `id` is made where the form has one.
+    pub fn finish(mut self, id: impl FnOnce() -> String) -> Pieces {
+        let [_, _, after] = self.form.around();
+        self.pieces.add(Bytes::from_static(after));
+        if self.form == Form::Sse {
+            self.pieces.add(Bytes::from(id() + "\n\n"));
+        }
+        self.pieces
+    }
+}
+
+/// How a row or event begins that is a subscription's: `{"sub":NAME,`.
+#[derive(Debug, Clone)]
+pub struct Sub(Bytes);
+
+impl Sub {
+    /// Of the subscription with this name.
+    pub fn of(name: &str) -> Sub {
+        let mut json = b"{\"sub\":".to_vec();
+        write_json_string(&mut json, name);
+        json.push(b',');
+        Sub(json.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(form: Form) -> String {
+        let mut message = Message::new(form);
+        assert!(message.is_empty());
+        message.add(Bytes::from("{\"event\":\"x\"}"));
+        message.add_of(&Sub::of("a\"b"), &Bytes::from("{\"seq\":1}"));
+        let mut pieces = message.finish(|| "ID".to_owned());
+        let bytes: Vec<u8> = std::iter::from_fn(|| pieces.take()).flatten().collect();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn each_form_has_the_same_objects() {
+        let (event, row) = ("{\"event\":\"x\"}", "{\"sub\":\"a\\\"b\",\"seq\":1}");
+        assert_eq!(whole(Form::Sse), format!("data: [{event},{row}]\nid: ID\n\n"));
+        assert_eq!(whole(Form::Lines), format!("{event}\n{row}\n"));
+        assert_eq!(whole(Form::Websocket), format!("[{event},{row}]"));
+    }
+}

@@ -1,0 +1,277 @@
+//! The `id:` of an event of many subscriptions: all that a reconnect needs that knows the request it was opened with and
+//! this text, also after a restart of the server.
+//!
+//! An `EventSource` says two things when it comes back: its URL and the last `id:`. So the subscriptions that the request
+//! named are in the request, and the id has their positions; what was subscribed later is in the id as it was given.
+//!
+//! `1` + base64url(checksum of what the request named, then a number for each subscription) + for those that came later
+//! `.` + base64url(deflated JSON list). A number says how far a position lies from the one before it of the same database,
+//! so subscriptions that are live on one database take a byte each, and a run of equal numbers is said once.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use seqtide::storage::model::sequence::Sequence;
+use serde_json::value::RawValue;
+
+use crate::error::ApiError;
+
+/// What an id begins with: the form of the rest.
+const FORM: char = '1';
+
+/// Most characters that definitions may take in an id: with 200 positions it stays below the 8 KiB that proxies take in a
+/// header.
+pub const DEFINITIONS_CHARS_MAX: usize = 4096;
+
+/// Definitions that take more are none of ours.
+const DEFINITIONS_BYTES_MAX: u64 = 1 << 20;
+
+/// What becomes of a subscription when its client comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resume {
+    /// Nothing: it is over.
+    Never,
+    /// It begins as it was asked for: nothing was given so far.
+    AsAsked,
+    /// It goes on: everything up to here was given.
+    Behind(Sequence),
+}
+
+const NEVER: u128 = 0;
+const AS_ASKED: u128 = 1;
+/// The first number of a position.
+const BEHIND: u128 = 2;
+
+/// Tells one list of subscriptions, by name and database, from another.
+pub fn checksum<'a>(named: impl Iterator<Item = (&'a str, &'a str)>) -> u32 {
+    let mut sum = 0;
+    for text in named.flat_map(|(name, db)| [name, db]) {
+        sum = crc32c::crc32c_append(sum, text.as_bytes());
+        sum = crc32c::crc32c_append(sum, &[0]);
+    }
+    sum
+}
+
+/// The part of an id that has the subscriptions that came later, as JSON objects.
+pub fn encode_definitions<'a>(definitions: impl Iterator<Item = &'a str>) -> String {
+    let list = definitions.collect::<Vec<_>>().join(",");
+    if list.is_empty() {
+        return String::new();
+    }
+    let mut deflated = DeflateEncoder::new(Vec::new(), Compression::best());
+    // A vector takes all of it.
+    let written = write!(deflated, "[{list}]").and_then(|()| deflated.finish());
+    BASE64.encode(written.unwrap_or_default())
+}
+
+/// The id of subscriptions, by their databases, in the order in which they were made.
+pub fn encode<'a>(checksum: u32, places: impl Iterator<Item = (&'a str, Resume)>, definitions: &str) -> String {
+    let mut bytes = checksum.to_be_bytes().to_vec();
+    let mut numbers = Vec::new();
+    let mut last = HashMap::new();
+    for (db, resume) in places {
+        numbers.push(match resume {
+            Resume::Never => NEVER,
+            Resume::AsAsked => AS_ASKED,
+            Resume::Behind(position) => {
+                let position = position.to_integer();
+                BEHIND + zigzag(position, last.insert(db, position).unwrap_or(0))
+            }
+        });
+    }
+    for run in numbers.chunk_by(|one, next| one == next) {
+        let repeated = u128::from(run.len() > 1);
+        write_number(&mut bytes, run[0] << 1 | repeated);
+        if repeated == 1 {
+            write_number(&mut bytes, run.len() as u128);
+        }
+    }
+    let mut id = format!("{FORM}{}", BASE64.encode(bytes));
+    if !definitions.is_empty() {
+        id.push('.');
+        id.push_str(definitions);
+    }
+    id
+}
+
+/// What an id says.
+#[derive(Debug)]
+pub struct Resumed {
+    checksum: u32,
+    numbers: Vec<u128>,
+    /// The subscriptions that came later, as they were given.
+    pub later: Vec<Box<RawValue>>,
+}
+
+impl Resumed {
+    /// Reads an id of a connection with at most so many subscriptions, whose request named as many.
+    ///
+    /// # Errors
+    /// 400 for what is no id.
+    pub fn read(id: &str, subscriptions_max: usize) -> Result<Resumed, ApiError> {
+        read(id, 2 * subscriptions_max).ok_or_else(|| {
+            let reason = "`last-event-id` is not the id of an event of such a feed";
+            ApiError::bad_request(reason)
+        })
+    }
+
+    /// What becomes of the subscriptions that the request names, by name and database, and of those that came later, which
+    /// are on these databases.
+    ///
+    /// # Errors
+    /// 400 when the request names others than the id is of.
+    pub fn places(&self, named: &[(&str, &str)], later: &[&str]) -> Result<Vec<Resume>, ApiError> {
+        if checksum(named.iter().copied()) != self.checksum || named.len() + later.len() != self.numbers.len() {
+            return Err(ApiError::bad_request(
+                "`last-event-id` is of a feed that was opened with other subscriptions: ask with those it was opened \
+                 with, or leave it out and give each its `since`",
+            ));
+        }
+        let mut last = HashMap::new();
+        let dbs = named.iter().map(|(_, db)| db).chain(later);
+        let places = dbs.zip(&self.numbers).map(|(db, number)| match *number {
+            NEVER => Resume::Never,
+            AS_ASKED => Resume::AsAsked,
+            number => {
+                let position = unzigzag(number - BEHIND, last.get(db).copied().unwrap_or(0));
+                last.insert(db, position);
+                Resume::Behind(Sequence::from_integer(position))
+            }
+        });
+        Ok(places.collect())
+    }
+}
+
+fn read(id: &str, numbers_max: usize) -> Option<Resumed> {
+    let (places, later) = id.strip_prefix(FORM)?.split_once('.').unwrap_or((&id[FORM.len_utf8()..], ""));
+    let places = BASE64.decode(places).ok()?;
+    let (checksum, mut rest) = places.split_first_chunk::<4>()?;
+    let mut numbers = Vec::new();
+    while !rest.is_empty() {
+        let number = read_number(&mut rest)?;
+        let times = if number & 1 == 1 { usize::try_from(read_number(&mut rest)?).ok()? } else { 1 };
+        if times > numbers_max - numbers.len() {
+            return None;
+        }
+        numbers.extend(std::iter::repeat_n(number >> 1, times));
+    }
+    let later = if later.is_empty() { Vec::new() } else { read_definitions(later)? };
+    Some(Resumed { checksum: u32::from_be_bytes(*checksum), numbers, later })
+}
+
+fn read_definitions(text: &str) -> Option<Vec<Box<RawValue>>> {
+    let mut json = String::new();
+    let deflated = BASE64.decode(text).ok()?;
+    DeflateDecoder::new(&*deflated).take(DEFINITIONS_BYTES_MAX).read_to_string(&mut json).ok()?;
+    serde_json::from_str(&json).ok()
+}
+
+/// How far a number lies from another, as one that is small where they are near.
+fn zigzag(number: u64, from: u64) -> u128 {
+    let away = u128::from(number.abs_diff(from)) << 1;
+    if number >= from { away } else { away - 1 }
+}
+
+fn unzigzag(away: u128, from: u64) -> u64 {
+    let distance = u64::try_from(away.div_ceil(2)).unwrap_or(u64::MAX);
+    if away.is_multiple_of(2) { from.saturating_add(distance) } else { from.saturating_sub(distance) }
+}
+
+/// Seven bits a byte, the lowest first; all but the last have the eighth set.
+fn write_number(out: &mut Vec<u8>, mut number: u128) {
+    while number > 0x7f {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// The most bytes a number takes: 67 bits.
+const NUMBER_BYTES_MAX: usize = 10;
+
+fn read_number(from: &mut &[u8]) -> Option<u128> {
+    let mut number = 0;
+    for at in 0..NUMBER_BYTES_MAX {
+        let (byte, rest) = from.split_first()?;
+        *from = rest;
+        number |= u128::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Named<'a> = Vec<(&'a str, &'a str, Resume)>;
+
+    fn at(number: u64) -> Resume {
+        Resume::Behind(Sequence::from_integer(number))
+    }
+
+    fn id_of(named: &Named, later: &Named) -> String {
+        let sum = checksum(named.iter().map(|(name, db, _)| (*name, *db)));
+        let places = named.iter().chain(later).map(|(_, db, resume)| (*db, *resume));
+        let definitions: Vec<String> =
+            later.iter().map(|(name, db, _)| format!("{{\"subscribe\":\"{name}\",\"db\":\"{db}\"}}")).collect();
+        encode(sum, places, &encode_definitions(definitions.iter().map(String::as_str)))
+    }
+
+    fn assert_comes_back(named: &Named, later: &Named) {
+        let resumed = Resumed::read(&id_of(named, later), 200).unwrap();
+        assert_eq!(resumed.later.len(), later.len());
+        let names: Vec<_> = named.iter().map(|(name, db, _)| (*name, *db)).collect();
+        let dbs: Vec<_> = later.iter().map(|(_, db, _)| *db).collect();
+        let expected: Vec<_> = named.iter().chain(later).map(|(_, _, resume)| *resume).collect();
+        assert_eq!(resumed.places(&names, &dbs).unwrap(), expected);
+    }
+
+    #[test]
+    fn places_come_back() {
+        let far = at((255 << 45) + (1 << 45) - 1);
+        assert_comes_back(&vec![], &vec![]);
+        assert_comes_back(&vec![("a", "x", at(0)), ("b", "x", Resume::Never), ("c", "y", far)], &vec![]);
+        assert_comes_back(&vec![("a", "x", far), ("b", "x", at(0))], &vec![("é", "y", at(7))]);
+        assert_comes_back(&vec![("a", "x", Resume::AsAsked)], &vec![("b", "x", at(12)), ("c", "x", at(12))]);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_refused() {
+        let id = id_of(&vec![("a", "x", at(5)), ("b", "x", at(5))], &vec![("c", "y", at(1))]);
+        for wrong in ["", "1", "12", "7", "é", "1AAAA", &id[1..], &id[..id.len() - 4], &format!("2{}", &id[1..])] {
+            assert!(Resumed::read(wrong, 200).is_err(), "{wrong:?}");
+        }
+        assert!(Resumed::read(&id, 1).is_err(), "more than there may be");
+        let resumed = Resumed::read(&id, 3).unwrap();
+        assert!(resumed.places(&[("a", "x"), ("b", "x")], &["y"]).is_ok());
+        for other in [[("a", "x"), ("b", "y")], [("b", "x"), ("a", "x")]] {
+            assert!(resumed.places(&other, &["y"]).is_err(), "{other:?}");
+        }
+        assert!(resumed.places(&[("a", "x")], &["x", "y"]).is_err());
+    }
+
+    /// The figures of docs/subscriptions.md.
+    #[test]
+    fn an_id_of_a_hundred_is_short() {
+        let names: Vec<String> = (0..100).map(|number| format!("subscription-{number}")).collect();
+        let dbs: Vec<String> = (0..100).map(|number| format!("database-{number}")).collect();
+        let of = |db: &dyn Fn(usize) -> usize, seq: &dyn Fn(usize) -> u64| -> usize {
+            let list: Named = (0..100).map(|n| (&*names[n], &*dbs[db(n)], at(seq(n)))).collect();
+            id_of(&list, &vec![]).len()
+        };
+        let live_on_four = of(&|n| n % 4, &|n| 1_000_000 + n as u64 % 4);
+        let behind_each_other = of(&|_| 0, &|n| 1_000_000 + n as u64 * 37 % 60);
+        let a_database_each = of(&|n| n, &|n| 1_000_000 + n as u64);
+        assert_eq!([live_on_four, behind_each_other, a_database_each], [31, 195, 540]);
+        let added: Named = (0..100).map(|n| (&*names[n], &*dbs[n], at(1_000_000 + n as u64))).collect();
+        assert_eq!(id_of(&vec![], &added).len(), 1203);
+    }
+}

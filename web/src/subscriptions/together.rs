@@ -1,0 +1,399 @@
+//! The feeds of one connection, taking turns: what they give, put together to messages.
+//!
+//! A feed that may have something to give stands in a queue; the first has a turn, in which it reads one page at most, and goes
+//! to the end of the queue. So a subscription with a long way to go keeps no other from being heard, and one page is on its
+//! way at a time, however many subscriptions there are. Feeds that have given all there is wait until they are woken.
+//! Nothing has a turn while nobody takes messages.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::FuturesUnordered;
+use seqtide::storage::json::write_json_string;
+use seqtide::storage::model::sequence::{SeqFormat, Sequence};
+use seqtide::{EndReason, Feed, FeedEvent, Turn};
+use serde_json::value::RawValue;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::asked::Opened;
+use super::connections::{Handle, News};
+use super::message::{Form, Message, Sub};
+use super::resume_id::{self, Resume};
+use crate::error::ApiError;
+use crate::feeds::native;
+use crate::feeds::pieces::{PIECE_BYTES, Pieces};
+
+/// A connection without a subscription ends after so long.
+const UNUSED: Duration = Duration::from_secs(10);
+
+/// What a connection's subscriptions give, as messages; it ends when the server stops, or nobody wants anything of it.
+pub struct Subscriptions {
+    handle: Arc<Handle>,
+    form: Form,
+    heartbeat: Duration,
+    /// Of what the request named.
+    checksum: u32,
+    /// By the order in which they were made.
+    known: BTreeMap<u64, Known>,
+    next_key: u64,
+    /// Of those that came later, as an id has them.
+    definitions: String,
+    turns: VecDeque<Active>,
+    turn: Option<InTurn>,
+    waiting: FuturesUnordered<Waiting>,
+    beat: Pin<Box<Sleep>>,
+    /// Since when there has been no subscription.
+    unused: Option<Pin<Box<Sleep>>>,
+    message: Message,
+    over: Option<Over>,
+}
+
+type InTurn = Pin<Box<dyn Future<Output = (Active, Result<Turn, seqtide::Error>)> + Send>>;
+type Waiting = Abortable<Pin<Box<dyn Future<Output = Active> + Send>>>;
+
+/// A subscription's feed.
+struct Active {
+    key: u64,
+    feed: Feed,
+}
+
+/// What is known of a subscription.
+struct Known {
+    name: String,
+    sub: Sub,
+    db: String,
+    format: SeqFormat,
+    /// How it was given, if the request that opened the connection did not name it.
+    later: Option<Box<RawValue>>,
+    /// Everything up to here was given.
+    position: Sequence,
+    /// What the client was told of it.
+    told: Sequence,
+    state: State,
+}
+
+/// Why the whole is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    WithServer,
+    Unused,
+}
+
+impl Over {
+    /// The word for it on the wire.
+    fn name(self) -> &'static str {
+        match self {
+            Over::WithServer => EndReason::Shutdown.name(),
+            Over::Unused => "unused",
+        }
+    }
+}
+
+enum State {
+    /// Its feed is open; with a way to end its waiting.
+    Open(Option<AbortHandle>),
+    /// Its feed is not open, and this becomes of it when the client comes back.
+    Closed(Resume),
+}
+
+impl State {
+    fn is_open(&self) -> bool {
+        matches!(self, State::Open(_))
+    }
+}
+
+impl Known {
+    /// What becomes of it when the client comes back.
+    fn resume(&self) -> Resume {
+        match self.state {
+            State::Open(_) => Resume::Behind(self.position),
+            State::Closed(resume) => resume,
+        }
+    }
+}
+
+impl Subscriptions {
+    /// Those of a connection, whose request named what has this checksum.
+    pub fn new(handle: Arc<Handle>, form: Form, heartbeat: Duration, checksum: u32) -> Subscriptions {
+        let mut message = Message::new(form);
+        let (id, millis) = (&handle.id, heartbeat.as_millis());
+        message.add(format!("{{\"event\":\"connection\",\"id\":\"{id}\",\"heartbeat\":{millis}}}").into());
+        Subscriptions {
+            handle,
+            form,
+            heartbeat,
+            checksum,
+            known: BTreeMap::new(),
+            next_key: 0,
+            definitions: String::new(),
+            turns: VecDeque::new(),
+            turn: None,
+            waiting: FuturesUnordered::new(),
+            beat: Box::pin(sleep(heartbeat)),
+            unused: None,
+            message,
+            over: None,
+        }
+    }
+
+    /// Whether it is over because the server stops.
+    pub fn ended_with_server(&self) -> bool {
+        self.over == Some(Over::WithServer)
+    }
+
+    /// Takes note of a subscription that is not open: its place in an id is kept.
+    pub fn closed(&mut self, name: String, db: String, later: Option<Box<RawValue>>, resume: Resume) {
+        let (format, position) = (SeqFormat::Integer, Sequence::ZERO);
+        self.keep(Known {
+            sub: Sub::of(&name),
+            name,
+            db,
+            format,
+            later,
+            position,
+            told: position,
+            state: State::Closed(resume),
+        });
+    }
+
+    /// Takes a subscription in.
+    pub fn open(&mut self, opened: Opened, named: bool) {
+        let Opened { name, db, given, feed } = opened;
+        let (format, position, later) = (feed.seq_format(), feed.position(), (!named).then_some(given));
+        let sub = Sub::of(&name);
+        let known = Known { name, sub, db, format, later, position, told: position, state: State::Open(None) };
+        let key = self.keep(known);
+        self.say(key, &format!("{{\"event\":\"subscribed\",\"seq\":{}}}", format.json(position)));
+        self.turns.push_back(Active { key, feed });
+    }
+
+    fn keep(&mut self, known: Known) -> u64 {
+        // Whoever asks for the name anew does not want the old one back.
+        if let Some(key) = self.known.iter().find(|(_, other)| other.name == known.name).map(|(key, _)| *key) {
+            self.forget(key);
+        }
+        let (key, is_later) = (self.next_key, known.later.is_some());
+        self.next_key += 1;
+        self.known.insert(key, known);
+        if is_later {
+            self.redefine();
+        }
+        key
+    }
+
+    /// Makes the part of ids anew that says how the later ones were given.
+    fn redefine(&mut self) {
+        if self.form == Form::Sse {
+            let later = self.known.values().filter_map(|known| Some(known.later.as_ref()?.get()));
+            self.definitions = resume_id::encode_definitions(later);
+        }
+    }
+
+    /// Adds an event of a subscription.
+    fn say(&mut self, key: u64, json: &str) {
+        if let Some(known) = self.known.get(&key) {
+            self.message.add_of(&known.sub, &Bytes::copy_from_slice(json.as_bytes()));
+        }
+    }
+
+    /// Tells that something was asked for in vain.
+    pub fn refuse(&mut self, name: Option<&str>, why: &ApiError) {
+        let json = format!("{{\"event\":\"refused\",{}}}", why.members());
+        match name {
+            Some(name) => self.message.add_of(&Sub::of(name), &json.into()),
+            None => self.message.add(json.into()),
+        }
+    }
+
+    /// One thing that is there to be done; `false` when there is nothing for now.
+    fn step(&mut self, cx: &mut Context<'_>) -> bool {
+        let (news, ends) = self.handle.take_news(cx);
+        if !news.is_empty() {
+            news.into_iter().for_each(|news| self.hear(news));
+            return true;
+        }
+        if self.beat.as_mut().poll(cx).is_ready() {
+            self.beat();
+            return true;
+        }
+        if self.no_feed_is_open(cx, ends) {
+            return true;
+        }
+        if let Poll::Ready(Some(woken)) = Pin::new(&mut self.waiting).poll_next(cx) {
+            // One that was given up is none.
+            self.turns.extend(woken);
+            return true;
+        }
+        self.take_turn(cx)
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Subscribed(opened) => self.open(*opened, false),
+            News::Unsubscribed(name) => {
+                let open = self.known.iter().find(|(_, known)| known.name == name && known.state.is_open());
+                let Some(key) = open.map(|(key, _)| *key) else { return };
+                self.say(key, "{\"event\":\"unsubscribed\"}");
+                self.forget(key);
+            }
+            News::Refused(name, why) => self.refuse(name.as_deref(), &why),
+        }
+    }
+
+    /// Ends the connection if it is to end, or has had no subscription for long.
+    fn no_feed_is_open(&mut self, cx: &mut Context<'_>, ends: bool) -> bool {
+        if self.turn.is_some() || !self.turns.is_empty() || !self.waiting.is_empty() {
+            self.unused = None;
+            return false;
+        }
+        let unused = self.unused.get_or_insert_with(|| Box::pin(sleep(UNUSED)));
+        let over = match unused.as_mut().poll(cx) {
+            _ if ends => Over::WithServer,
+            Poll::Ready(()) => Over::Unused,
+            Poll::Pending => return false,
+        };
+        self.message.add(format!("{{\"event\":\"end\",\"reason\":\"{}\"}}", over.name()).into());
+        self.over = Some(over);
+        true
+    }
+
+    fn take_turn(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.turn.is_none() {
+            let Some(Active { key, mut feed }) = self.turns.pop_front() else { return false };
+            self.turn = Some(Box::pin(async move {
+                let turn = feed.turn().await;
+                (Active { key, feed }, turn)
+            }));
+        }
+        let Some(Poll::Ready((active, turn))) = self.turn.as_mut().map(|turn| turn.as_mut().poll(cx)) else {
+            return false;
+        };
+        self.turn = None;
+        // It may have been given up meanwhile.
+        let Some(known) = self.known.get_mut(&active.key).filter(|known| known.state.is_open()) else { return true };
+        known.position = active.feed.position();
+        match turn {
+            Ok(Turn::Gives(event)) => self.give(active, event),
+            Ok(Turn::GoesOn) => self.turns.push_back(active),
+            Ok(Turn::Waits(until)) => self.wait(active, until),
+            Ok(Turn::Over) => {}
+            Err(error) => {
+                let error = ApiError::from(error);
+                tracing::error!(%error, "a subscription is cut short");
+                let is_named = known.later.is_none();
+                self.say(active.key, &native::failure(&error));
+                self.close(active.key, is_named);
+            }
+        }
+        true
+    }
+
+    /// Puts into the message what a feed gives.
+    fn give(&mut self, active: Active, event: FeedEvent) {
+        let Some(known) = self.known.get_mut(&active.key) else { return };
+        let before = self.message.bytes();
+        let end = if let FeedEvent::End { reason, .. } = &event { Some(*reason) } else { None };
+        match event {
+            // The connection has its own.
+            FeedEvent::Heartbeat { .. } => {}
+            FeedEvent::Rows(rows) => {
+                let shape = active.feed.options().shape;
+                for row in rows {
+                    self.message.add_of(&known.sub, &row.frame(shape).json());
+                    known.told = row.change().seq;
+                }
+            }
+            other => {
+                if let Some(native::Item::Event(event)) = native::item(&active.feed, other) {
+                    self.message.add_of(&known.sub, &event.json());
+                    known.told = known.position;
+                }
+            }
+        }
+        active.feed.sent(self.message.bytes().saturating_sub(before));
+        match end {
+            // Whoever comes back finds the server again.
+            Some(reason) => self.close(active.key, reason == EndReason::Shutdown),
+            None => self.turns.push_back(active),
+        }
+    }
+
+    fn wait(&mut self, active: Active, until: Option<Instant>) {
+        let Some(known) = self.known.get_mut(&active.key) else { return };
+        let (abort, registration) = AbortHandle::new_pair();
+        known.state = State::Open(Some(abort));
+        let Active { key, mut feed } = active;
+        let waiting = Box::pin(async move {
+            feed.wait(until).await;
+            Active { key, feed }
+        });
+        self.waiting.push(Abortable::new(waiting, registration));
+    }
+
+    /// A subscription's feed has ended: its name is free.
+    fn close(&mut self, key: u64, goes_on_later: bool) {
+        let Some(known) = self.known.get_mut(&key) else { return };
+        self.handle.ended(&known.name);
+        if goes_on_later {
+            known.state = State::Closed(known.resume());
+        } else {
+            self.forget(key);
+        }
+    }
+
+    /// A subscription is over. One that the request names leaves its place in an id.
+    fn forget(&mut self, key: u64) {
+        self.turns.retain(|active| active.key != key);
+        let Some(known) = self.known.get_mut(&key) else { return };
+        if let State::Open(Some(waiting)) = std::mem::replace(&mut known.state, State::Closed(Resume::Never)) {
+            waiting.abort();
+        }
+        if known.later.is_some() {
+            self.known.remove(&key);
+            self.redefine();
+        }
+    }
+
+    /// A sign of life, with the places that have moved without a word.
+    fn beat(&mut self) {
+        self.beat.set(sleep(self.heartbeat));
+        let mut json = b"{\"event\":\"heartbeat\",\"seqs\":{".to_vec();
+        let mut is_first = true;
+        for known in self.known.values_mut().filter(|known| known.state.is_open() && known.told != known.position) {
+            if !std::mem::replace(&mut is_first, false) {
+                json.push(b',');
+            }
+            write_json_string(&mut json, &known.name);
+            json.push(b':');
+            known.format.json(known.position).write(&mut json);
+            known.told = known.position;
+        }
+        json.extend_from_slice(b"}}");
+        self.message.add(json.into());
+    }
+
+    fn id(&self) -> String {
+        let places = self.known.values().map(|known| (&*known.db, known.resume()));
+        resume_id::encode(self.checksum, places, &self.definitions)
+    }
+}
+
+impl Stream for Subscriptions {
+    type Item = Pieces;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Pieces>> {
+        while self.over.is_none() && self.message.bytes() < PIECE_BYTES && self.step(cx) {}
+        if self.message.is_empty() {
+            return if self.over.is_some() { Poll::Ready(None) } else { Poll::Pending };
+        }
+        let form = self.form;
+        let message = std::mem::replace(&mut self.message, Message::new(form));
+        Poll::Ready(Some(message.finish(|| self.id())))
+    }
+}
