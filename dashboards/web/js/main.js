@@ -6,6 +6,7 @@ import { MEASURES } from './measures.js';
 import { documentPage } from './pages/document.js';
 import { feedPage } from './pages/feed.js';
 import { overview } from './pages/overview.js';
+import { subscribersPage } from './pages/subscribers.js';
 import { STATES } from './stream.js';
 import { themeButton } from './theme.js';
 
@@ -15,6 +16,7 @@ const figures = new Figures(MEASURES);
 globalThis.seqtide = { figures };
 const ROUTES = [
   [/^\/?$/, overview],
+  [/^\/feeds$/, subscribersPage],
   [/^\/db\/([^/]+)$/, feedPage],
   [/^\/db\/([^/]+)\/doc\/([^/]+)$/, documentPage],
 ];

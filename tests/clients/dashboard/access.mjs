@@ -51,6 +51,7 @@ const PAGES = {
       await page.getByRole('dialog').waitFor();
     },
   ],
+  subscribers: ['/feeds', async (page) => sees(page, 'caption', 'open')],
   unknown: ['/nowhere', async (page) => sees(page, 'h1', 'no such page')],
 };
 

@@ -28,3 +28,8 @@ fn the_demo_is_alive_at_once_and_after_a_restart() {
 fn the_pages_are_for_everybody() {
     run("dashboard/access.mjs");
 }
+
+#[test]
+fn subscribers_are_shown_and_ended() {
+    run("dashboard/subscribers.mjs");
+}
