@@ -8,9 +8,11 @@ import { deadline, until } from '../lib/wait.mjs';
 
 deadline(180);
 
-/** A feed of lines that is read; `text` is all that came, and `ended` whether it has ended. */
-async function follow(url) {
-  const response = await fetch(url);
+/** A feed of lines that is read; `text` is all that came, and `ended` whether it has ended. It is left with the test. */
+async function follow(t, url) {
+  const abort = new AbortController();
+  t.after(() => abort.abort());
+  const response = await fetch(url, { signal: abort.signal });
   const followed = { text: '', ended: false };
   (async () => {
     for await (const piece of response.body) followed.text += Buffer.from(piece);
@@ -26,8 +28,8 @@ const cells = async (page, database) => (await row(page, database).locator('td')
 test('a feed is shown with what it follows and how far it has come, and one is ended', async (t) => {
   const database = await createDatabase('subscribed');
   const other = await createDatabase('subscribed-too');
-  const ended = await follow(`${database}/_feed?since=0&prefix=a-`);
-  const kept = await follow(`${other}/_feed?since=0`);
+  const ended = await follow(t, `${database}/_feed?since=0&prefix=a-`);
+  const kept = await follow(t, `${other}/_feed?since=0`);
   const page = await openPage(t, '/feeds');
   await row(page, 'subscribed').waitFor();
   await writeDocuments('subscribed', [{ _id: 'b-1' }, { _id: 'a-1' }, { _id: 'a-2' }]);
@@ -49,7 +51,7 @@ test('a feed is shown with what it follows and how far it has come, and one is e
 
 test('many feeds are turned over by page', async (t) => {
   const database = await createDatabase('subscribed-often');
-  await Promise.all(Array.from({ length: 60 }, () => follow(`${database}/_feed`)));
+  await Promise.all(Array.from({ length: 60 }, () => follow(t, `${database}/_feed`)));
   const page = await openPage(t, '/feeds');
   await until('a full page', async () => (await page.locator('tbody tr').count()) === 50);
   const first = await page.locator('tbody th').first().innerText();
@@ -68,7 +70,7 @@ test('the page goes on after a restart', async (t) => {
   await startServer();
   await until('no error any more', async () => (await page.locator('.error').innerText()) === '');
   const database = await createDatabase('subscribed-after');
-  await follow(`${database}/_feed`);
+  await follow(t, `${database}/_feed`);
   await row(page, 'subscribed-after').waitFor();
   assert.equal((await request('GET', 'subscribed-after')).status, 200);
 });
