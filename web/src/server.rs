@@ -149,7 +149,6 @@ pub async fn serve(
 ) -> Result<(), StartError> {
     let (metrics, figures) = (Metrics::install()?, Arc::new(Figures::default()));
     let upkeep = actix_web::rt::spawn(metrics.clone().keep_up());
-    let sampling = actix_web::rt::spawn(dashboard::sample(Arc::clone(&figures), metrics.clone(), engine.clone()));
     let feeds = Workers::default();
     let connections = Arc::<Connections>::default();
     let state = Data::new(State {
@@ -160,6 +159,7 @@ pub async fn serve(
         connections: Arc::clone(&connections),
         feeds: feeds.clone(),
     });
+    let sampling = actix_web::rt::spawn(dashboard::sample(state.clone()));
     let origins = config.cors_origins.clone();
     let app = move || {
         App::new()

@@ -12,6 +12,7 @@ use actix_web::http::StatusCode;
 use crate::config::Config;
 use crate::dashboard::Figures;
 use crate::error::ApiError;
+use crate::known_feeds;
 use crate::subscriptions::connections::Connections;
 use crate::takeover::roll::Workers;
 use crate::telemetry::Metrics;
@@ -39,6 +40,12 @@ impl State {
     /// 400 for a bad name, 404 when there is none.
     pub fn database(&self, name: &str) -> Result<Database, ApiError> {
         Ok(self.engine.database(name)?)
+    }
+
+    /// All metrics as Prometheus reads them, those that have to be asked for included.
+    pub async fn metrics_text(&self) -> String {
+        known_feeds::measure_lag(&self.engine, &self.feeds).await;
+        self.metrics.text(&self.engine)
     }
 
     /// What a document may be.

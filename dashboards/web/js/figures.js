@@ -92,14 +92,22 @@ export class Step {
   /** A quantile of what a histogram observed in this step, reckoned within its buckets as Prometheus does. */
   quantile(name, share) {
     if (this.before === null) return null;
+    return quantile(this.buckets(name, (series, value) => value - (this.before.get(series) ?? 0)), share);
+  }
+
+  /** A quantile over what is counted in buckets just now. */
+  spread(name, share) {
+    return quantile(this.buckets(name, (_, value) => value), share);
+  }
+
+  buckets(name, counted) {
     const buckets = new Map();
     for (const [series, value] of this.now) {
       if (!series.startsWith(`${name}_bucket{`)) continue;
       const bound = /le="([^"]+)"/.exec(series)[1];
-      const grown = value - (this.before.get(series) ?? 0);
-      buckets.set(bound, (buckets.get(bound) ?? 0) + grown);
+      buckets.set(bound, (buckets.get(bound) ?? 0) + counted(series, value));
     }
-    return quantile(buckets, share);
+    return buckets;
   }
 }
 

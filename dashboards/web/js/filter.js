@@ -2,6 +2,7 @@
 
 import { ApiError, address, ask } from './api.js';
 import { fill, h } from './dom.js';
+import { notJson } from './json.js';
 
 const FIELDS = [
   {
@@ -10,6 +11,7 @@ const FIELDS = [
     hint: 'conditions on the document, as in {"status": "new"}',
     input: () => h('textarea', { rows: 3, spellcheck: 'false', placeholder: '{"status": {"$in": ["new", "paid"]}}' }),
     options: (text) => ({ selector: text }),
+    wrong: notJson,
   },
   {
     name: 'doc_ids',
@@ -86,7 +88,7 @@ export class Filter {
 
   /** Tries each field by itself, then all together; says what is wrong where it is wrong. */
   async isGood() {
-    const tries = this.fields.map(async (field) => field.complain(await this.tried(field.options())));
+    const tries = this.fields.map(async (field) => field.complain(field.wrong() ?? (await this.tried(field.options()))));
     const wrong = (await Promise.all(tries)).some(Boolean);
     const all = wrong ? null : await this.tried(this.options());
     this.general.textContent = all?.message ?? '';
@@ -113,8 +115,8 @@ export class Filter {
 }
 
 class Field {
-  constructor({ name, label, hint, input, options }, text) {
-    Object.assign(this, { name, make: options });
+  constructor({ name, label, hint, input, options, wrong = () => null }, text) {
+    Object.assign(this, { name, make: options, test: wrong });
     this.input = input();
     const id = `field-${name}`;
     this.input.id = id;
@@ -138,6 +140,13 @@ class Field {
   options() {
     const text = this.input.value.trim();
     return text ? this.make(text) : {};
+  }
+
+  /** What can be seen to be wrong without asking the server. */
+  wrong() {
+    const text = this.input.value.trim();
+    const wrong = text && this.test(text);
+    return wrong ? new Error(wrong) : null;
   }
 
   complain(error) {

@@ -59,6 +59,16 @@ export function without(text, names) {
   return `{${kept.map((tokens) => tokens.join('')).join(',')}}`;
 }
 
+/** Why a text is no JSON, or nothing. */
+export function notJson(text) {
+  try {
+    JSON.parse(text);
+    return null;
+  } catch (error) {
+    return `This is no JSON: ${error.message}`;
+  }
+}
+
 /** A value in one short line. */
 export function brief(value, most = 300) {
   const text = JSON.stringify(value) ?? '';

@@ -6,6 +6,7 @@ import { MEASURES } from './measures.js';
 import { documentPage } from './pages/document.js';
 import { feedPage } from './pages/feed.js';
 import { overview } from './pages/overview.js';
+import { subscribersPage } from './pages/subscribers.js';
 import { STATES } from './stream.js';
 import { themeButton } from './theme.js';
 
@@ -15,6 +16,7 @@ const figures = new Figures(MEASURES);
 globalThis.seqtide = { figures };
 const ROUTES = [
   [/^\/?$/, overview],
+  [/^\/feeds$/, subscribersPage],
   [/^\/db\/([^/]+)$/, feedPage],
   [/^\/db\/([^/]+)\/doc\/([^/]+)$/, documentPage],
 ];
@@ -41,6 +43,11 @@ function route() {
     else link.removeAttribute('aria-current');
   }
   scrollTo(0, 0);
+}
+
+/** Who follows a link goes on at the beginning of what it leads to. */
+function routeOn() {
+  route();
   main.focus({ preventScroll: true });
 }
 
@@ -59,5 +66,5 @@ document.getElementById('skip').addEventListener('click', (event) => {
   event.preventDefault();
   main.focus();
 });
-addEventListener('hashchange', route);
+addEventListener('hashchange', routeOn);
 route();

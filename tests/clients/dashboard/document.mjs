@@ -157,7 +157,7 @@ test('a conflict is resolved by picking a leaf, on a page that was open across a
   await writeConflict('document-conflict', 'd');
   await sees(page, '.conflicts', '3 leaves stand side by side');
   await sees(page, '.choice', '"says": "alone"');
-  await button(page, 'Keep 3-c').click();
+  await button(page, 'Keep this one: 3-c').click();
   await page.getByRole('dialog').getByRole('button', { name: 'Keep this one' }).click();
   await page.locator('.conflicts').waitFor({ state: 'detached' });
   await sees(page, '.body .json', '"says": "c"');

@@ -23,3 +23,13 @@ fn the_demo_is_alive_at_once_and_after_a_restart() {
     let server = run_against("dashboard/demo.mjs", Server::launch().demo().start());
     server.stdout_line("/_dashboard/#/db/demo and http://");
 }
+
+#[test]
+fn the_pages_are_for_everybody() {
+    run("dashboard/access.mjs");
+}
+
+#[test]
+fn subscribers_are_shown_and_ended() {
+    run("dashboard/subscribers.mjs");
+}

@@ -1,15 +1,15 @@
 //! The metrics of the last minutes, once a second, in memory: what a page that is opened or comes back has to catch up on.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use seqtide::Engine;
+use actix_web::web::Data;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-use crate::telemetry::Metrics;
+use crate::state::State;
 
 const EVERY: Duration = Duration::from_secs(1);
 /// Samples kept: five minutes.
@@ -120,13 +120,15 @@ fn write_sample(out: &mut String, sample: &Sample, whole: bool) {
     out.push_str(&format!("data: {data}\nid: {at}\n\n"));
 }
 
-/// Takes samples for as long as the server runs.
-pub async fn sample(figures: Arc<Figures>, metrics: Metrics, engine: Engine) {
+/// Takes samples for as long as the server runs. Feeds are asked how far they are behind while a page looks.
+pub async fn sample(state: Data<State>) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        figures.add(now_millis(), values(&metrics.text(&engine)));
+        let is_followed = state.figures.newest.receiver_count() > 0;
+        let text = if is_followed { state.metrics_text().await } else { state.metrics.text(&state.engine) };
+        state.figures.add(now_millis(), values(&text));
     }
 }
 

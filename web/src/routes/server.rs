@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Call};
 use crate::error::ApiError;
-use crate::{known_feeds, reply};
+use crate::reply;
 
 /// The level of CouchDB's interface that is followed.
 const COUCHDB_LEVEL: &str = "3.5.0";
@@ -103,7 +103,6 @@ pub fn new_id() -> String {
 }
 
 pub async fn metrics(call: &Call) -> HttpResponse {
-    known_feeds::measure_lag(&call.state.engine, &call.state.feeds).await;
-    let text = call.state.metrics.text(&call.state.engine);
+    let text = call.state.metrics_text().await;
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text)
 }

@@ -4,7 +4,7 @@ import { ApiError, address, ask, documentSegments } from '../api.js';
 import { confirmed } from '../dialog.js';
 import { fill, h, say } from '../dom.js';
 import { counted } from '../format.js';
-import { json, pretty, without } from '../json.js';
+import { json, notJson, pretty, without } from '../json.js';
 import { picture } from '../picture.js';
 import { STATES, Stream } from '../stream.js';
 import { LEAVES_MAX, treeOf } from '../tree.js';
@@ -175,7 +175,7 @@ class DocumentPage {
       const body = h('div', { class: 'conflict-body', tabindex: 0, role: 'region', 'aria-label': `Body of ${rev}` });
       this.read(rev).then((text) => fill(body, json(without(text, ADDED))), (error) => fill(body, error.message));
       const winner = rev === this.tree.winner && h('span', { class: 'badge winner' }, 'winner');
-      const keep = h('button', { type: 'button', 'aria-label': `Keep ${rev}`, onclick: () => this.keep(rev) }, 'Keep this one');
+      const keep = h('button', { type: 'button', 'aria-label': `Keep this one: ${rev}`, onclick: () => this.keep(rev) }, 'Keep this one');
       return h('div', { class: 'choice' }, h('div', { class: 'head' }, h('span', { class: 'mono' }, rev.slice(0, 12)), winner, keep), body);
     });
     const text = `${counted(alive.length, 'leaf', 'leaves')} stand side by side. Pick the one that is right: the others are deleted.`;
@@ -301,10 +301,5 @@ class DocumentPage {
 
 /** Why a text is no document, or nothing. */
 function notAnObject(text) {
-  try {
-    const value = JSON.parse(text);
-    return value !== null && typeof value === 'object' && !Array.isArray(value) ? null : 'A document is a JSON object: { … }';
-  } catch (error) {
-    return `This is no JSON: ${error.message}`;
-  }
+  return notJson(text) ?? (text.trim().startsWith('{') ? null : 'A document is a JSON object: { … }');
 }

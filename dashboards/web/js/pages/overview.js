@@ -21,7 +21,7 @@ const CHARTS = [
   },
   {
     title: 'Lag',
-    note: 'commit to delivery',
+    note: 'of open feeds',
     unit: duration,
     least: 0.001,
     lines: [{ name: 'lagHalf', label: 'median' }, { name: 'lagMost', label: '99 %' }],

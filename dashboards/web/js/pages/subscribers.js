@@ -1,0 +1,120 @@
+// The feeds that are open: who follows what, how far each has come, and what it lacks; one can be ended.
+
+import { address, ask } from '../api.js';
+import { confirmed } from '../dialog.js';
+import { fill, h, say } from '../dom.js';
+import { bytes, counted, duration, figure } from '../format.js';
+
+const ASK_EVERY_MS = 1000;
+/** Feeds on one page of the table. */
+const PAGE = 50;
+
+const HEADS = ['Feed', 'Kind', 'Database', 'Client', 'Filter', 'State', 'Position', 'Lacks', 'For', 'Rows sent', 'Bytes sent', 'Open for'];
+/** The first of the columns that are figures. */
+const FIGURES = 6;
+
+export function subscribersPage({ main }) {
+  const page = new Subscribers();
+  fill(main, page.parts);
+  page.turn([0]);
+  return { title: 'Subscribers', close: () => page.close() };
+}
+
+class Subscribers {
+  constructor() {
+    this.rows = new Map();
+    this.error = h('p', { class: 'error', role: 'alert' });
+    this.caption = h('caption', {}, 'Asking…');
+    this.body = h('tbody');
+    this.pager = h('div', { class: 'pager' });
+    this.previous = h('button', { type: 'button', onclick: () => this.turn(this.places.slice(0, -1)) }, 'Previous');
+    this.next = h('button', { type: 'button', onclick: () => this.turn([...this.places, this.last]) }, 'Next');
+    fill(this.pager, this.previous, this.next);
+    const columns = HEADS.map((head, at) => h('th', { scope: 'col', class: at >= FIGURES && 'number' }, head));
+    const table = h('table', {}, this.caption, h('thead', {}, h('tr', {}, columns, h('th', { scope: 'col' }, h('span', { class: 'unseen' }, 'End it')))), this.body);
+    this.parts = [
+      h('h1', {}, 'Subscribers'),
+      this.error,
+      h('section', { class: 'card subscribers' }, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Open feeds' }, table), this.pager),
+    ];
+    this.timer = setInterval(() => document.hidden || this.load(), ASK_EVERY_MS);
+  }
+
+  close() {
+    clearInterval(this.timer);
+  }
+
+  /** Goes to a page: the places of the pages before it, and its own, each the id of a feed that it comes behind. */
+  turn(places) {
+    this.places = places;
+    this.load();
+  }
+
+  async load() {
+    const { places } = this;
+    try {
+      // One more than is shown tells whether there is another page.
+      const { open, feeds } = await ask('GET', address(['_feeds'], { limit: PAGE + 1, after: places.at(-1) }));
+      if (places !== this.places) return;
+      this.show(open, feeds);
+      say(this.error, '');
+    } catch (error) {
+      say(this.error, `The feeds cannot be listed: ${error.message}`);
+    }
+  }
+
+  show(open, feeds) {
+    const shown = feeds.slice(0, PAGE);
+    this.last = shown.at(-1)?.id;
+    say(this.caption, open === 0 ? 'No feed is open.' : `${counted(open, 'feed')} ${open === 1 ? 'is' : 'are'} open`);
+    const before = this.rows;
+    this.rows = new Map(shown.map((feed) => [feed.id, before.get(feed.id) ?? new Row(feed, () => this.end(feed))]));
+    shown.forEach((feed) => this.rows.get(feed.id).show(feed));
+    if ([...before.keys()].join() !== [...this.rows.keys()].join()) fill(this.body, [...this.rows.values()].map(({ element }) => element));
+    this.previous.disabled = this.places.length === 1;
+    this.next.disabled = feeds.length <= PAGE;
+    this.pager.hidden = this.previous.disabled && this.next.disabled;
+  }
+
+  async end({ id, kind, client }) {
+    const text = `Its reader${client ? ` at ${client}` : ''} is told that it was ended, and where it can go on.`;
+    if (!(await confirmed({ title: `End feed ${id} (${kind})?`, text, yes: 'End it' }))) return;
+    try {
+      await ask('DELETE', address(['_feeds', String(id)]));
+    } catch (error) {
+      // Who was quicker has ended it as well.
+      if (error.status !== 404) say(this.error, error.message);
+    }
+    await this.load();
+  }
+}
+
+/** A row stays the same element while its figures change. */
+class Row {
+  constructor({ id, kind, database, client, filter }, end) {
+    const link = database && h('a', { href: `#/db/${encodeURIComponent(database)}` }, database);
+    this.state = h('td', {});
+    this.figures = Array.from({ length: HEADS.length - FIGURES }, () => h('td', { class: 'number' }));
+    const button = h('button', { type: 'button', class: 'danger', 'aria-label': `End feed ${id}`, onclick: end }, 'End');
+    this.element = h(
+      'tr',
+      {},
+      h('th', { scope: 'row' }, String(id)),
+      h('td', {}, kind),
+      h('td', {}, link ?? 'all'),
+      h('td', {}, client ?? 'this program'),
+      h('td', { class: 'filter-text' }, filter ?? ''),
+      this.state,
+      this.figures,
+      h('td', {}, button),
+    );
+  }
+
+  show({ state, seq, lag, sent, opened_on: opened }) {
+    say(this.state, state);
+    const open = Math.max(0, Date.now() / 1000 - opened);
+    const texts = [String(seq), counted(lag.rows, 'row'), lag.rows ? duration(lag.seconds) : '–', figure(sent.rows), bytes(sent.bytes), duration(Math.round(open))];
+    texts.forEach((text, at) => say(this.figures[at], text));
+    this.figures[1].classList.toggle('behind', lag.rows > 0);
+  }
+}
