@@ -80,7 +80,6 @@ impl Base {
 }
 
 /// One state, open for reading.
-#[expect(clippy::large_enum_variant, reason = "a snapshot has one, on the stack")]
 pub(crate) enum Reading<'base> {
     Logged(Box<logged::Reading<'base>>),
     Survey(&'base Survey, &'base Overlay),

@@ -55,7 +55,7 @@ test('a page notices a connection that has died and goes on behind its last row'
   function open() {
     source?.close();
     source = new EventSource(`${relay.url}/half-open/_feed?heartbeat=${HEARTBEAT}&since=${last}`);
-    for (const name of ['open', 'message', 'heartbeat', 'caught-up']) source.addEventListener(name, alive);
+    for (const name of ['opened', 'message', 'heartbeat', 'caught-up']) source.addEventListener(name, alive);
     alive({});
     opened += 1;
     source.addEventListener('message', ({ data }) => ids.push(JSON.parse(data).id));

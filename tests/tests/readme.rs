@@ -16,7 +16,7 @@ fn the_curl_example_follows_a_feed_and_resumes_it() {
     let shown = README.block("```text");
     let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with("data: {\"seq\":")).collect();
     assert_eq!(rows.len(), 2, "{shown}");
-    for line in rows.iter().chain(&["event: open", "id: 0", "id: 1", "id: 2", "event: end"]) {
+    for line in rows.iter().chain(&["event: opened", "id: 0", "id: 1", "id: 2", "event: end"]) {
         assert!(printed.lines().any(|printed| printed == *line), "{line} in\n{printed}");
     }
     let (_, resumed) = printed.split_once("\"reason\":\"limit\"").expect("the first feed ends");

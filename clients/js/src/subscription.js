@@ -73,7 +73,7 @@ export class Subscription {
     if (isLast(item)) return this.#end(errorOf(this.db, item));
     switch (item.event) {
       case 'subscribed':
-      case 'open':
+      case 'opened':
       case 'rewind':
         this.moved();
         return this.become('catching-up');

@@ -123,7 +123,7 @@ fn item(event: ChangeEvent) -> Item {
         ChangeEvent::Change(change) => return Item::Row { token: token(change.seq), row: row(&change) },
         ChangeEvent::CaughtUp { seq } => ("caught-up", seq),
         ChangeEvent::Heartbeat { seq, .. } => ("heartbeat", seq),
-        ChangeEvent::Open { seq, .. } => ("open", seq),
+        ChangeEvent::Open { seq, .. } => ("opened", seq),
         ChangeEvent::Lagging { seq, .. } => ("lagging", seq),
         ChangeEvent::Live { seq } => ("live", seq),
         ChangeEvent::SnapshotEnd { seq } => ("snapshot-end", seq),

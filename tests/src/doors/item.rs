@@ -14,7 +14,7 @@ pub enum Item {
     },
     /// Anything else, with the token to continue after it where it carries one.
     Event {
-        /// `open`, `heartbeat`, `caught-up`, `end`, `rewind`; `last_seq` for the last line of a continuous feed.
+        /// `opened`, `heartbeat`, `caught-up`, `end`, `rewind`; `last_seq` for the last line of a continuous feed.
         name: String,
         /// Where to continue.
         token: Option<String>,

@@ -35,7 +35,7 @@ async fn sse_rows_are_unnamed_and_everything_has_an_id() {
     let answer = request.expect(200).await;
     assert_waiting_headers(&answer, "text/event-stream");
     let expected = format!(
-        "event: open\ndata: {}\nid: 0\n\ndata: {}\nid: 1\n\ndata: {}\nid: 2\n\n\
+        "event: opened\ndata: {}\nid: 0\n\ndata: {}\nid: 1\n\ndata: {}\nid: 2\n\n\
          event: caught-up\ndata: {}\nid: 2\n\nevent: end\ndata: {}\nid: 2\n\n",
         open(0, 2),
         rows[0],

@@ -28,7 +28,7 @@ async fn a_document_that_leaves_is_told_once_without_its_document_and_one_that_w
     sse.until(|text| text.contains("caught-up")).await;
     let mut socket =
         FeedSocket::open(&feed_url(&server, &database, &format!("since=now&{}", query()))).await.expect("one");
-    for event in ["open", "caught-up"] {
+    for event in ["opened", "caught-up"] {
         assert!(format!("{:?}", socket.items().await).contains(event));
     }
     let done = database.put("o-1", &json!({ "_rev": order, "status": "done" })).await;

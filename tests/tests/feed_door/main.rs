@@ -32,7 +32,7 @@ fn row(id: &Value, written: &Answer) -> String {
 }
 
 fn open(seq: u64, update_seq: u64) -> String {
-    format!("{{\"event\":\"open\",\"seq\":{seq},\"oldest_seq\":0,\"update_seq\":{update_seq}}}")
+    format!("{{\"event\":\"opened\",\"seq\":{seq},\"oldest_seq\":0,\"update_seq\":{update_seq}}}")
 }
 
 fn caught_up(seq: u64) -> String {
@@ -43,12 +43,12 @@ fn end(seq: u64, reason: &str) -> String {
     format!("{{\"event\":\"end\",\"seq\":{seq},\"reason\":\"{reason}\"}}")
 }
 
-/// What a feed over lines that ends by itself gives, whose `open` says where it begins.
+/// What a feed over lines that ends by itself gives, whose `opened` says where it begins.
 async fn lines_behind(database: &Database, query: &str) -> (Value, Vec<String>) {
     let answer = database.get(&format!("/_feed?{query}")).expect(200).await;
     let (first, rest) = answer.text().split_once('\n').expect("a feed says at once where it begins");
     let opening: Value = serde_json::from_str(first).expect("an event");
-    assert!(["open", "rewind"].map(|name| json!(name)).contains(&opening["event"]), "{query}: {opening}");
+    assert!(["opened", "rewind"].map(|name| json!(name)).contains(&opening["event"]), "{query}: {opening}");
     assert!(rest.is_empty() || rest.ends_with('\n'), "{rest:?}");
     (opening, rest.lines().map(str::to_owned).collect())
 }

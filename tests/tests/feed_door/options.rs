@@ -25,7 +25,7 @@ async fn last_event_id_continues_where_a_browser_was() {
     for query in ["live=false", "live=false&since=0", "live=false&last-event-id=1"] {
         let request = database.get(&format!("/_feed?{query}")).header("accept", "text/event-stream");
         let answer = request.header("last-event-id", "2").expect(200).await;
-        let opening = format!("event: open\ndata: {}\nid: 2\n\n", open(2, 3));
+        let opening = format!("event: opened\ndata: {}\nid: 2\n\n", open(2, 3));
         let first = format!("{opening}data: {}\nid: 3\n\nevent: caught-up\n", rows[2]);
         assert!(behind_retry(answer.text()).starts_with(&first), "{query}: {:?}", answer.text());
     }

@@ -10,7 +10,7 @@ use seqtide_tests::sse::behind_retry;
 use seqtide_tests::{Api, Database, Server};
 
 fn open(seq: u64, update_seq: u64) -> String {
-    format!("{{\"event\":\"open\",\"seq\":{seq},\"oldest_seq\":0,\"update_seq\":{update_seq}}}")
+    format!("{{\"event\":\"opened\",\"seq\":{seq},\"oldest_seq\":0,\"update_seq\":{update_seq}}}")
 }
 
 fn caught_up(seq: u64) -> String {
@@ -47,7 +47,7 @@ async fn the_three_forms_carry_the_same_rows_events_and_tokens() {
     assert_eq!(posted.text(), answer.text());
 
     let sse = api.get("/_feed?since=0&limit=1").header("accept", "text/event-stream").expect(200).await;
-    let begun = |seq| format!("event: open\ndata: {}\nid: {seq}\n\n", open(seq, 3));
+    let begun = |seq| format!("event: opened\ndata: {}\nid: {seq}\n\n", open(seq, 3));
     let ended = format!("event: end\ndata: {}\nid: 1\n\n", end(1, "limit"));
     assert_eq!(behind_retry(sse.text()), format!("{}data: {first}\nid: 1\n\n{ended}", begun(0)));
     let resumed = api.get("/_feed?live=false").header("accept", "text/event-stream").header("last-event-id", "2");

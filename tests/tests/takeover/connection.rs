@@ -10,7 +10,7 @@ use seqtide_tests::database::fresh;
 use seqtide_tests::{Database, Server, raw};
 
 /// What a feed of an empty database says first.
-const CAUGHT_UP: &str = "event: open\ndata: {\"event\":\"open\",\"seq\":0,\"oldest_seq\":0,\"update_seq\":0}\nid: 0\n\n\
+const CAUGHT_UP: &str = "event: opened\ndata: {\"event\":\"opened\",\"seq\":0,\"oldest_seq\":0,\"update_seq\":0}\nid: 0\n\n\
                          event: caught-up\ndata: {\"event\":\"caught-up\",\"seq\":0}\nid: 0\n\n";
 
 fn ids(feed: &RawFeed) -> Vec<String> {

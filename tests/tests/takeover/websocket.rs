@@ -27,7 +27,7 @@ fn ping(data: &[u8]) -> Vec<u8> {
 /// Opens a feed and waits until it has caught up.
 async fn live(server: &Server) -> TcpStream {
     let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=0&heartbeat=60000", "").await;
-    for event in ["open", "caught-up"] {
+    for event in ["opened", "caught-up"] {
         let (first, payload) = raw::read_frame(&mut socket).await;
         let said: serde_json::Value = serde_json::from_slice(&payload).expect("JSON");
         assert_eq!((first, &said[0]["event"], &said[0]["seq"]), (TEXT, &json!(event), &json!(0)));
@@ -92,7 +92,7 @@ async fn what_a_client_says_while_its_feed_leaves_the_framework_is_heard() {
         let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=0", "").await;
         let frame = ping(b"hello");
         send(&mut socket, &frame[..split]).await;
-        for event in ["open", "caught up"] {
+        for event in ["opened", "caught up"] {
             assert_eq!(raw::read_frame(&mut socket).await.0, TEXT, "{event}");
         }
         send(&mut socket, &frame[split..]).await;

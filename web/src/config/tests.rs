@@ -28,6 +28,7 @@ fn a_number_that_must_not_be_zero_is_refused_by_its_key() {
         "workers",
         "shutdown_timeout_ms",
         "feeds.drain_ms",
+        "feeds.round_ms",
         "storage.reclaim_floor_bytes",
         "storage.committers",
         "storage.verify_at_open_bytes_max",
@@ -48,7 +49,7 @@ fn a_number_that_must_not_be_zero_is_refused_by_its_key() {
             Err(error) => assert!(error.starts_with(&format!("{key}: must be at least ")), "{error}"),
         }
     }
-    assert_eq!(numbers, 34);
+    assert_eq!(numbers, 35);
 }
 
 #[test]

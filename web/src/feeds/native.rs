@@ -76,7 +76,7 @@ fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
         }
         FeedEvent::Live { seq } => make("live", *seq, String::new(), None),
         FeedEvent::SnapshotEnd { seq } => make("snapshot-end", *seq, String::new(), None),
-        FeedEvent::Open { seq, extent } => make("open", *seq, members_of(format, extent), None),
+        FeedEvent::Open { seq, extent } => make("opened", *seq, members_of(format, extent), None),
         FeedEvent::Rewind { since, extent } => {
             let (since, extent) = (format.json(*since), members_of(format, extent));
             let reason = "`since` is ahead of all there is: the feed starts again from the beginning";
