@@ -95,6 +95,7 @@ test('by keyboard: the skip link comes first, a database is opened, a row select
   await page.getByRole('button', { name: 'Edit' }).waitFor();
   while ((await focused()) !== 'Edit') await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
+  await page.locator('textarea:focus').waitFor();
   await page.keyboard.press('Control+A');
   await page.keyboard.type('{"by": "keyboard"}');
   await page.keyboard.press('Control+Enter');
