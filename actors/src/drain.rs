@@ -29,10 +29,10 @@ impl Drain {
         self.begun + self.over.mul_f64(share(id))
     }
 
-    /// How long the feed's reader is to wait, once the feed has ended, before it comes back: until the last feed has
+    /// How long the reader of a feed that ends then is to wait, once it has ended, before it comes back: until the last feed has
     /// ended, for nobody is let in before, and then its share of as long again, so that not all come at once.
-    pub fn retry(&self, id: FeedId) -> Duration {
-        let left = self.until() - self.ends_at(id);
+    pub fn retry(&self, id: FeedId, ends_at: Instant) -> Duration {
+        let left = self.until().saturating_duration_since(ends_at);
         left + self.over.mul_f64(share(!id))
     }
 
@@ -63,7 +63,7 @@ mod tests {
             let end = drain.ends_at(id);
             assert!(end >= drain.begun && end < drain.until());
             ends[(end - drain.begun).as_secs() as usize] += 1;
-            let back = end + drain.retry(id);
+            let back = end + drain.retry(id, end);
             assert!(back >= drain.until() && back <= drain.until() + over);
             returns[(back - drain.until()).as_secs().min(9) as usize] += 1;
         }

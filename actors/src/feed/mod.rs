@@ -162,6 +162,8 @@ pub struct Feed<S: Source = Documents> {
     ahead: Option<Sequence>,
     /// What is said first, until it is said.
     opening: Option<FeedEvent<S::Row>>,
+    /// Where it stands until that is said, and what was looked ahead at.
+    begins: Sequence,
     finished: bool,
     /// What was looked ahead at.
     first: Option<FeedEvent<S::Row>>,
@@ -211,6 +213,7 @@ impl<S: Source> Feed<S> {
         Feed {
             seen: source.looks_from(&options, subscriber.position()),
             ended: source.ended(),
+            begins: subscriber.position(),
             about: seat.known().map(|known| known.about()),
             told: Told::of(&seat),
             metrics: FeedMetrics::new(options.kind),
@@ -260,9 +263,9 @@ impl<S: Source> Feed<S> {
         self.opening.is_none() && self.first.is_none()
     }
 
-    /// The token to resume from.
+    /// The token to resume from. What was looked ahead at has not been given.
     pub fn position(&self) -> Sequence {
-        self.subscriber.position()
+        if self.is_opened() { self.subscriber.position() } else { self.begins }
     }
 
     /// Counts bytes of it that were handed to its reader.
@@ -497,7 +500,9 @@ impl<S: Source> Feed<S> {
     pub async fn wait(&mut self, deadline: Option<Instant>) {
         self.pages = 0;
         // Nobody is woken for a place.
-        let there = self.options.until.map(|place| self.source.reached(place));
+        let newest = self.source.newest();
+        let ahead = self.options.until.filter(|place| *place > newest || *place <= self.position());
+        let there = ahead.map(|place| self.source.reached(place));
         let deadline = earlier(deadline, self.told.ends_at);
         tokio::select! {
             () = self.source.woken() => {}
@@ -584,5 +589,29 @@ async fn maybe(future: Option<impl Future<Output = ()>>) {
     match future {
         Some(future) => future.await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::FeedKind;
+    use crate::{Engine, Since};
+
+    #[tokio::test]
+    async fn a_feed_that_has_looked_ahead_stands_where_it_begins_until_it_gives_what_it_saw() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(folder.path()).unwrap();
+        let database = engine.create_database("db").await.unwrap();
+        database.put("a", "{}").await.unwrap();
+        let from_start = FeedOptions { since: Since::START, ..FeedOptions::live(FeedKind::Embedded) };
+        let mut feed = database.feed(from_start).await.unwrap();
+        feed.look_ahead(Duration::from_secs(30)).await.unwrap();
+        assert_eq!(feed.position(), Sequence::ZERO);
+        assert!(matches!(feed.next().await.unwrap(), Some(FeedEvent::Open { .. })));
+        assert_eq!(feed.position(), Sequence::ZERO, "its rows have not been given");
+        assert!(matches!(feed.next().await.unwrap(), Some(FeedEvent::Rows(_))));
+        assert_eq!(feed.position(), Sequence::new(0, 1));
+        engine.shutdown().await.unwrap();
     }
 }

@@ -67,7 +67,7 @@ impl Told {
             (Order::Drain(drain), None) => {
                 let ends_at = if mode == FeedMode::Once { drain.until() } else { drain.ends_at(*id) };
                 self.ends_at = Some(ends_at);
-                Some(Obeyed::Says { retry: drain.retry(*id) })
+                Some(Obeyed::Says { retry: drain.retry(*id, ends_at) })
             }
             (Order::Drain(_), Some(ends_at)) => {
                 (Instant::now() >= ends_at).then_some(Obeyed::Ends(EndReason::Shutdown))

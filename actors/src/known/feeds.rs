@@ -72,8 +72,9 @@ impl KnownFeeds {
 
     /// Ends one; `false` where it is none of these.
     pub fn end(&self, id: FeedId, reason: EndReason) -> bool {
-        let found = self.feeds().by_id.get(&id).cloned();
-        found.inspect(|known| known.tell(Order::End(reason))).is_some()
+        // Told before it can be forgotten: who forgets it asks what it was told.
+        let feeds = self.feeds();
+        feeds.by_id.get(&id).inspect(|known| known.tell(Order::End(reason))).is_some()
     }
 
     /// Tells all, and those to come, to end in their turn.

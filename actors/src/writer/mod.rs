@@ -325,7 +325,9 @@ impl Writer {
         if !self.live.rounds.holds_back(seq) {
             return answers.for_each(|(asker, answer)| self.tell(asker, answer));
         }
-        let (waited_for, others): (Answers, Answers) = answers.partition(|(asker, _)| asker.waits());
+        // Who has to try again is not kept from it.
+        let (waited_for, others): (Answers, Answers) =
+            answers.partition(|(asker, answer)| asker.waits() && answer.is_ok());
         let not_kept = self.live.rounds.keep(seq, waited_for);
         others.into_iter().chain(not_kept).for_each(|(asker, answer)| self.tell(asker, answer));
         self.release_in_time(ctx);

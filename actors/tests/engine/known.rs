@@ -11,6 +11,7 @@ async fn a_program_sees_its_streams_and_ends_one() {
     let database = engine.create_database("db").await.unwrap();
     let options = ChangesOptions { since: Since::START, filter: Filter::prefix("a"), ..Default::default() };
     let mut changes = database.changes(options).await.unwrap();
+    assert!(matches!(next_event(&mut changes).await, ChangeEvent::Open { .. }));
     assert_eq!(next_event(&mut changes).await, ChangeEvent::CaughtUp { seq: Sequence::ZERO });
     database.put("a", "{}").await.unwrap();
     let change = next_change(&mut changes).await;
@@ -52,7 +53,8 @@ async fn streams_are_told_that_the_engine_stops_and_none_is_opened() {
     let (engine, _folder) = engine(|_| {});
     let database = engine.create_database("db").await.unwrap();
     let mut changes = database.changes(ChangesOptions::default()).await.unwrap();
-    next_event(&mut changes).await;
+    assert!(matches!(next_event(&mut changes).await, ChangeEvent::Open { .. }));
+    assert!(matches!(next_event(&mut changes).await, ChangeEvent::CaughtUp { .. }));
     let over = Duration::from_millis(200);
     engine.drain_feeds(over);
     let refused = database.changes(ChangesOptions::default()).await.map(drop);

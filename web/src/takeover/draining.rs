@@ -1,7 +1,7 @@
 //! The members of a worker that end one after the other.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 
 use seqtide::{Drain, FeedId};
 use tokio::time::Instant;
@@ -12,6 +12,7 @@ pub type Place = (usize, FeedId);
 /// Who is still to be told that it ends, and who is still to end.
 pub struct Draining {
     pub drain: Drain,
+    added: HashSet<Place>,
     to_tell: Vec<Place>,
     /// The one that ends next is the greatest.
     to_end: BinaryHeap<Reverse<(Instant, Place)>>,
@@ -20,11 +21,14 @@ pub struct Draining {
 impl Draining {
     /// Of nobody yet.
     pub fn new(drain: Drain) -> Draining {
-        Draining { drain, to_tell: Vec::new(), to_end: BinaryHeap::new() }
+        Draining { drain, added: HashSet::new(), to_tell: Vec::new(), to_end: BinaryHeap::new() }
     }
 
-    /// Adds a member.
+    /// Adds a member, unless it was added before.
     pub fn add(&mut self, place: Place) {
+        if !self.added.insert(place) {
+            return;
+        }
         self.to_tell.push(place);
         self.to_end.push(Reverse((self.drain.ends_at(place.1), place)));
     }

@@ -89,6 +89,9 @@ impl Feeds {
         let mut member = Member::new(apart, watched);
         self.registry.register(&mut member.socket, Token(place.key()), Interest::READABLE | Interest::WRITABLE)?;
         let id = *self.by_likeness.entry(likeness.clone()).or_insert(self.next_group);
+        if let Some(Order::End(reason)) = order {
+            member.ends = Some(reason);
+        }
         let group = self.groups.entry(id).or_insert_with(|| {
             self.next_group += 1;
             founder.found(id, likeness, &ctx.address())

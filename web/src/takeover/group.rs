@@ -256,7 +256,8 @@ impl Group {
         if member.behind_since().is_some() {
             return None;
         }
-        let words = self.alone.draining(member.position, drain.retry(member.seat.record().id));
+        let id = member.seat.record().id;
+        let words = self.alone.draining(member.position, drain.retry(id, drain.ends_at(id)));
         let mut sent = Sent::default();
         let told = member.tell(&words, &mut sent);
         self.count(&sent);

@@ -130,11 +130,11 @@ impl Member {
             if !self.write_left(sent)? {
                 return Ok(Standing::Full);
             }
-            if let Some(reason) = self.ends {
-                return Ok(Standing::Ends(reason));
-            }
             if self.position == BEHIND_THE_END {
                 return Ok(Standing::Finished);
+            }
+            if let Some(reason) = self.ends {
+                return Ok(Standing::Ends(reason));
             }
             match offer.next(self.position) {
                 Next::Nothing => return Ok(Standing::UpToDate),
@@ -152,13 +152,16 @@ impl Member {
         }
     }
 
-    /// Writes a notice that is for those who have everything.
+    /// Writes a notice that is for those who have everything, behind what is left of another.
     ///
     /// # Errors
     /// When the client is gone.
     pub fn tell(&mut self, notice: &Bytes, sent: &mut Sent) -> io::Result<()> {
         let before = sent.bytes;
-        self.write(std::slice::from_ref(notice), sent)?;
+        match &mut self.left {
+            Some(left) => left.parts.push_back(notice.clone()),
+            None => self.write(std::slice::from_ref(notice), sent)?,
+        }
         self.seat.count(0, sent.bytes - before);
         Ok(())
     }
