@@ -59,7 +59,7 @@ test('_feed: a client that reconnects from its last sequence loses nothing acros
   await until('a heartbeat names the last sequence', () => beats().length > 0);
   assert.equal(beats()[0].pending, 0);
   const turns = events.map(({ event }) => event).filter((event) => event !== 'heartbeat');
-  assert.deepEqual(turns.slice(0, 2), ['caught-up', 'end']);
+  assert.deepEqual(turns.slice(0, 3), ['opened', 'caught-up', 'end']);
   assert.equal(turns.at(-1), 'caught-up');
   assert.equal(typeof events.find(({ event }) => event === 'end').reason, 'string');
   for (const { event, seq } of events) assert.equal(typeof seq, 'number', `the ${event} event has a sequence`);
