@@ -143,9 +143,14 @@ impl Wanted {
                 subscriptions.closed(name, db, later, resume);
                 continue;
             }
-            let reserved = handle.reserve(&name)?;
-            match checked.open(client).await {
-                Ok(opened) => {
+            // Of those that the client comes back for there may be more than a connection has: one may be had now whose name
+            // and place were free for others when it was refused.
+            let opened = match handle.reserve(&name) {
+                Ok(reserved) => checked.open(client).await.map(|opened| (reserved, opened)),
+                Err(refused) => Err(refused),
+            };
+            match opened {
+                Ok((reserved, opened)) => {
                     reserved.hold(later);
                     subscriptions.open(opened, named);
                 }

@@ -71,7 +71,8 @@ pub struct Handle {
     pub id: String,
     /// Who reads it.
     pub reader: Reader,
-    subscriptions_max: usize,
+    /// How many subscriptions it has at most.
+    pub subscriptions_max: usize,
     connections: Weak<Connections>,
     inbox: Mutex<Inbox>,
     waiting: AtomicWaker,

@@ -24,7 +24,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::asked::{Opened, Reader};
 use super::connections::{Handle, News};
 use super::message::{Form, Message, Sub};
-use super::resume_id::{self, Resume};
+use super::resume_id::{self, DEFINITIONS_CHARS_MAX, Resume};
 use crate::error::ApiError;
 use crate::feeds::native;
 use crate::feeds::pieces::{PIECE_BYTES, Pieces};
@@ -192,11 +192,22 @@ impl Subscriptions {
         key
     }
 
-    /// Makes the part of ids anew that says how the later ones were given.
+    /// Makes the part of ids anew that says how the later ones were given. Those that were refused when the client came back
+    /// are in it while there is room.
     fn redefine(&mut self) {
-        if self.handle.reader.form == Form::Sse {
+        if self.handle.reader.form != Form::Sse {
+            return;
+        }
+        loop {
             let later = self.known.values().filter_map(|known| Some(known.later.as_ref()?.get()));
             self.definitions = resume_id::encode_definitions(later);
+            let places_max = resume_id::places_max(self.handle.subscriptions_max);
+            if self.definitions.len() <= DEFINITIONS_CHARS_MAX && self.known.len() <= places_max {
+                return;
+            }
+            let refused = |known: &Known| known.later.is_some() && !known.state.is_open();
+            let Some(key) = self.known.iter().find(|(_, known)| refused(known)).map(|(key, _)| *key) else { return };
+            self.known.remove(&key);
         }
     }
 
