@@ -41,6 +41,57 @@ async fn each_subscription_counts_as_a_feed() {
     client.change(&json!({ "subscribe": "more", "db": "db" })).await.assert_status(200);
 }
 
+/// The place of one that is refused is another's, and the client comes back for both.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_back_for_more_than_there_may_be_is_refused_what_is_too_much_and_no_more() {
+    let server = Server::launch().arg("--limits-subscriptions-max=2").start();
+    let database = Database::create(&server, "db").await;
+    let api = Api::new(&server);
+    let named = json!([all_of("none-yet")]);
+    let mut client = Client::open(&api, &named).await;
+    client.until(|item| is(item, "refused", "none-yet")).await;
+    for name in ["one", "two"] {
+        client.change(&json!({ "subscribe": name, "db": "db" })).await.assert_status(200);
+        client.until(|item| is(item, "caught-up", name)).await;
+    }
+    Database::create(&server, "none-yet").await;
+    let id = client.last_event_id.take();
+    let mut client = Client::try_open(&api, &url(&named), id).await.expect("what there may be");
+    let items = client.until(|item| is(item, "refused", "two")).await;
+    assert_eq!(items.last().map(|refused| &refused["error"]), Some(&json!("too_large")));
+    for name in ["none-yet", "one"] {
+        assert!(items.iter().any(|item| is(item, "subscribed", name)), "{items:?}");
+    }
+
+    // It comes when there is a place for it, with what was written meanwhile.
+    database.put("a", &json!({})).await;
+    client.change(&json!({ "unsubscribe": "none-yet" })).await.assert_status(200);
+    client.until(|item| is(item, "unsubscribed", "none-yet")).await;
+    let id = client.last_event_id.take();
+    let mut client = Client::try_open(&api, &url(&named), id).await.expect("both");
+    client.until(|item| item["sub"] == "two" && item["id"] == "a").await;
+}
+
+/// Those that are refused whenever their client comes back do not pile up in what it comes back with.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_of_those_that_came_later_leaves_room_for_others() {
+    let server = Server::launch().arg("--limits-subscriptions-max=1").start();
+    let api = Api::new(&server);
+    let mut id = None;
+    for db in ["a", "b", "c", "d"] {
+        let mut client = Client::try_open(&api, &url(&json!([])), id).await.expect("an id that is taken again");
+        let database = Database::create(&server, db).await;
+        client.change(&json!({ "subscribe": db })).await.assert_status(200);
+        client.until(|item| is(item, "caught-up", db)).await;
+        id = client.last_event_id.take();
+        // Gone while nobody is told of it.
+        drop(client);
+        database.request("DELETE", "").expect(200).await;
+    }
+    let mut client = Client::try_open(&api, &url(&json!([])), id).await.expect("an id that is taken again");
+    client.until(|item| is(item, "refused", "d")).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_opening_that_makes_no_sense_is_refused_whole() {
     let (server, _) = fresh().await;

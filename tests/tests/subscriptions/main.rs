@@ -3,6 +3,7 @@
 mod bounds;
 mod changes;
 mod client;
+mod draining;
 mod forms;
 mod page;
 mod restarts;

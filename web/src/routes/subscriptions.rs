@@ -8,6 +8,7 @@ use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
+use seqtide::Error;
 use seqtide::storage::json::write_json_string;
 use serde_json::value::RawValue;
 
@@ -53,6 +54,11 @@ pub async fn open(call: Call) -> Answer {
     let reader = Reader { form, heartbeat, address: req.peer_addr() };
     let client = Client { state: &state, reader };
     let wanted = Wanted::read(&options, &client)?;
+    // Where there is no room for all, those that have none are refused, and the others begin. Of a server that is drained
+    // there is nothing to be had.
+    if let Err(draining @ Error::Draining { .. }) = state.engine.has_room_for_feeds() {
+        return Err(draining.into());
+    }
     let handle = state.connections.add(state.config.limits.subscriptions_max, reader)?;
     let subscriptions = wanted.open(&client, &handle).await?;
     if let Some((answer, connection)) = upgraded {
@@ -137,9 +143,14 @@ impl Wanted {
                 subscriptions.closed(name, db, later, resume);
                 continue;
             }
-            let reserved = handle.reserve(&name)?;
-            match checked.open(client).await {
-                Ok(opened) => {
+            // Of those that the client comes back for there may be more than a connection has: one may be had now whose name
+            // and place were free for others when it was refused.
+            let opened = match handle.reserve(&name) {
+                Ok(reserved) => checked.open(client).await.map(|opened| (reserved, opened)),
+                Err(refused) => Err(refused),
+            };
+            match opened {
+                Ok((reserved, opened)) => {
                     reserved.hold(later);
                     subscriptions.open(opened, named);
                 }

@@ -21,7 +21,14 @@ const ID_BYTES: usize = 16;
 /// Every connection with many subscriptions.
 #[derive(Default)]
 pub struct Connections {
-    open: Mutex<HashMap<String, Weak<Handle>>>,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    by_id: HashMap<String, Weak<Handle>>,
+    /// The server stops: one that comes still is to end like the others.
+    ended: bool,
 }
 
 impl Connections {
@@ -34,15 +41,16 @@ impl Connections {
         getrandom::fill(&mut random).map_err(|error| {
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_server_error", error.to_string())
         })?;
+        let mut open = lock(&self.open);
         let handle = Arc::new(Handle {
             id: BASE64.encode(random),
             subscriptions_max,
             reader,
             connections: Arc::downgrade(self),
-            inbox: Mutex::default(),
+            inbox: Mutex::new(Inbox { ends: open.ended, ..Inbox::default() }),
             waiting: AtomicWaker::new(),
         });
-        lock(&self.open).insert(handle.id.clone(), Arc::downgrade(&handle));
+        open.by_id.insert(handle.id.clone(), Arc::downgrade(&handle));
         Ok(handle)
     }
 
@@ -51,13 +59,17 @@ impl Connections {
     /// # Errors
     /// 404 when there is none.
     pub fn find(&self, id: &str) -> Result<Arc<Handle>, ApiError> {
-        let found = lock(&self.open).get(id).and_then(Weak::upgrade);
+        let found = lock(&self.open).by_id.get(id).and_then(Weak::upgrade);
         found.ok_or_else(|| ApiError::not_found("there is no such connection, or not any more"))
     }
 
     /// Tells them all that the server stops: each is over when its last feed has ended.
     pub fn end(&self) {
-        let all: Vec<_> = lock(&self.open).values().filter_map(Weak::upgrade).collect();
+        let all: Vec<_> = {
+            let mut open = lock(&self.open);
+            open.ended = true;
+            open.by_id.values().filter_map(Weak::upgrade).collect()
+        };
         for handle in all {
             lock(&handle.inbox).ends = true;
             handle.waiting.wake();
@@ -71,7 +83,8 @@ pub struct Handle {
     pub id: String,
     /// Who reads it.
     pub reader: Reader,
-    subscriptions_max: usize,
+    /// How many subscriptions it has at most.
+    pub subscriptions_max: usize,
     connections: Weak<Connections>,
     inbox: Mutex<Inbox>,
     waiting: AtomicWaker,
@@ -210,7 +223,7 @@ impl Drop for Reserved<'_> {
 impl Drop for Handle {
     fn drop(&mut self) {
         if let Some(connections) = self.connections.upgrade() {
-            lock(&connections.open).remove(&self.id);
+            lock(&connections.open).by_id.remove(&self.id);
         }
     }
 }

@@ -54,12 +54,14 @@ pub struct Message {
     form: Form,
     pieces: Pieces,
     is_empty: bool,
+    /// How long its reader is to wait behind the end before it comes back, if it says so.
+    retry: Option<Duration>,
 }
 
 impl Message {
     /// One of nothing so far.
     pub fn new(form: Form) -> Message {
-        Message { form, pieces: Pieces::default(), is_empty: true }
+        Message { form, pieces: Pieces::default(), is_empty: true, retry: None }
     }
 
     /// Whether nothing was added.
@@ -86,12 +88,18 @@ impl Message {
         self.pieces.add(json.slice(1..));
     }
 
+    /// Has the client wait for so long behind the end before it comes back, where the form says that beside the objects.
+    pub fn come_back_after(&mut self, retry: Duration) {
+        self.retry = Some(retry);
+    }
+
     /// The whole, as it is sent. `id` is made where the form has one.
     pub fn finish(mut self, id: impl FnOnce() -> String) -> Pieces {
         let [_, _, after] = self.form.around();
         self.pieces.add(Bytes::from_static(after));
         if self.form == Form::Sse {
-            self.pieces.add(Bytes::from(id() + "\n\n"));
+            let retry = self.retry.map(|retry| format!("retry: {}\n", retry.as_millis())).unwrap_or_default();
+            self.pieces.add(Bytes::from(format!("{}\n{retry}\n", id())));
         }
         self.pieces
     }

@@ -47,6 +47,12 @@ const AS_ASKED: u128 = 1;
 /// The first number of a position.
 const BEHIND: u128 = 2;
 
+/// Most subscriptions that an id has, of a connection with at most so many: as many that the request named, and as many that
+/// came later.
+pub fn places_max(subscriptions_max: usize) -> usize {
+    2 * subscriptions_max
+}
+
 /// Tells one list of subscriptions, by name and database, from another.
 pub fn checksum<'a>(named: impl Iterator<Item = (&'a str, &'a str)>) -> u32 {
     let mut sum = 0;
@@ -109,12 +115,12 @@ pub struct Resumed {
 }
 
 impl Resumed {
-    /// Reads an id of a connection with at most so many subscriptions, whose request named as many.
+    /// Reads an id of a connection with at most so many subscriptions.
     ///
     /// # Errors
     /// 400 for what is no id.
     pub fn read(id: &str, subscriptions_max: usize) -> Result<Resumed, ApiError> {
-        read(id, 2 * subscriptions_max).ok_or_else(|| {
+        read(id, places_max(subscriptions_max)).ok_or_else(|| {
             let reason = "`last-event-id` is not the id of an event of such a feed";
             ApiError::bad_request(reason)
         })

@@ -24,7 +24,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::asked::{Opened, Reader};
 use super::connections::{Handle, News};
 use super::message::{Form, Message, Sub};
-use super::resume_id::{self, Resume};
+use super::resume_id::{self, DEFINITIONS_CHARS_MAX, Resume};
 use crate::error::ApiError;
 use crate::feeds::native;
 use crate::feeds::pieces::{PIECE_BYTES, Pieces};
@@ -49,8 +49,8 @@ pub struct Subscriptions {
     /// Since when there has been no subscription.
     unused: Option<Pin<Box<Sleep>>>,
     message: Message,
-    /// One of its feeds has ended because the server stops.
-    server_stops: bool,
+    /// The server is being drained, which one of its feeds has said: the longest that a reader is to wait behind the end.
+    drained: Option<Duration>,
     over: Option<Over>,
 }
 
@@ -137,7 +137,7 @@ impl Subscriptions {
             beat: Box::pin(sleep(heartbeat)),
             unused: None,
             message,
-            server_stops: false,
+            drained: None,
             over: None,
         }
     }
@@ -192,11 +192,22 @@ impl Subscriptions {
         key
     }
 
-    /// Makes the part of ids anew that says how the later ones were given.
+    /// Makes the part of ids anew that says how the later ones were given. Those that were refused when the client came back
+    /// are in it while there is room.
     fn redefine(&mut self) {
-        if self.handle.reader.form == Form::Sse {
+        if self.handle.reader.form != Form::Sse {
+            return;
+        }
+        loop {
             let later = self.known.values().filter_map(|known| Some(known.later.as_ref()?.get()));
             self.definitions = resume_id::encode_definitions(later);
+            let places_max = resume_id::places_max(self.handle.subscriptions_max);
+            if self.definitions.len() <= DEFINITIONS_CHARS_MAX && self.known.len() <= places_max {
+                return;
+            }
+            let refused = |known: &Known| known.later.is_some() && !known.state.is_open();
+            let Some(key) = self.known.iter().find(|(_, known)| refused(known)).map(|(key, _)| *key) else { return };
+            self.known.remove(&key);
         }
     }
 
@@ -259,13 +270,17 @@ impl Subscriptions {
         }
         let unused = self.unused.get_or_insert_with(|| Box::pin(sleep(UNUSED)));
         let over = match unused.as_mut().poll(cx) {
-            _ if ends || self.server_stops => Over::WithServer,
+            _ if ends || self.drained.is_some() => Over::WithServer,
             Poll::Ready(()) => Over::Unused,
             Poll::Pending => return false,
         };
+        self.end(over);
+        true
+    }
+
+    fn end(&mut self, over: Over) {
         self.message.add(format!("{{\"event\":\"end\",\"reason\":\"{}\"}}", over.name()).into());
         self.over = Some(over);
-        true
     }
 
     fn take_turn(&mut self, cx: &mut Context<'_>) -> bool {
@@ -303,6 +318,11 @@ impl Subscriptions {
     fn give(&mut self, active: Active, event: FeedEvent) {
         let Some(known) = self.known.get_mut(&active.key) else { return };
         let before = self.message.bytes();
+        if let FeedEvent::Draining { retry, .. } = event {
+            let longest = self.drained.map_or(retry, |longest| longest.max(retry));
+            self.drained = Some(longest);
+            self.message.come_back_after(longest);
+        }
         let end = if let FeedEvent::End { reason, .. } = &event { Some(*reason) } else { None };
         match event {
             // The connection has its own.
@@ -323,10 +343,13 @@ impl Subscriptions {
         }
         active.feed.sent(self.message.bytes().saturating_sub(before));
         match end {
-            // Whoever comes back finds the server again.
             Some(EndReason::Shutdown) => {
-                self.server_stops = true;
                 self.close(active.key, true);
+                // It goes on for who comes back, and nobody does who is given the others still. While the server is
+                // drained these have their turns to end.
+                if self.drained.is_none() {
+                    self.end(Over::WithServer);
+                }
             }
             Some(_) => self.close(active.key, false),
             None => self.turns.push_back(active),
