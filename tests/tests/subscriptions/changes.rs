@@ -15,7 +15,7 @@ async fn a_subscription_comes_and_goes() {
     assert_eq!((done.status, done.json()), (200, json!({ "ok": true, "sub": "mine", "seq": 0 })));
     let items = client.until(|item| is(item, "caught-up", "mine")).await;
     let mine: Vec<String> = items.iter().filter(|item| item["sub"] == "mine").map(brief).collect();
-    assert_eq!(mine, ["mine subscribed 0", "mine open 0", "mine o-1 1", "mine caught-up 1"]);
+    assert_eq!(mine, ["mine subscribed 0", "mine opened 0", "mine o-1 1", "mine caught-up 1"]);
 
     let done = client.change(&json!({ "unsubscribe": "mine" })).await;
     assert_eq!((done.status, done.json()), (200, json!({ "ok": true, "sub": "mine" })));
@@ -29,7 +29,7 @@ async fn a_subscription_comes_and_goes() {
     client.change(&json!({ "subscribe": "mine", "db": "orders", "since": 1 })).await.assert_status(200);
     let items = client.until(|item| is(item, "caught-up", "mine")).await;
     let mine: Vec<String> = items.iter().filter(|item| item["sub"] == "mine").map(brief).collect();
-    assert_eq!(mine, ["mine subscribed 1", "mine open 1", "mine o-2 2", "mine caught-up 2"]);
+    assert_eq!(mine, ["mine subscribed 1", "mine opened 1", "mine o-2 2", "mine caught-up 2"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

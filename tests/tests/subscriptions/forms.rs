@@ -28,8 +28,8 @@ async fn an_event_of_sse_is_a_list_of_rows_and_events_with_an_id() {
     assert_eq!(items[0]["event"], "connection");
     assert_eq!(items[0]["heartbeat"], 1000);
     let of = |sub: &str| -> Vec<String> { items.iter().filter(|item| item["sub"] == sub).map(brief).collect() };
-    assert_eq!(of("all"), ["all subscribed 0", "all open 0", "all o-1 1", "all caught-up 1"]);
-    assert_eq!(of("people"), ["people subscribed 0", "people open 0", "people p-1 1", "people caught-up 1"]);
+    assert_eq!(of("all"), ["all subscribed 0", "all opened 0", "all o-1 1", "all caught-up 1"]);
+    assert_eq!(of("people"), ["people subscribed 0", "people opened 0", "people p-1 1", "people caught-up 1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,7 +43,7 @@ async fn a_body_brings_the_same_as_a_url_and_lines_are_an_item_each() {
     let text = feed.until(|text| text.contains("heartbeat\",") && text.ends_with('\n')).await;
     let items: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let said: Vec<String> = items[1..5].iter().map(brief).collect();
-    assert_eq!(said, ["orders subscribed 0", "orders open 0", "orders o-1 1", "orders caught-up 1"]);
+    assert_eq!(said, ["orders subscribed 0", "orders opened 0", "orders o-1 1", "orders caught-up 1"]);
     assert_eq!(items[3]["doc"]["v"], 1);
 }
 
@@ -69,11 +69,11 @@ async fn options_are_those_of_a_feed_and_each_subscription_has_its_own() {
     let of = |sub: &str| -> Vec<String> { items.iter().filter(|item| item["sub"] == sub).map(brief).collect() };
     assert_eq!(
         of("prefix"),
-        ["prefix subscribed 0", "prefix open 0", "prefix a-1 1", "prefix a-2 3", "prefix caught-up 3"]
+        ["prefix subscribed 0", "prefix opened 0", "prefix a-1 1", "prefix a-2 3", "prefix caught-up 3"]
     );
-    assert_eq!(of("ids"), ["ids subscribed 0", "ids open 0", "ids b-1 2", "ids caught-up 3"]);
-    assert_eq!(of("selector"), ["selector subscribed 1", "selector open 1", "selector a-2 3", "selector caught-up 3"]);
-    assert_eq!(of("one"), ["one subscribed 0", "one open 0", "one a-1 1", "one end 1"]);
+    assert_eq!(of("ids"), ["ids subscribed 0", "ids opened 0", "ids b-1 2", "ids caught-up 3"]);
+    assert_eq!(of("selector"), ["selector subscribed 1", "selector opened 1", "selector a-2 3", "selector caught-up 3"]);
+    assert_eq!(of("one"), ["one subscribed 0", "one opened 0", "one a-1 1", "one end 1"]);
     assert_eq!(of("rewound"), ["rewound subscribed 0", "rewound rewind 0", "rewound a-1 1", "rewound end 1"]);
     let refused = items.iter().find(|item| is(item, "refused", "ahead")).expect("it is refused");
     assert_eq!(refused["error"], "gone");

@@ -1,9 +1,15 @@
 //! Subscriptions take turns.
 
-use serde_json::{Value, json};
+use std::time::Duration;
 
-use super::client::{Client, is};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::client::{Client, is, url};
 use super::{all_of, two};
+use seqtide_tests::Api;
+use seqtide_tests::doors::FeedSocket;
+use seqtide_tests::http::SOON;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_backlog_starves_nobody() {
@@ -49,4 +55,34 @@ async fn a_connection_that_is_not_read_is_changed_all_the_same() {
     }
     let items = client.until(|item| is(item, "caught-up", "orders")).await;
     assert_eq!(items.iter().filter(|item| item["sub"] == "orders" && item.get("id").is_some()).count(), 2000);
+}
+
+/// All that a subscription holds is given back with its connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_is_not_read_is_cut_when_one_of_its_subscriptions_is_ended() {
+    let (server, api, [orders, _]) = two().await;
+    let docs: Vec<Value> = (0..2000).map(|n| json!({ "_id": format!("o-{n}"), "pad": "x".repeat(10_000) })).collect();
+    for part in docs.chunks(500) {
+        orders.bulk(part).await;
+    }
+    // More than the system's buffers take.
+    let large = json!([{ "subscribe": "orders", "since": 0, "include_docs": true }, all_of("people")]);
+    let stalled = Client::open(&api, &large).await;
+    let socket = FeedSocket::open(&format!("ws://{}{}", server.address(), url(&large))).await.expect("a WebSocket");
+    let listed = feeds(&api).await;
+    assert_eq!(listed.len(), 4, "{listed:?}");
+    for feed in listed.iter().filter(|feed| feed["database"] == "orders") {
+        api.request("DELETE", &format!("/_feeds/{}", feed["id"])).expect(200).await;
+    }
+    let deadline = Instant::now() + SOON;
+    while !feeds(&api).await.is_empty() {
+        assert!(Instant::now() < deadline, "they hold their places");
+        sleep(Duration::from_millis(50)).await;
+    }
+    drop((stalled, socket));
+}
+
+async fn feeds(api: &Api) -> Vec<Value> {
+    let answer = api.get("/_feeds").expect(200).await.json();
+    answer["feeds"].as_array().expect("a list").clone()
 }

@@ -38,10 +38,10 @@ async fn messages_subscribe_and_unsubscribe() {
     assert_eq!(said(&first), ["- connection null"]);
     socket.send(&json!({ "subscribe": "orders", "since": 0 }).to_string()).await;
     let items = until(&mut socket, |item| item["event"] == "caught-up").await;
-    assert_eq!(said(&items), ["orders subscribed 0", "orders open 0", "orders o-1 1", "orders caught-up 1"]);
+    assert_eq!(said(&items), ["orders subscribed 0", "orders opened 0", "orders o-1 1", "orders caught-up 1"]);
     socket.send(&json!([{ "unsubscribe": "orders" }, { "subscribe": "p", "db": "people" }]).to_string()).await;
     let items = until(&mut socket, |item| item["event"] == "caught-up").await;
-    assert_eq!(said(&items), ["orders unsubscribed null", "p subscribed 0", "p open 0", "p caught-up 0"]);
+    assert_eq!(said(&items), ["orders unsubscribed null", "p subscribed 0", "p opened 0", "p caught-up 0"]);
     orders.put("o-2", &json!({})).await;
     people.put("p-1", &json!({})).await;
     let items = until(&mut socket, |item| item["id"] == "p-1").await;

@@ -23,6 +23,7 @@ use crate::subscriptions::message::Form;
 use crate::subscriptions::resume_id::{Resume, Resumed, checksum};
 use crate::subscriptions::together::Subscriptions;
 use crate::subscriptions::websocket;
+use crate::takeover::{Cutting, Takeover};
 use crate::{reply, request};
 
 /// Where a connection is opened.
@@ -60,7 +61,8 @@ pub async fn open(call: Call) -> Answer {
         return Err(draining.into());
     }
     let handle = state.connections.add(state.config.limits.subscriptions_max, reader)?;
-    let subscriptions = wanted.open(&client, &handle).await?;
+    let cutting = Takeover::of(&req).map(|takeover| takeover.cut_when(handle.overdue()));
+    let subscriptions = wanted.open(&client, &handle, cutting).await?;
     if let Some((answer, connection)) = upgraded {
         let state = state.clone();
         let hear = async move |text: String| {
@@ -128,9 +130,14 @@ impl Wanted {
     }
 
     /// Opens them. One that cannot be had is told of, and keeps no other from being opened.
-    async fn open(self, client: &Client<'_>, handle: &Arc<Handle>) -> Result<Subscriptions, ApiError> {
+    async fn open(
+        self,
+        client: &Client<'_>,
+        handle: &Arc<Handle>,
+        cutting: Option<Cutting>,
+    ) -> Result<Subscriptions, ApiError> {
         let sum = checksum(self.named.iter().map(|(asked, _)| (&*asked.name, &*asked.db)));
-        let mut subscriptions = Subscriptions::new(Arc::clone(handle), sum);
+        let mut subscriptions = Subscriptions::new(Arc::clone(handle), sum, cutting);
         let named = self.named.into_iter().map(|asked| (asked, true));
         let mut all = Vec::new();
         for ((asked, resume), named) in named.chain(self.later.into_iter().map(|asked| (asked, false))) {
@@ -146,7 +153,7 @@ impl Wanted {
             // Of those that the client comes back for there may be more than a connection has: one may be had now whose name
             // and place were free for others when it was refused.
             let opened = match handle.reserve(&name) {
-                Ok(reserved) => checked.open(client).await.map(|opened| (reserved, opened)),
+                Ok(reserved) => checked.open(client, handle).await.map(|opened| (reserved, opened)),
                 Err(refused) => Err(refused),
             };
             match opened {
@@ -216,7 +223,7 @@ async fn subscribe(client: &Client<'_>, handle: &Handle, asked: Asked) -> Result
     let name = asked.name.clone();
     let checked = asked.checked(client, Resume::AsAsked)?;
     let reserved = handle.reserve(&name)?;
-    let opened = checked.open(client).await?;
+    let opened = checked.open(client, handle).await?;
     let seq = opened.feed.seq_format().json(opened.feed.position()).to_string();
     reserved.fill(opened)?;
     Ok(Done { name, seq: Some(seq) })

@@ -6,6 +6,7 @@ use std::time::Duration;
 use seqtide::{Database, Feed};
 use serde_json::value::RawValue;
 
+use super::connections::{Handle, Lookout};
 use super::message::Form;
 use super::resume_id::Resume;
 use crate::error::ApiError;
@@ -100,15 +101,16 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Opens its feed.
+    /// Opens its feed for this connection.
     ///
     /// # Errors
     /// As a request to the database's `_feed`: 404, 410, 503.
-    pub async fn open(self, client: &Client<'_>) -> Result<Opened, ApiError> {
+    pub async fn open(self, client: &Client<'_>, handle: &Handle) -> Result<Opened, ApiError> {
         let Checked { name, db, given, feed } = self;
         let feed = client.state.database(&db)?.open(feed).await?;
         feed.read_by(client.reader.address);
-        Ok(Opened { name, db, given, feed })
+        let lookout = handle.look_out_for(&feed);
+        Ok(Opened { name, db, given, feed, lookout })
     }
 }
 
@@ -122,6 +124,8 @@ pub struct Opened {
     pub given: Box<RawValue>,
     /// What it gives.
     pub feed: Feed,
+    /// For the end of that.
+    pub lookout: Lookout,
 }
 
 /// Reads one object, or a list of at most so many.

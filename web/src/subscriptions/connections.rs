@@ -8,7 +8,10 @@ use actix_web::http::StatusCode;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use futures_util::task::AtomicWaker;
+use seqtide::Feed;
 use serde_json::value::RawValue;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 use super::asked::{Opened, Reader};
 use super::message::Form;
@@ -49,6 +52,7 @@ impl Connections {
             connections: Arc::downgrade(self),
             inbox: Mutex::new(Inbox { ends: open.ended, ..Inbox::default() }),
             waiting: AtomicWaker::new(),
+            overdue: Arc::default(),
         });
         open.by_id.insert(handle.id.clone(), Arc::downgrade(&handle));
         Ok(handle)
@@ -88,6 +92,7 @@ pub struct Handle {
     connections: Weak<Connections>,
     inbox: Mutex<Inbox>,
     waiting: AtomicWaker,
+    overdue: Arc<Notify>,
 }
 
 /// What has come for a connection.
@@ -114,6 +119,15 @@ pub enum News {
     Unsubscribed(String),
     /// Something was asked for in vain; under this name, if it has one.
     Refused(Option<String>, ApiError),
+}
+
+/// A look-out for the end of a feed that its reader does not take; dropped with the feed.
+pub struct Lookout(JoinHandle<()>);
+
+impl Drop for Lookout {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// A name that was taken, and is free again when this is dropped.
@@ -165,6 +179,21 @@ impl Handle {
     /// A subscription has ended: its name is free.
     pub fn ended(&self, name: &str) {
         lock(&self.inbox).names.remove(name);
+    }
+
+    /// Looks out for [`Feed::overdue`] of one of its feeds. Of a client that does not read, no feed is asked for anything.
+    pub fn look_out_for(&self, feed: &Feed) -> Lookout {
+        let (due, overdue) = (feed.overdue(), Arc::clone(&self.overdue));
+        Lookout(tokio::spawn(async move {
+            due.await;
+            overdue.notify_one();
+        }))
+    }
+
+    /// Ready when one of its feeds is overdue.
+    pub fn overdue(&self) -> impl Future<Output = ()> + 'static {
+        let overdue = Arc::clone(&self.overdue);
+        async move { overdue.notified().await }
     }
 
     /// Takes what is new, and has this task woken when there is more; with it, whether the connection is to end.

@@ -22,12 +22,13 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::asked::{Opened, Reader};
-use super::connections::{Handle, News};
+use super::connections::{Handle, Lookout, News};
 use super::message::{Form, Message, Sub};
 use super::resume_id::{self, DEFINITIONS_CHARS_MAX, Resume};
 use crate::error::ApiError;
 use crate::feeds::native;
 use crate::feeds::pieces::{PIECE_BYTES, Pieces};
+use crate::takeover::Cutting;
 
 /// A connection without a subscription ends after so long.
 const UNUSED: Duration = Duration::from_secs(10);
@@ -52,6 +53,8 @@ pub struct Subscriptions {
     /// The server is being drained, which one of its feeds has said: the longest that a reader is to wait behind the end.
     drained: Option<Duration>,
     over: Option<Over>,
+    /// Of a client that does not read, the whole is not asked for more.
+    _cutting: Option<Cutting>,
 }
 
 type InTurn = Pin<Box<dyn Future<Output = (Active, Result<Turn, seqtide::Error>)> + Send>>;
@@ -61,6 +64,7 @@ type Waiting = Abortable<Pin<Box<dyn Future<Output = Active> + Send>>>;
 struct Active {
     key: u64,
     feed: Feed,
+    _lookout: Lookout,
 }
 
 /// What is known of a subscription.
@@ -119,8 +123,8 @@ impl Known {
 }
 
 impl Subscriptions {
-    /// Those of a connection, whose request named what has this checksum.
-    pub fn new(handle: Arc<Handle>, checksum: u32) -> Subscriptions {
+    /// Those of a connection, whose request named what has this checksum, and which is cut by this.
+    pub fn new(handle: Arc<Handle>, checksum: u32, cutting: Option<Cutting>) -> Subscriptions {
         let Reader { form, heartbeat, .. } = handle.reader;
         let mut message = Message::new(form);
         let (id, millis) = (&handle.id, heartbeat.as_millis());
@@ -139,6 +143,7 @@ impl Subscriptions {
             message,
             drained: None,
             over: None,
+            _cutting: cutting,
         }
     }
 
@@ -169,13 +174,13 @@ impl Subscriptions {
 
     /// Takes a subscription in.
     pub fn open(&mut self, opened: Opened, named: bool) {
-        let Opened { name, db, given, feed } = opened;
+        let Opened { name, db, given, feed, lookout } = opened;
         let (format, position, later) = (feed.seq_format(), feed.position(), (!named).then_some(given));
         let sub = Sub::of(&name);
         let known = Known { name, sub, db, format, later, position, told: position, state: State::Open(None) };
         let key = self.keep(known);
         self.say(key, &format!("{{\"event\":\"subscribed\",\"seq\":{}}}", format.json(position)));
-        self.turns.push_back(Active { key, feed });
+        self.turns.push_back(Active { key, feed, _lookout: lookout });
     }
 
     fn keep(&mut self, known: Known) -> u64 {
@@ -285,10 +290,10 @@ impl Subscriptions {
 
     fn take_turn(&mut self, cx: &mut Context<'_>) -> bool {
         if self.turn.is_none() {
-            let Some(Active { key, mut feed }) = self.turns.pop_front() else { return false };
+            let Some(mut active) = self.turns.pop_front() else { return false };
             self.turn = Some(Box::pin(async move {
-                let turn = feed.turn().await;
-                (Active { key, feed }, turn)
+                let turn = active.feed.turn().await;
+                (active, turn)
             }));
         }
         let Some(Poll::Ready((active, turn))) = self.turn.as_mut().map(|turn| turn.as_mut().poll(cx)) else {
@@ -356,14 +361,13 @@ impl Subscriptions {
         }
     }
 
-    fn wait(&mut self, active: Active, until: Option<Instant>) {
+    fn wait(&mut self, mut active: Active, until: Option<Instant>) {
         let Some(known) = self.known.get_mut(&active.key) else { return };
         let (abort, registration) = AbortHandle::new_pair();
         known.state = State::Open(Some(abort));
-        let Active { key, mut feed } = active;
         let waiting = Box::pin(async move {
-            feed.wait(until).await;
-            Active { key, feed }
+            active.feed.wait(until).await;
+            active
         });
         self.waiting.push(Abortable::new(waiting, registration));
     }
