@@ -49,7 +49,7 @@ fn a_number_that_must_not_be_zero_is_refused_by_its_key() {
             Err(error) => assert!(error.starts_with(&format!("{key}: must be at least ")), "{error}"),
         }
     }
-    assert_eq!(numbers, 35);
+    assert_eq!(numbers, 36);
 }
 
 #[test]
