@@ -72,7 +72,10 @@ async fn options_are_those_of_a_feed_and_each_subscription_has_its_own() {
         ["prefix subscribed 0", "prefix opened 0", "prefix a-1 1", "prefix a-2 3", "prefix caught-up 3"]
     );
     assert_eq!(of("ids"), ["ids subscribed 0", "ids opened 0", "ids b-1 2", "ids caught-up 3"]);
-    assert_eq!(of("selector"), ["selector subscribed 1", "selector opened 1", "selector a-2 3", "selector caught-up 3"]);
+    assert_eq!(
+        of("selector"),
+        ["selector subscribed 1", "selector opened 1", "selector a-2 3", "selector caught-up 3"]
+    );
     assert_eq!(of("one"), ["one subscribed 0", "one opened 0", "one a-1 1", "one end 1"]);
     assert_eq!(of("rewound"), ["rewound subscribed 0", "rewound rewind 0", "rewound a-1 1", "rewound end 1"]);
     let refused = items.iter().find(|item| is(item, "refused", "ahead")).expect("it is refused");
