@@ -22,46 +22,46 @@ need() {
   }
 }
 
-# The proxies that feeds are put behind: Debian's, unpacked beside the build, so that no service is started. HAProxy's
-# libraries come with it.
-install_proxies() {
-  local packages=(nginx haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1)
-  local target=${CARGO_TARGET_DIR:-target} folder
-  [[ -x $target/proxies/usr/sbin/nginx && -x $target/proxies/usr/sbin/haproxy ]] && return
+# Installs packages of Debian's.
+install() {
   apt-get update -q
-  folder=$(mktemp -d)
-  (cd "$folder" && apt-get download -q "${packages[@]}")
-  rm -rf "$target/proxies.new" && mkdir -p "$target/proxies.new"
+  DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+}
+
+# Unpacks packages of Debian's into a folder beside the build, where they are not installed: that would start a service.
+unpack() {
+  local home=$1 packages
+  shift
+  packages=$(mktemp -d)
+  apt-get update -q
+  (cd "$packages" && apt-get download -q "$@")
+  rm -rf "$home.new" && mkdir -p "$home.new"
   local package
-  for package in "$folder"/*.deb; do
-    dpkg-deb -x "$package" "$target/proxies.new"
+  for package in "$packages"/*.deb; do
+    dpkg-deb -x "$package" "$home.new"
   done
-  rm -rf "$folder" "$target/proxies" && mv "$target/proxies.new" "$target/proxies"
+  rm -rf "$packages" "$home" && mv "$home.new" "$home"
 }
 
 # LMDB is compiled from C and Rust links with cc; libFuzzer is C++; every other dependency comes from cargo or npm.
 install_compiler() {
   local command=$1 package=$2
-  command -v "$command" >/dev/null && return
-  apt-get update -q
-  DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$package" libc6-dev
+  command -v "$command" >/dev/null || install "$package" libc6-dev
 }
 
 # The dashboard's tests drive Debian's Chromium.
 install_browser() {
-  command -v chromium >/dev/null && return
-  apt-get update -q
-  DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium
+  command -v chromium >/dev/null || install chromium
 }
 
-# Debian's Prometheus, unpacked below the target folder: installing it would start a service.
+# The proxies that feeds are put behind. HAProxy's libraries come with it.
+install_proxies() {
+  local home=${CARGO_TARGET_DIR:-target}/proxies
+  [[ -x $home/usr/sbin/nginx && -x $home/usr/sbin/haproxy ]] ||
+    unpack "$home" nginx haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1
+}
+
 install_prometheus() {
-  local home=${CARGO_TARGET_DIR:-target}/prometheus packages
-  [[ -x $home/usr/bin/prometheus && -x $home/usr/bin/promtool ]] && return
-  packages=$(mktemp -d)
-  apt-get update -q
-  (cd "$packages" && apt-get download -q prometheus)
-  mkdir -p "$home"
-  dpkg-deb -x "$packages"/prometheus_*.deb "$home"
-  rm -r "$packages"
+  local home=${CARGO_TARGET_DIR:-target}/prometheus
+  [[ -x $home/usr/bin/prometheus && -x $home/usr/bin/promtool ]] || unpack "$home" prometheus
 }

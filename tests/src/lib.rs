@@ -15,6 +15,7 @@ pub mod script;
 pub mod server;
 pub mod sse;
 pub mod vectors;
+pub mod words;
 pub mod workload;
 
 pub use database::Database;

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use seqtide_tests::Database;
 use seqtide_tests::database::fresh;
 use seqtide_tests::http::{Answer, Opened};
+use seqtide_tests::words::{caught_up, end, open};
 
 /// Writes `{}` at each of these ids and returns their rows as text.
 async fn write(database: &Database, ids: &[&str]) -> Vec<String> {
@@ -29,18 +30,6 @@ async fn write(database: &Database, ids: &[&str]) -> Vec<String> {
 
 fn row(id: &Value, written: &Answer) -> String {
     format!("{{\"seq\":{},\"id\":{id},\"changes\":[{{\"rev\":\"{}\"}}]}}", written.seq(), written.rev())
-}
-
-fn open(seq: u64, update_seq: u64) -> String {
-    format!("{{\"event\":\"opened\",\"seq\":{seq},\"oldest_seq\":0,\"update_seq\":{update_seq}}}")
-}
-
-fn caught_up(seq: u64) -> String {
-    format!("{{\"event\":\"caught-up\",\"seq\":{seq}}}")
-}
-
-fn end(seq: u64, reason: &str) -> String {
-    format!("{{\"event\":\"end\",\"seq\":{seq},\"reason\":\"{reason}\"}}")
 }
 
 /// What a feed over lines that ends by itself gives, whose `opened` says where it begins.

@@ -7,19 +7,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use super::{fresh, row, rows};
 use seqtide_tests::doors::{FeedSocket, Item};
 use seqtide_tests::sse::behind_retry;
+use seqtide_tests::words::{caught_up, end, open};
 use seqtide_tests::{Api, Database, Server};
-
-fn open(seq: u64, update_seq: u64) -> String {
-    format!("{{\"event\":\"opened\",\"seq\":{seq},\"oldest_seq\":0,\"update_seq\":{update_seq}}}")
-}
-
-fn caught_up(seq: u64) -> String {
-    format!("{{\"event\":\"caught-up\",\"seq\":{seq}}}")
-}
-
-fn end(seq: u64, reason: &str) -> String {
-    format!("{{\"event\":\"end\",\"seq\":{seq},\"reason\":\"{reason}\"}}")
-}
 
 async fn lines(api: &Api, query: &str) -> Vec<String> {
     let answer = api.get(&format!("/_feed?{query}")).expect(200).await;

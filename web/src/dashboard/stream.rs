@@ -3,13 +3,12 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use bytes::Bytes;
 use futures_util::stream;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::Figures;
 use crate::error::ApiError;
@@ -19,10 +18,12 @@ use crate::routes::Call;
 /// Pages that follow the figures at once.
 const READERS_MAX: usize = 100;
 
-static READERS: AtomicUsize = AtomicUsize::new(0);
+static READERS: Semaphore = Semaphore::const_new(READERS_MAX);
 
 pub fn answer(call: &Call) -> Result<HttpResponse, ApiError> {
-    let reader = Reader::take()?;
+    let reader = READERS
+        .try_acquire()
+        .map_err(|_full| ApiError::unavailable(format!("{READERS_MAX} pages follow the figures already"), "5"))?;
     let given = call.req.headers().get("last-event-id").and_then(|value| value.to_str().ok());
     let place = given.or(call.query.get("since")).and_then(|place| place.parse().ok());
     let figures = Arc::clone(&call.state.figures);
@@ -41,7 +42,8 @@ struct Following {
     newest: watch::Receiver<Option<u64>>,
     figures: Arc<Figures>,
     place: Option<u64>,
-    _reader: Reader,
+    /// Its place among the readers.
+    _reader: SemaphorePermit<'static>,
 }
 
 impl Following {
@@ -56,24 +58,5 @@ impl Following {
             }
             self.newest.changed().await.ok()?;
         }
-    }
-}
-
-/// One of the pages that follow at once, for as long as this lives.
-struct Reader(());
-
-impl Reader {
-    fn take() -> Result<Reader, ApiError> {
-        if READERS.fetch_add(1, Ordering::Relaxed) < READERS_MAX {
-            return Ok(Reader(()));
-        }
-        READERS.fetch_sub(1, Ordering::Relaxed);
-        Err(ApiError::unavailable(format!("{READERS_MAX} pages follow the figures already"), "5"))
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        READERS.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,0 +1,16 @@
+//! What a native feed says besides rows, as it stands on the wire.
+
+/// The first event of a feed that begins behind `seq`, when everything is there.
+pub fn open(seq: u64, update_seq: u64) -> String {
+    format!("{{\"event\":\"opened\",\"seq\":{seq},\"oldest_seq\":0,\"update_seq\":{update_seq}}}")
+}
+
+/// Everything up to `seq` has been given.
+pub fn caught_up(seq: u64) -> String {
+    format!("{{\"event\":\"caught-up\",\"seq\":{seq}}}")
+}
+
+/// The last event of a feed that ends at `seq`.
+pub fn end(seq: u64, reason: &str) -> String {
+    format!("{{\"event\":\"end\",\"seq\":{seq},\"reason\":\"{reason}\"}}")
+}
