@@ -148,8 +148,17 @@ pub struct Row {
     change: Change,
     format: SeqFormat,
     trim: Trim,
-    frames: Mutex<Vec<(RowShape, Frame)>>,
+    frames: Mutex<Kept>,
     verdicts: Verdicts,
+}
+
+/// The frames that a row keeps.
+#[derive(Debug)]
+enum Kept {
+    /// One for each shape that was asked for.
+    Frames(Vec<(RowShape, Frame)>),
+    /// None any more.
+    None,
 }
 
 /// A test looks at the bodies of losing leaves, which only the disk has.
@@ -169,7 +178,8 @@ impl Row {
 
     /// A row for the feeds that leave this out.
     pub(crate) fn trimmed(change: Change, format: SeqFormat, trim: Trim) -> Row {
-        Row { change, format, trim, frames: Mutex::default(), verdicts: Verdicts::default() }
+        let frames = Mutex::new(Kept::Frames(Vec::new()));
+        Row { change, format, trim, frames, verdicts: Verdicts::default() }
     }
 
     /// The leaves that the row lists: the winner, or all that pass the feed's filter.
@@ -257,17 +267,30 @@ impl Row {
         self.format
     }
 
-    /// The row as bytes, encoded at the first call for a shape.
+    /// The row as bytes, encoded at the first call for a shape; with each call once it is none of the newest rows.
     pub fn frame(&self, shape: RowShape) -> Frame {
         let shape = shape.seen_in(&self.change);
-        let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let Kept::Frames(frames) = &mut *kept else {
+            drop(kept);
+            return self.encode(shape);
+        };
         if let Some((_, frame)) = frames.iter().find(|(known, _)| *known == shape) {
             return frame.clone();
         }
-        let seq = self.format.plain(self.change.seq);
-        let frame = Frame::of(seq, self.about_bytes(shape), |out| self.write_json(out, shape));
+        let frame = self.encode(shape);
         frames.push((shape, frame.clone()));
         frame
+    }
+
+    fn encode(&self, shape: RowShape) -> Frame {
+        let seq = self.format.plain(self.change.seq);
+        Frame::of(seq, self.about_bytes(shape), |out| self.write_json(out, shape))
+    }
+
+    /// Keeps no frames from now on: nearly all who wanted them have them.
+    pub(crate) fn forget_frames(&self) {
+        *self.frames.lock().unwrap_or_else(PoisonError::into_inner) = Kept::None;
     }
 
     /// About how long its frame is, with some room for long numbers.
@@ -324,16 +347,24 @@ impl Row {
         }
     }
 
-    /// About how much memory the row takes, in bytes, its frames and verdicts included.
+    /// About how much memory the row takes, in bytes, its verdicts included and its frames not.
     pub(crate) fn weight(&self) -> usize {
-        let body = self.change.body.as_ref().map_or(0, |body| body.as_bytes().len());
-        let id = self.change.id.as_str().len();
+        // The id stands in the tail's index too.
+        400 + 2 * self.change.id.as_str().len() + self.body_bytes() + self.verdicts_weigh_at_most()
+    }
+
+    /// About how much memory all frames take that it may keep, in bytes.
+    pub(crate) fn frames_weigh_at_most(&self) -> usize {
         // One leaf has a frame without and one with the body. Several have six frames, four of them with the body, and
-        // among these six five lists of the other leaves. The id stands in the tail's index too.
+        // among these six five lists of the other leaves.
         let (frames, bodies) = if self.change.leaves.len() > 1 { (6, 4) } else { (2, 1) };
         let hash = |leaf: &LeafRev| leaf.rev.hash.as_bytes().len().max(32);
         let others: usize = self.change.leaves.iter().skip(1).map(|leaf| 64 + 6 * (hash(leaf) + 20)).sum();
-        400 + 300 * frames + (2 + 2 * frames) * id + others + (1 + bodies) * body + self.verdicts_weigh_at_most()
+        (300 + 2 * self.change.id.as_str().len()) * frames + others + bodies * self.body_bytes()
+    }
+
+    fn body_bytes(&self) -> usize {
+        self.change.body.as_ref().map_or(0, |body| body.as_bytes().len())
     }
 
     /// Each verdict of a document with several leaves may list them.
@@ -407,9 +438,22 @@ mod tests {
                 assert_eq!(frame.json(), fresh, "{shape:?}");
             }
             let kept = row.frames.lock().unwrap();
+            let Kept::Frames(kept) = &*kept else { panic!("none") };
             let bytes: usize = kept.iter().map(|(_, frame)| frame.sse().len()).sum();
             assert_eq!(kept.len(), frames);
-            assert!(row.weight() >= bytes + json.len(), "{} for {bytes}", row.weight());
+            let weight = row.weight() + row.frames_weigh_at_most();
+            assert!(weight >= bytes + json.len(), "{weight} for {bytes}");
         }
+    }
+
+    #[test]
+    fn a_row_that_has_forgotten_its_frames_gives_the_same_ones_and_keeps_none() {
+        let row = row(&["2-b", "1-a"], r#"{"n":1}"#);
+        let before: Vec<Frame> = shapes().map(|shape| row.frame(shape)).collect();
+        row.forget_frames();
+        for (shape, before) in shapes().zip(before) {
+            assert_eq!(row.frame(shape).sse(), before.sse(), "{shape:?}");
+        }
+        assert!(matches!(&*row.frames.lock().unwrap(), Kept::None));
     }
 }

@@ -1,7 +1,8 @@
 //! The newest changes in memory, bounded in bytes.
 //!
 //! Who has read up to `valid_from` or beyond is served from here; who is behind reads the disk until it has caught up.
-//! A row superseded meanwhile is gone from here, as it is gone from `by_seq`.
+//! A row superseded meanwhile is gone from here, as it is gone from `by_seq`. Only the newest rows keep what they are
+//! encoded as: whoever follows has had the others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -16,12 +17,21 @@ use crate::row::Row;
 /// Most rows looked at under one lock, wanted or not.
 const ROWS_EXAMINED_MAX: usize = 10_000;
 
+/// The newest rows, which keep their frames, take so many bytes at most with them, unless it is one alone. Feeds that
+/// follow are behind by less.
+const FRAMED_BYTES_MAX: usize = 16 << 20;
+
 pub(crate) struct Tail {
     rows: BTreeMap<Sequence, Arc<Row>>,
     seq_of: HashMap<DocId, Sequence>,
     valid_from: Sequence,
     newest: Sequence,
-    bytes: usize,
+    /// The rows behind this place keep their frames.
+    framed_from: Sequence,
+    /// What those rows take, their frames included.
+    framed_bytes: usize,
+    /// What the other rows take.
+    bare_bytes: usize,
     bytes_max: usize,
 }
 
@@ -38,7 +48,16 @@ impl Tail {
     /// An empty tail of a database whose update sequence is `newest`.
     pub fn new(newest: Sequence, bytes_max: usize) -> Tail {
         let (rows, seq_of) = Default::default();
-        Tail { rows, seq_of, valid_from: newest, newest, bytes: 0, bytes_max }
+        Tail {
+            rows,
+            seq_of,
+            valid_from: newest,
+            newest,
+            framed_from: newest,
+            framed_bytes: 0,
+            bare_bytes: 0,
+            bytes_max,
+        }
     }
 
     /// The update sequence, as far as it is visible to feeds.
@@ -53,7 +72,7 @@ impl Tail {
 
     /// What its rows take, in bytes.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.framed_bytes + self.bare_bytes
     }
 
     /// Adds the rows of a commit, in the order of their sequences, that brought the update sequence to `newest`, and
@@ -66,26 +85,49 @@ impl Tail {
         }
         for row in rows {
             let (seq, id) = (row.change().seq, row.change().id.clone());
-            self.bytes += row.weight();
+            self.framed_bytes += framed(&row);
             if let Some(superseded) = self.seq_of.insert(id, seq) {
                 self.remove(superseded);
             }
             self.rows.insert(seq, row);
         }
         self.newest = newest;
+        self.forget_frames();
         self.trim();
     }
 
-    fn remove(&mut self, seq: Sequence) -> Option<Arc<Row>> {
-        let row = self.rows.remove(&seq)?;
-        self.bytes -= row.weight();
-        Some(row)
+    fn remove(&mut self, seq: Sequence) {
+        if let Some(row) = self.rows.remove(&seq) {
+            self.take_off(seq, &row);
+        }
+    }
+
+    fn take_off(&mut self, seq: Sequence, row: &Row) {
+        match seq > self.framed_from {
+            true => self.framed_bytes -= framed(row),
+            false => self.bare_bytes -= row.weight(),
+        }
+    }
+
+    /// Has rows that are new no more forget their frames.
+    fn forget_frames(&mut self) {
+        let newest = self.rows.last_key_value().map(|(seq, _)| *seq);
+        let mut framed_rows = self.rows.range((Bound::Excluded(self.framed_from), Bound::Unbounded));
+        while self.framed_bytes > FRAMED_BYTES_MAX
+            && let Some((seq, row)) = framed_rows.next()
+            && Some(*seq) < newest
+        {
+            row.forget_frames();
+            self.framed_bytes -= framed(row);
+            self.bare_bytes += row.weight();
+            self.framed_from = *seq;
+        }
     }
 
     fn trim(&mut self) {
-        while self.bytes > self.bytes_max {
+        while self.bytes() > self.bytes_max {
             let Some((seq, row)) = self.rows.pop_first() else { return };
-            self.bytes -= row.weight();
+            self.take_off(seq, &row);
             self.seq_of.remove(&row.change().id);
             self.valid_from = seq;
         }
@@ -130,13 +172,20 @@ impl Tail {
     }
 }
 
+/// What a row takes with its frames.
+fn framed(row: &Row) -> usize {
+    row.weight() + row.frames_weigh_at_most()
+}
+
 #[cfg(test)]
 mod tests {
+    use seqtide_storage::json::{ScanLimits, scan_document};
     use seqtide_storage::model::rev::RevId;
     use seqtide_storage::model::sequence::SeqFormat;
     use seqtide_storage::{Change, LeafRev, Previous};
 
     use super::*;
+    use crate::row::RowShape;
 
     fn seq(version: u64) -> Sequence {
         Sequence::new(0, version)
@@ -187,7 +236,7 @@ mod tests {
         tail.push([row(4, "c")], &gone, seq(5));
         let page = read(&tail, seq(0), Sequence::MAX, 10, |_| true).unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![2, 4], seq(5)));
-        assert_eq!((tail.bytes, tail.seq_of.len()), (2 * row(2, "b").weight(), 2));
+        assert_eq!((tail.bytes(), tail.seq_of.len()), (2 * framed(&row(2, "b")), 2));
         tail.push([row(6, "a")], &[], seq(6));
         assert_eq!(seqs(&read(&tail, seq(0), Sequence::MAX, 10, |_| true).unwrap()), [2, 4, 6]);
     }
@@ -226,14 +275,53 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_left_to_the_disk() {
-        let weight = row(1, "a").weight();
+        let weight = framed(&row(1, "a"));
         let mut tail = Tail::new(seq(0), 2 * weight);
         tail.push((1..=4).map(|n| row(n, &format!("{n}"))), &[], seq(4));
         assert!(read(&tail, seq(1), Sequence::MAX, 10, |_| true).is_none());
         assert_eq!(seqs(&read(&tail, seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 4]);
         tail.push([row(5, "4")], &[], seq(5));
-        assert_eq!(tail.bytes, 2 * weight);
+        assert_eq!(tail.bytes(), 2 * weight);
         assert_eq!(seqs(&read(&tail, seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 5]);
+    }
+
+    #[test]
+    fn rows_that_are_new_no_more_take_the_room_of_what_they_are_without_frames() {
+        let fits = (FRAMED_BYTES_MAX / framed(&row(1, "d00001"))) as u64;
+        let rows = fits + 500;
+        let mut tail = Tail::new(seq(0), 1 << 30);
+        tail.push((1..=rows).map(|n| row(n, &format!("d{n:05}"))), &[], seq(rows));
+        let bytes = |newest: u64, older: u64| {
+            let row = row(1, "d00001");
+            newest as usize * framed(&row) + older as usize * row.weight()
+        };
+        assert_eq!(tail.bytes(), bytes(fits, 500));
+        // One of the older, one of the newest, and two that come instead.
+        tail.push([row(rows + 1, "d00001"), row(rows + 2, &format!("d{rows:05}"))], &[], seq(rows + 2));
+        assert_eq!(tail.bytes(), bytes(fits, 500));
+        let every: Vec<u64> = (1..=rows + 2).filter(|n| ![1, rows].contains(n)).collect();
+        assert_eq!(tail.rows.keys().map(|seq| seq.version).collect::<Vec<_>>(), every);
+        let gone: Vec<DocId> = (1..=rows).map(|n| DocId::parse(&format!("d{n:05}")).unwrap()).collect();
+        tail.push([], &gone, seq(rows + 3));
+        assert_eq!((tail.bytes(), tail.rows.len()), (0, 0));
+    }
+
+    #[test]
+    fn the_newest_row_keeps_its_frames_however_large_it_is() {
+        let large = |version: u64, id: &str| {
+            let json = format!(r#"{{"pad":"{}"}}"#, "x".repeat(FRAMED_BYTES_MAX));
+            let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
+            Arc::new(Row::new(Change { body: Some(body), ..row(version, id).change().clone() }, SeqFormat::Integer))
+        };
+        let (first, second) = (large(1, "a"), large(2, "b"));
+        let shape = RowShape { doc: true, ..RowShape::default() };
+        let is_shared = |row: &Row| row.frame(shape).sse().as_ptr() == row.frame(shape).sse().as_ptr();
+        let mut tail = Tail::new(seq(0), 1 << 30);
+        tail.push([first.clone()], &[], seq(1));
+        assert!(is_shared(&first));
+        tail.push([second.clone()], &[], seq(2));
+        assert_eq!((is_shared(&first), is_shared(&second)), (false, true));
+        assert_eq!(tail.bytes(), first.weight() + framed(&second));
     }
 
     #[test]

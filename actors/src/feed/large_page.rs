@@ -5,11 +5,11 @@ use bytes::Bytes;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// A large page ends with the row that fills this many bytes as they are sent.
-pub const LARGE_PAGE_BYTES: usize = 128 << 10;
+pub const LARGE_PAGE_BYTES: usize = 256 << 10;
 /// Most rows of one.
 pub const LARGE_PAGE_ROWS: usize = 8_000;
 /// Most of them at once, in the whole process.
-const LARGE_PAGES_MAX: usize = 16;
+const LARGE_PAGES_MAX: usize = 8;
 
 /// A feed that has taken so many pages without a pause gets a large one next.
 pub const PAGES_BEFORE: usize = 2;
