@@ -74,11 +74,11 @@ impl Live {
 
     /// Makes a commit visible to feeds, then wakes those it concerns. A document that has vanished concerns nobody: it
     /// has no row any more.
-    pub fn publish(&self, changes: Vec<Change>, vanished: &[DocId], newest: Sequence) {
+    pub fn publish(&self, changes: Vec<Change>, gone: &[Sequence], vanished: &[DocId], newest: Sequence) {
         self.leaving.committed(&changes);
         let rows: Vec<Arc<Row>> = changes.into_iter().map(|change| Arc::new(Row::new(change, self.format))).collect();
         let mut tail = self.tail.write().unwrap_or_else(PoisonError::into_inner);
-        tail.push(rows.iter().cloned(), vanished, newest);
+        tail.push(rows.iter().cloned(), gone, newest);
         drop(tail);
         if rows.iter().map(|row| &row.change().id).chain(vanished).any(DocId::is_design) {
             self.design_changes.fetch_add(1, Ordering::Release);

@@ -349,8 +349,7 @@ impl Row {
 
     /// About how much memory the row takes, in bytes, its verdicts included and its frames not.
     pub(crate) fn weight(&self) -> usize {
-        // The id stands in the tail's index too.
-        400 + 2 * self.change.id.as_str().len() + self.body_bytes() + self.verdicts_weigh_at_most()
+        400 + self.change.id.as_str().len() + self.body_bytes() + self.verdicts_weigh_at_most()
     }
 
     /// About how much memory all frames take that it may keep, in bytes.

@@ -4,12 +4,11 @@
 //! A row superseded meanwhile is gone from here, as it is gone from `by_seq`. Only the newest rows keep what they are
 //! encoded as: whoever follows has had the others.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use seqtide_storage::Detail;
-use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 
 use crate::row::Row;
@@ -23,7 +22,6 @@ const FRAMED_BYTES_MAX: usize = 16 << 20;
 
 pub(crate) struct Tail {
     rows: BTreeMap<Sequence, Arc<Row>>,
-    seq_of: HashMap<DocId, Sequence>,
     valid_from: Sequence,
     newest: Sequence,
     /// The rows behind this place keep their frames.
@@ -47,10 +45,8 @@ pub(crate) struct TailPage {
 impl Tail {
     /// An empty tail of a database whose update sequence is `newest`.
     pub fn new(newest: Sequence, bytes_max: usize) -> Tail {
-        let (rows, seq_of) = Default::default();
         Tail {
-            rows,
-            seq_of,
+            rows: BTreeMap::new(),
             valid_from: newest,
             newest,
             framed_from: newest,
@@ -76,20 +72,12 @@ impl Tail {
     }
 
     /// Adds the rows of a commit, in the order of their sequences, that brought the update sequence to `newest`, and
-    /// forgets those of documents that have vanished.
-    pub fn push(&mut self, rows: impl IntoIterator<Item = Arc<Row>>, vanished: &[DocId], newest: Sequence) {
-        for id in vanished {
-            if let Some(seq) = self.seq_of.remove(id) {
-                self.remove(seq);
-            }
-        }
+    /// forgets those of earlier commits that are gone with it.
+    pub fn push(&mut self, rows: impl IntoIterator<Item = Arc<Row>>, gone: &[Sequence], newest: Sequence) {
+        gone.iter().for_each(|seq| self.remove(*seq));
         for row in rows {
-            let (seq, id) = (row.change().seq, row.change().id.clone());
             self.framed_bytes += framed(&row);
-            if let Some(superseded) = self.seq_of.insert(id, seq) {
-                self.remove(superseded);
-            }
-            self.rows.insert(seq, row);
+            self.rows.insert(row.change().seq, row);
         }
         self.newest = newest;
         self.forget_frames();
@@ -128,7 +116,6 @@ impl Tail {
         while self.bytes() > self.bytes_max {
             let Some((seq, row)) = self.rows.pop_first() else { return };
             self.take_off(seq, &row);
-            self.seq_of.remove(&row.change().id);
             self.valid_from = seq;
         }
     }
@@ -180,6 +167,7 @@ fn framed(row: &Row) -> usize {
 #[cfg(test)]
 mod tests {
     use seqtide_storage::json::{ScanLimits, scan_document};
+    use seqtide_storage::model::doc_id::DocId;
     use seqtide_storage::model::rev::RevId;
     use seqtide_storage::model::sequence::SeqFormat;
     use seqtide_storage::{Change, LeafRev, Previous};
@@ -221,7 +209,7 @@ mod tests {
     fn superseded_rows_are_skipped() {
         let mut tail = Tail::new(seq(0), 1 << 20);
         tail.push([row(1, "a"), row(2, "b")], &[], seq(2));
-        tail.push([row(3, "a")], &[], seq(3));
+        tail.push([row(3, "a")], &[seq(1)], seq(3));
         let page = read(&tail, seq(0), Sequence::MAX, 10, |_| true).unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![2, 3], seq(3)));
         assert_eq!(seqs(&read(&tail, seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3]);
@@ -232,11 +220,11 @@ mod tests {
     fn rows_of_documents_that_vanished_are_forgotten() {
         let mut tail = Tail::new(seq(0), 1 << 20);
         tail.push([row(1, "a"), row(2, "b")], &[], seq(2));
-        let gone = ["a", "never-here"].map(|id| DocId::parse(id).unwrap());
-        tail.push([row(4, "c")], &gone, seq(5));
+        // One of them was never here.
+        tail.push([row(4, "c")], &[seq(1), seq(3)], seq(5));
         let page = read(&tail, seq(0), Sequence::MAX, 10, |_| true).unwrap();
         assert_eq!((seqs(&page), page.examined), (vec![2, 4], seq(5)));
-        assert_eq!((tail.bytes(), tail.seq_of.len()), (2 * framed(&row(2, "b")), 2));
+        assert_eq!(tail.bytes(), 2 * framed(&row(2, "b")));
         tail.push([row(6, "a")], &[], seq(6));
         assert_eq!(seqs(&read(&tail, seq(0), Sequence::MAX, 10, |_| true).unwrap()), [2, 4, 6]);
     }
@@ -280,7 +268,7 @@ mod tests {
         tail.push((1..=4).map(|n| row(n, &format!("{n}"))), &[], seq(4));
         assert!(read(&tail, seq(1), Sequence::MAX, 10, |_| true).is_none());
         assert_eq!(seqs(&read(&tail, seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 4]);
-        tail.push([row(5, "4")], &[], seq(5));
+        tail.push([row(5, "4")], &[seq(4)], seq(5));
         assert_eq!(tail.bytes(), 2 * weight);
         assert_eq!(seqs(&read(&tail, seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 5]);
     }
@@ -297,11 +285,11 @@ mod tests {
         };
         assert_eq!(tail.bytes(), bytes(fits, 500));
         // One of the older, one of the newest, and two that come instead.
-        tail.push([row(rows + 1, "d00001"), row(rows + 2, &format!("d{rows:05}"))], &[], seq(rows + 2));
+        tail.push([row(rows + 1, "d00001"), row(rows + 2, "d00002")], &[seq(1), seq(rows)], seq(rows + 2));
         assert_eq!(tail.bytes(), bytes(fits, 500));
-        let every: Vec<u64> = (1..=rows + 2).filter(|n| ![1, rows].contains(n)).collect();
+        let every: Vec<u64> = (2..=rows + 2).filter(|n| *n != rows).collect();
         assert_eq!(tail.rows.keys().map(|seq| seq.version).collect::<Vec<_>>(), every);
-        let gone: Vec<DocId> = (1..=rows).map(|n| DocId::parse(&format!("d{n:05}")).unwrap()).collect();
+        let gone: Vec<Sequence> = every.into_iter().map(seq).collect();
         tail.push([], &gone, seq(rows + 3));
         assert_eq!((tail.bytes(), tail.rows.len()), (0, 0));
     }

@@ -141,6 +141,8 @@ pub struct Commit {
     /// The rows that came, in the order of their sequences, leaves and bodies included. A row that the same commit
     /// superseded is not among them.
     pub changes: Vec<Change>,
+    /// Where rows of earlier commits were that are no more: others supersede them, or their documents have vanished.
+    pub gone: Vec<Sequence>,
     /// The documents that were purged and have no row any more.
     pub vanished: Vec<DocId>,
     /// Whether a purge may have left bodies that only a sweep finds: those of revisions that stemming had cut off.
@@ -348,7 +350,7 @@ impl<'txn> Batch<'txn> {
         rows.reserve(docs.iter().map(PlannedDoc::row_bytes).sum());
         let mut blocks = BlockChanges::default();
         let mut changes = Vec::with_capacity(docs.len());
-        let mut vanished = Vec::new();
+        let (mut gone, mut vanished) = (Vec::new(), Vec::new());
         let mut index = self.index.rows(self.view);
         for doc in &docs {
             doc.write(&mut rows);
@@ -356,6 +358,7 @@ impl<'txn> Batch<'txn> {
             count(&mut self.counters, doc);
             if let Some(before) = &doc.before {
                 blocks.row_left(before.seq);
+                gone.push(before.seq);
             }
             if doc.vanishes() {
                 vanished.push(doc.id.clone());
@@ -376,13 +379,14 @@ impl<'txn> Batch<'txn> {
             times = times.note(self.view, now, behind, &mut rows)?;
         }
         let (sweep, reindex) = (self.purges.stemmed, self.index.is_redefined());
-        Ok((rows, Finished { changes, vanished, sweep, reindex, counters: self.counters, blocks, times }))
+        Ok((rows, Finished { changes, gone, vanished, sweep, reindex, counters: self.counters, blocks, times }))
     }
 }
 
 /// What a planned batch leaves to do once it is committed.
 pub(crate) struct Finished {
     pub changes: Vec<Change>,
+    pub gone: Vec<Sequence>,
     pub vanished: Vec<DocId>,
     pub sweep: bool,
     pub reindex: bool,

@@ -222,8 +222,8 @@ impl Store {
             *self.times() = done.times;
         };
         let (outcomes, finished) = self.commit(room, plan, committed)?;
-        let Finished { changes, vanished, sweep, reindex, counters, .. } = finished;
-        Ok(Commit { requests: outcomes, changes, vanished, sweep, reindex, counters })
+        let Finished { changes, gone, vanished, sweep, reindex, counters, .. } = finished;
+        Ok(Commit { requests: outcomes, changes, gone, vanished, sweep, reindex, counters })
     }
 
     /// Plans and writes; see [`Logged::write`]. What is due comes first.

@@ -264,7 +264,7 @@ impl Writer {
         let edits = carried_out.map(|request| request.outcomes.len()).sum();
         self.metrics.committed(edits, commit.changes.len(), began.elapsed());
         self.live.purging(jobs.iter().zip(&commit.requests).flat_map(|(job, done)| purged(&job.request, done)));
-        self.live.publish(commit.changes, &commit.vanished, commit.counters.update_seq);
+        self.live.publish(commit.changes, &commit.gone, &commit.vanished, commit.counters.update_seq);
         self.full = self.full && jobs.iter().all(|job| job.request.makes_room());
         if commit.reindex {
             self.background.indexing.redefined();

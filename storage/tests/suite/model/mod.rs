@@ -4,7 +4,7 @@
 mod documents;
 mod steps;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -229,6 +229,10 @@ fn reclaim_all(db: &Db) -> u64 {
     freed
 }
 
+fn seqs(feed: &[Change]) -> BTreeSet<Sequence> {
+    feed.iter().map(|row| row.seq).collect()
+}
+
 /// Values of the indexed members, and one that no document has.
 const VALUES: [&str; 4] = ["\"x\"", "\"xx\"", "\"xxx\"", "1"];
 
@@ -256,6 +260,9 @@ proptest! {
                     let gone = |change: &Change| feed.iter().all(|row| row.id != change.id);
                     prop_assert!(before.iter().filter(|row| gone(row)).all(|row| commit.vanished.contains(&row.id)));
                     prop_assert!(commit.vanished.iter().all(|id| feed.iter().all(|row| row.id != *id)));
+                    let gone: BTreeSet<_> = seqs(&before).difference(&seqs(&feed)).copied().collect();
+                    prop_assert_eq!(commit.gone.len(), gone.len());
+                    prop_assert_eq!(BTreeSet::from_iter(commit.gone), gone);
                 }
                 Step::Repeat { request, key_of } => model.repeat(&db, request, key_of.as_ref()),
                 Step::Reopen => db = db.reopen(),
