@@ -4,13 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::applier::WAIT_MAX;
 use super::segment::{BYTES_MAX, BYTES_MIN, Segment};
 
 /// The files of the log, in a database's folder.
 pub const NAMES: [&str; 2] = ["log-0", "log-1"];
 
 /// A segment that is full sooner was too small: LMDB is given rows about as often.
-const FILLS_IN: Duration = Duration::from_millis(200);
+const FILLS_IN: Duration = WAIT_MAX;
 
 /// Where the disk has refused a segment it is not asked again for so long: asking means writing all of it.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -137,6 +138,12 @@ impl Segments {
     #[cfg(test)]
     pub fn had_commit(&mut self, ago: Duration) {
         self.committed = Instant::now().checked_sub(ago);
+    }
+
+    /// From now on those that are begun are as large as they may be, however slowly they fill.
+    #[cfg(test)]
+    pub fn are_large(&mut self) {
+        self.bytes = BYTES_MAX;
     }
 
     /// From now on records cannot be written.

@@ -159,6 +159,7 @@ fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
     const ROWS_MAX: usize = 160_000;
     let folder = tempfile::tempdir().unwrap();
     let logged = open(folder.path());
+    logged.with_segments(Segments::are_large);
     let key = |number: usize| number.to_be_bytes().to_vec();
     let commit = |rows: std::ops::Range<usize>| {
         write(&logged, &rows.map(|number| (Table::BySeq, key(number), Some(Vec::new()))).collect()).unwrap();
