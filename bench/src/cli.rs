@@ -118,7 +118,7 @@ impl Paced {
 #[derive(Debug, Args)]
 struct Common {
     /// A Seqtide that is there; without it one is started on a temporary folder, with the settings of the environment
-    #[arg(long)]
+    #[arg(long, value_name = "IP:PORT")]
     address: Option<SocketAddr>,
     /// The process of that server, where it is on this machine: its processor time and memory are measured
     #[arg(long, requires = "address")]

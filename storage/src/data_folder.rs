@@ -108,6 +108,14 @@ impl DataFolder {
         Ok(answer)
     }
 
+    /// Looks at the catalogue of a data folder from outside, if it has one; nothing is changed.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`] where it cannot be read: no server opens the folder then.
+    pub fn check_catalogue(path: &Path) -> Result<(), StorageError> {
+        Catalogue::check(path)
+    }
+
     fn folder_of(&self, name: &DbName) -> PathBuf {
         self.path.join("databases").join(name.folder())
     }

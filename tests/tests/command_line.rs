@@ -103,6 +103,12 @@ async fn check_looks_at_a_live_server_s_folder_and_names_damage() {
     assert_eq!(code, Some(1), "{stdout}");
     assert!(stdout.contains("table bodies"), "{stdout}");
 
+    fs::remove_dir_all(data.join("databases/db")).expect("a folder");
+    assert_eq!(run(&["check", folder]), (Some(0), "no databases\n".to_owned(), String::new()));
+    fs::write(data.join("catalogue.json"), "{").expect("the catalogue");
+    let (code, stdout, _) = run(&["check", folder]);
+    assert!(code == Some(1) && stdout.contains("catalogue.json: ") && stdout.contains("no server starts"), "{stdout}");
+
     let (code, _, stderr) = run(&["check", "/nowhere/at/all"]);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("/nowhere/at/all is no data folder"), "{stderr}");

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use seqtide::SelectorKeys;
 use seqtide::storage::model::db_name::DbName;
-use seqtide::storage::{CheckReport, StorageError, Store};
+use seqtide::storage::{CheckReport, DataFolder, StorageError, Store};
 
 /// LMDB's file in a database's folder.
 const DATA_FILE: &str = "data.mdb";
@@ -20,9 +20,20 @@ pub fn run(folder: &Path, out: &mut impl Write) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let worst =
-        databases.iter().map(|(name, folder)| report(name, Store::check_folder(folder, &SelectorKeys), out)).max();
-    ExitCode::from(worst.unwrap_or(0))
+    if databases.is_empty() {
+        let _ = writeln!(out, "no databases");
+    }
+    let reports = databases.iter().map(|(name, folder)| report(name, Store::check_folder(folder, &SelectorKeys), out));
+    let worst = reports.max().unwrap_or(0);
+    ExitCode::from(worst.max(report_catalogue(folder, out)))
+}
+
+/// Says what is wrong with the catalogue; gives its exit code.
+fn report_catalogue(folder: &Path, out: &mut impl Write) -> u8 {
+    let Err(error) = DataFolder::check_catalogue(folder) else { return 0 };
+    let remedy = "no server starts on it: take it from a backup, or move it away, and databases are taken in anew";
+    let _ = writeln!(out, "{error}: {remedy}");
+    1
 }
 
 /// The databases to look at, each with its name.

@@ -1,8 +1,9 @@
 //! What a data folder knows of its databases outside of them: one file, replaced as a whole.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -96,6 +97,20 @@ impl Floor {
 }
 
 impl Catalogue {
+    /// Looks at the file, if it is there.
+    pub fn check(path: &Path) -> Result<(), StorageError> {
+        let file = path.join("catalogue.json");
+        match fs::read(&file) {
+            Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            read => {
+                let text = read.map_err(StorageError::io(&file))?;
+                serde_json::from_slice::<Catalogue>(&text)
+                    .map(drop)
+                    .map_err(|error| StorageError::io(&file)(error.into()))
+            }
+        }
+    }
+
     pub fn load(path: &Path) -> Result<Catalogue, StorageError> {
         let file = path.join("catalogue.json");
         match fs::read(&file) {
@@ -120,7 +135,7 @@ impl Catalogue {
         let (new, file) = (path.join("catalogue.json.new"), path.join("catalogue.json"));
         let text = serde_json::to_vec_pretty(self).map_err(|error| StorageError::io(&file)(error.into()))?;
         let write = || {
-            let mut out = File::create(&new)?;
+            let mut out = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new)?;
             out.write_all(&text)?;
             out.sync_all()?;
             fs::rename(&new, &file)

@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::blocks::Blocks;
@@ -48,7 +48,8 @@ impl Segment {
     /// Makes a segment of so many bytes, in the place of one that may be there. When it returns, the file and its name
     /// outlive a power cut. Where it fails the disk has back what was taken from it.
     pub fn make(path: &Path, bytes: u64) -> io::Result<Segment> {
-        let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+        // Nobody else may read it, as LMDB has it for its own file.
+        let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
         let before = file.metadata()?.len();
         if let Err(why) = fill(&file, bytes).and_then(|()| sync_folder(path)) {
             let _ = file.set_len(before);
@@ -209,6 +210,8 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::codec::meta::Identity;
     use crate::model::sequence::SeqFormat;
@@ -247,6 +250,14 @@ mod tests {
         append(&mut segment, 6);
         append(&mut segment, 7);
         assert_eq!(numbers(&path), [6, 7]);
+    }
+
+    #[test]
+    fn nobody_else_may_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        Segment::make(&path, 4096).unwrap();
+        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -89,7 +89,7 @@ pub enum DbNameError {
         name: String,
     },
     /// Longer than [`DB_NAME_MAX_BYTES`].
-    #[error("At least one path segment of `{name}` is too long.")]
+    #[error("At least one path segment of `{name}` is too long: a name has at most {DB_NAME_MAX_BYTES} bytes.")]
     TooLong {
         /// The name as given.
         name: String,

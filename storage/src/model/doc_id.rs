@@ -22,7 +22,7 @@ impl DocId {
         match text {
             "" => Err(DocIdError::Empty),
             "_design/" | "_local/" => Err(DocIdError::Prefix { prefix: text.to_owned() }),
-            _ if text.len() > DOC_ID_MAX_BYTES => Err(DocIdError::TooLong { bytes: text.len() }),
+            _ if text.len() > DOC_ID_MAX_BYTES => Err(DocIdError::too_long(text)),
             _ if illegal_underscore => Err(DocIdError::Reserved),
             _ => Ok(DocId(text.into())),
         }
@@ -75,7 +75,7 @@ impl LocalId {
         let name = text.strip_prefix(LOCAL_PREFIX)?;
         Some(match name {
             "" => Err(DocIdError::Prefix { prefix: LOCAL_PREFIX.to_owned() }),
-            _ if text.len() > DOC_ID_MAX_BYTES => Err(DocIdError::TooLong { bytes: text.len() }),
+            _ if text.len() > DOC_ID_MAX_BYTES => Err(DocIdError::too_long(text)),
             _ => Ok(LocalId(name.into())),
         })
     }
@@ -108,11 +108,19 @@ pub enum DocIdError {
     #[error("Only reserved document ids may start with underscore.")]
     Reserved,
     /// Longer than [`DOC_ID_MAX_BYTES`].
-    #[error("Document id is too long: {bytes} bytes, at most {DOC_ID_MAX_BYTES} are stored")]
+    #[error("Document id `{start}…` is too long: {bytes} bytes, at most {DOC_ID_MAX_BYTES} are stored")]
     TooLong {
+        /// How it begins.
+        start: String,
         /// The length that was given.
         bytes: usize,
     },
+}
+
+impl DocIdError {
+    fn too_long(text: &str) -> DocIdError {
+        DocIdError::TooLong { start: text.chars().take(40).collect(), bytes: text.len() }
+    }
 }
 
 #[cfg(test)]
@@ -129,7 +137,9 @@ mod tests {
         assert_eq!(DocId::parse("_local/x"), Err(DocIdError::Reserved));
         assert_eq!(DocId::parse("_design/").unwrap_err().to_string(), "Illegal document id `_design/`");
         assert!(DocId::parse(&"a".repeat(500)).is_ok());
-        assert_eq!(DocId::parse(&"a".repeat(501)), Err(DocIdError::TooLong { bytes: 501 }));
+        let too_long = DocId::parse(&"é".repeat(251)).unwrap_err().to_string();
+        let start = "é".repeat(40);
+        assert_eq!(too_long, format!("Document id `{start}…` is too long: 502 bytes, at most 500 are stored"));
     }
 
     #[test]

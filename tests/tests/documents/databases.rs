@@ -103,7 +103,11 @@ async fn names_follow_couchdb_s_rule() {
     }
     let long = "a".repeat(300);
     let answer = api.put(&format!("/{long}")).send().await;
-    answer.assert_error(400, "database_name_too_long", &format!("At least one path segment of `{long}` is too long."));
+    answer.assert_error(
+        400,
+        "database_name_too_long",
+        &format!("At least one path segment of `{long}` is too long: a name has at most 80 bytes."),
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -137,8 +137,10 @@ fn the_rest() -> Vec<Case> {
         case("PUT", "/db/a", 409, "conflict", "Document update conflict.").body(json!({})),
         case("DELETE", "/db/a", 409, "conflict", "Document update conflict."),
         case("PUT", "/db", 412, "file_exists", "The database could not be created, the file already exists."),
-        case("PUT", "/db/x", 413, "document_too_large", "").body(json!({ "pad": "x".repeat(2000) })),
-        case("POST", "/db", 413, "document_too_large", "x").body(json!({ "_id": "x", "pad": "x".repeat(2000) })),
+        case("PUT", "/db/x", 413, "document_too_large", "the document has 2010 bytes…")
+            .body(json!({ "pad": "x".repeat(2000) })),
+        case("POST", "/db", 413, "document_too_large", "the document `x` has 2010 bytes, at most 1000 are accepted")
+            .body(json!({ "_id": "x", "pad": "x".repeat(2000) })),
         case("POST", "/db/_bulk_docs", 413, "too_large", "the request entity is too large: at most 5000 bytes…")
             .body(json!({ "docs": [{ "pad": "x".repeat(9000) }] })),
         case("GET", long_url, 414, "too_long", "the request uri is too long…"),

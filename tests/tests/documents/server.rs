@@ -116,13 +116,39 @@ async fn what_only_pages_read_is_sent_to_pages_only() {
     assert!(other.header("vary").is_some_and(|vary| vary.contains("Origin")), "caches tell the two apart");
 }
 
+/// Where no WebSocket is, a library would wait for an answer to its handshake.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_where_none_is_is_refused() {
+    let server = Server::start();
+    let database = Database::create(&server, "db").await;
+    for path in ["/_changes?feed=continuous", "/_all_docs", "/a"] {
+        let request = database.get(path).header("connection", "upgrade").header("upgrade", "websocket");
+        let answer = request.expect(400).await.json();
+        assert!(answer["reason"].as_str().is_some_and(|reason| reason.contains("/{db}/_feed")), "{path}: {answer}");
+    }
+    // What else a client offers to speak is its own affair.
+    database.get("/_all_docs").header("connection", "upgrade").header("upgrade", "h2c").expect(200).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_built_yet_says_so() {
     let server = Server::start();
     let database = Database::create(&server, "db").await;
-    for (method, path) in [("POST", "/_find"), ("GET", "/_purged_infos_limit"), ("PUT", "/_security")] {
+    for (method, path) in [
+        ("POST", "/_find"),
+        ("GET", "/_purged_infos_limit"),
+        ("PUT", "/_security"),
+        ("GET", "/_design/d/_view/v"),
+        ("POST", "/_design/d/_view/v"),
+        ("GET", "/_design/d/_info"),
+    ] {
         let answer = database.request(method, path).send().await;
         assert_eq!(answer.status, 501, "{method} {path}");
     }
+    let api = Api::new(&server);
+    for path in ["/_session", "/_membership", "/_scheduler/jobs", "/_node/_local/_config"] {
+        api.get(path).expect(501).await;
+    }
+    api.request("POST", "/_replicate").expect(501).await;
     assert_eq!(database.request("POST", "/_bogus").send().await.status, 404);
 }

@@ -27,7 +27,7 @@ pub struct ServeFlags {
     pub print_config: bool,
 
     /// Address and port to listen on; loopback only
-    #[arg(value_name = "ADDRESS")]
+    #[arg(value_name = "IP:PORT")]
     pub listen: Option<SocketAddr>,
 
     /// Folder of the databases, made if it does not exist
@@ -209,7 +209,7 @@ struct StorageFlags {
     #[arg(id = "storage.reclaim_garbage_percent", value_name = "PERCENT")]
     reclaim_garbage_percent: Option<i64>,
 
-    /// Size of a database's file below which no space is reclaimed, in bytes
+    /// Garbage of a database up to which no space is reclaimed, in bytes
     #[arg(id = "storage.reclaim_floor_bytes", value_name = "BYTES")]
     reclaim_floor_bytes: Option<i64>,
 

@@ -26,6 +26,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 pub use self::error::ConfigError;
 pub use self::feeds::Feeds;
@@ -85,6 +86,9 @@ pub enum LogFormat {
     Json,
 }
 
+/// Most web threads: what the web framework starts at most.
+const WORKERS_MAX: usize = 512;
+
 impl Config {
     /// Builds the configuration from the flags (which hold the variables' values too) and the file they name.
     ///
@@ -109,6 +113,15 @@ impl Config {
     /// # Errors
     /// When `log` is not a filter.
     pub fn log_filter(&self) -> Result<EnvFilter, ConfigError> {
+        // A word that is no level would name a part of the program, and silence all others.
+        let no_level = |part: &&str| !part.contains(['=', '[']) && part.parse::<LevelFilter>().is_err();
+        let word = self.log.split(',').map(str::trim).filter(|part| !part.is_empty()).find(no_level);
+        check::refuse_if(word.is_some(), "log", || {
+            let word = word.unwrap_or_default();
+            format!(
+                "{word:?} is no level, which is off, error, warn, info, debug or trace; of a part it is \"{word}=debug\""
+            )
+        })?;
         EnvFilter::builder().parse(&self.log).map_err(|error| ConfigError::Invalid {
             key: "log",
             reason: format!("{:?} is not a filter such as \"info\" or \"warn,seqtide=debug\": {error}", self.log),
@@ -129,6 +142,7 @@ impl Config {
             let why = "there is no authentication yet, so anyone who could connect could read and delete everything";
             format!("{} is not a loopback address; {why}", self.listen)
         })?;
+        check::at_most("workers", self.workers, WORKERS_MAX)?;
         check::refuse_if(self.data.as_os_str().is_empty(), "data", || "names no folder".to_owned())?;
         self.log_filter()?;
         self.limits.validate()?;

@@ -100,6 +100,9 @@ fn a_request_holds_the_largest_document() {
 fn ceilings_are_inclusive() {
     checked("storage.reclaim_garbage_percent = 100").unwrap();
     assert_refused("storage.reclaim_garbage_percent = 101", "must be at most 100");
+    assert_refused("workers = 513", "must be at most 512");
+    assert_refused("log = \"verbose\"", "\"verbose\" is no level");
+    assert_refused("log = \"info,seqtide\"", "\"seqtide\" is no level");
     assert_refused("storage.readers_max = 10001", "must be at most 10000");
     assert_refused("storage.map_bytes_max = 70368744181760", "must be at most 70368744177664");
     assert_refused("limits.document_bytes_max = 4000000001", "must be at most 4000000000");

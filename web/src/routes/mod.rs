@@ -36,6 +36,7 @@ use crate::dashboard;
 use crate::error::ApiError;
 use crate::query::{Query, decode};
 use crate::state::State;
+use feed::header_has;
 
 /// A request, its path and query decoded.
 pub(crate) struct Call {
@@ -92,6 +93,15 @@ pub(crate) enum Place {
 const WRITES: [&str; 4] = ["_bulk_docs", "_feed_index", "_purge", "_revs_limit"];
 
 impl Place {
+    /// Whether a WebSocket may be opened there.
+    fn has_websocket(&self) -> bool {
+        match self {
+            Place::Server(name) => name == "_feed" || name == subscriptions::PATH,
+            Place::Endpoint { name, .. } => name == "_feed",
+            _ => false,
+        }
+    }
+
     /// The database a request writes to, if it writes to one that is there.
     fn written_database(&self, method: &Method) -> Option<&str> {
         match self {
@@ -113,6 +123,7 @@ pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
     let owned = |text: &str| text.to_owned();
     Ok(match segments[..] {
         [""] | [] => Place::Root,
+        [name, ..] if SERVER_NOT_BUILT.contains(&name) => Place::Server(owned(name)),
         ["_dashboard", ..] => Place::Dashboard(segments[1..].join("/")),
         ["metrics"] => Place::Server(owned("metrics")),
         [name] if name.starts_with('_') && !is_system_database(name) => Place::Server(owned(name)),
@@ -125,6 +136,9 @@ pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
         }
         [db, id] => Place::Document { db: owned(db), id: owned(id) },
         [db, kind @ ("_design" | "_local"), name] => Place::Document { db: owned(db), id: format!("{kind}/{name}") },
+        [db, "_design", _, endpoint, ..] if endpoint.starts_with('_') => {
+            Place::Endpoint { db: owned(db), name: owned(endpoint) }
+        }
         [db, kind @ ("_design" | "_local"), name, ..] => {
             Place::Attachment { db: owned(db), id: format!("{kind}/{name}") }
         }
@@ -144,19 +158,31 @@ fn is_system_database(name: &str) -> bool {
     matches!(name, "_users" | "_replicator" | "_global_changes")
 }
 
-/// Endpoints of CouchDB's databases that are not built yet.
-const NOT_BUILT: [&str; 10] = [
+/// Endpoints of CouchDB's databases, and of design documents in them, that are not built yet.
+const NOT_BUILT: [&str; 18] = [
     "_auto_purge",
     "_explain",
     "_find",
     "_index",
+    "_info",
+    "_list",
+    "_nouveau",
     "_partition",
     "_purged_infos_limit",
+    "_rewrite",
+    "_search",
     "_security",
     "_shards",
+    "_show",
     "_sync_shards",
+    "_update",
+    "_view",
     "_view_cleanup",
 ];
+
+/// Those of CouchDB's server, likewise, with all below them.
+const SERVER_NOT_BUILT: [&str; 7] =
+    ["_cluster_setup", "_membership", "_node", "_replicate", "_reshard", "_scheduler", "_session"];
 
 const METHODS: &str = "GET,HEAD,POST,PUT,DELETE,COPY,OPTIONS";
 
@@ -168,6 +194,9 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
     }
     crate::intake::check(&req)?;
     let place = place(req.uri().path())?;
+    if header_has(&req, header::UPGRADE, "websocket") && !place.has_websocket() {
+        return Err(ApiError::bad_request("no WebSocket is here: one is opened at /{db}/_feed, /_feed or /_feed/many"));
+    }
     let query = Query::parse(req.query_string())?;
     let method = req.method().clone();
     let call = Call { req, payload, query, state: CallState::new(state) };
@@ -200,6 +229,7 @@ async fn route(call: Call, method: &Method, place: &Place) -> Answer {
 async fn on_server(call: Call, method: &Method, name: &str) -> Answer {
     let read = matches!(*method, Method::GET | Method::HEAD);
     match (name, method.clone()) {
+        (name, _) if SERVER_NOT_BUILT.contains(&name) => Err(ApiError::not_implemented("requests to this endpoint")),
         ("_dbs_info", Method::POST) => dbs_info::of_keys(call).await,
         ("_dbs_info", _) if !read => Err(ApiError::method_not_allowed("GET,HEAD,POST")),
         ("_feed", Method::GET | Method::POST) => updates::feed(call).await,
@@ -356,6 +386,9 @@ mod tests {
             ("/db/_local/x", document("_local/x")),
             ("/db/_local%2Fx", document("_local/x")),
             ("/db/a/b", Place::Attachment { db: "db".into(), id: "a".into() }),
+            ("/db/_design/x/_view/y", Place::Endpoint { db: "db".into(), name: "_view".into() }),
+            ("/_node/_local/_config", Place::Server("_node".into())),
+            ("/_session", Place::Server("_session".into())),
             ("/db/_design/x/y/z", Place::Attachment { db: "db".into(), id: "_design/x".into() }),
         ] {
             assert_eq!(place(path).unwrap(), expected, "{path}");

@@ -26,9 +26,11 @@ use crate::{reply, request};
 /// 400 for what is no document, 413 for one that is too large.
 pub fn scan(text: &[u8], state: &State) -> Result<Document, ApiError> {
     let document = scan_document(text, &state.scan_limits())?;
-    if document.body.as_bytes().len() > state.config.limits.document_bytes_max {
-        let id = document.id.unwrap_or_default();
-        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "document_too_large", id));
+    let (bytes, bytes_max) = (document.body.as_bytes().len(), state.config.limits.document_bytes_max);
+    if bytes > bytes_max {
+        let which = document.id.map_or_else(|| "the document".to_owned(), |id| format!("the document `{id}`"));
+        let reason = format!("{which} has {bytes} bytes, at most {bytes_max} are accepted");
+        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "document_too_large", reason));
     }
     Ok(document)
 }
