@@ -273,7 +273,7 @@ impl Asking<'_> {
             // Another feed may have asked meanwhile.
             known = all_known();
         }
-        let mut asked = self.revisions(candidates, &mut known, state).await?;
+        let asked = self.revisions(candidates, &mut known, state).await?;
         let questions: Vec<Question<'_>> = (0..candidates.len())
             .flat_map(|candidate| {
                 let change = candidates[candidate].row.change();
@@ -284,7 +284,7 @@ impl Asking<'_> {
         let Judged { of: answers, unanswered } = self.ask(&questions).await?;
         let end = questions.get(answers.len()).map_or(candidates.len(), |unanswered| unanswered.candidate);
         let mut answers = answers.into_iter();
-        let judged = candidates[..end].iter().zip(known).zip(&mut asked).map(|((candidate, known), asked)| {
+        let judged = candidates[..end].iter().zip(known).zip(&asked).map(|((candidate, known), asked)| {
             known.unwrap_or_else(|| {
                 let passed = asked.iter().zip(answers.by_ref()).filter(|(_, passes)| *passes);
                 candidate.judged(state, passed.map(|((leaf, _), _)| leaf.clone()).collect(), self.options)

@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use super::client::{Client, is, url};
-use super::{all_of, brief, two};
-use seqtide_tests::doors::FeedSocket;
-use seqtide_tests::{Database, Server};
+use super::{all_of, brief, two, websocket};
+use seqtide_tests::{Api, Database, Server};
 
 fn all() -> Value {
     json!([{ "subscribe": "all", "db": null, "since": 0 }, all_of("orders")])
@@ -38,16 +37,9 @@ async fn all_databases_are_one_of_many_on_every_form() {
     let told: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(updates(&told), expected);
 
-    let address = format!("ws://{}/_feed/many", server.address());
-    let mut socket = FeedSocket::open(&address).await.expect("a WebSocket");
+    let mut socket = websocket::open(&server, "").await;
     socket.send(&json!({ "subscribe": "all", "db": null, "since": 0, "prefix": "peo" }).to_string()).await;
-    let mut told: Vec<Value> = Vec::new();
-    while !told.iter().any(|item| is(item, "caught-up", "all")) {
-        told.extend(socket.items().await.iter().map(|item| match item {
-            seqtide_tests::doors::Item::Row { row, .. } => row.clone(),
-            seqtide_tests::doors::Item::Event { body, .. } => body.clone(),
-        }));
-    }
+    let told = websocket::until(&mut socket, |item| is(item, "caught-up", "all")).await;
     assert_eq!(updates(&told), ["people created", "people updated"]);
 }
 
@@ -75,7 +67,7 @@ async fn it_goes_on_behind_the_last_id_after_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_feed_of_databases_has_not_is_refused_by_name() {
     let server = Server::start();
-    let api = seqtide_tests::Api::new(&server);
+    let api = Api::new(&server);
     for (option, value) in [("include_docs", json!(true)), ("selector", json!({})), ("heartbeat", json!(5))] {
         let mut subscription = json!({ "subscribe": "all", "db": null });
         subscription[option] = value;
