@@ -113,7 +113,7 @@ pub struct ChangesOptions {
     /// where that ends. `Since::Now` means from the beginning then.
     pub snapshot: bool,
     /// Whether a document that was given and does not pass any more, or is deleted, is told once, as one that has
-    /// [left](Change::left). One that was not given is not told when it is deleted. Not for filters with a function.
+    /// [left](Change::left). One that was not given is not told when it is deleted.
     pub leave: bool,
     /// Whether it goes on when it has caught up.
     pub live: bool,

@@ -46,9 +46,6 @@ pub enum Error {
         /// How sequences are written there.
         format: SeqFormat,
     },
-    /// A feed was to tell what leaves it, by a filter that has a function.
-    #[error("`leave` does not go with a `filter` or `view` function: take a `selector`, `prefix` or `doc_ids`")]
-    LeaveByFunction,
     /// As many feeds are open as are allowed. Try again later.
     #[error("{feeds_max} feeds are open, and no more are allowed")]
     TooManyFeeds {

@@ -1,7 +1,7 @@
 //! Feeds that tell what leaves, and how far they have looked: who comes back later must know whether a version that was
 //! written over had been looked at by then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seqtide_storage::model::sequence::Sequence;
@@ -17,6 +17,43 @@ struct Feeds {
     /// How far each has looked.
     looked: BTreeMap<u64, Sequence>,
     next: u64,
+    written_over: WrittenOver,
+}
+
+/// Up to where versions were written over of which someone who was away had not been given what became of them. Of changes
+/// and the places of the versions before, those are kept that no later change of a version as late makes needless: the
+/// later the change, the earlier the version.
+#[derive(Default)]
+struct WrittenOver(VecDeque<Over>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Over {
+    version: Sequence,
+    by: Sequence,
+}
+
+/// So many are kept; beyond that the oldest are taken for one, which says more than they do.
+const KEPT: usize = 1000;
+
+impl WrittenOver {
+    fn add(&mut self, over: Over) {
+        while self.0.back().is_some_and(|kept| kept.version <= over.version) {
+            self.0.pop_back();
+        }
+        self.0.push_back(over);
+        if self.0.len() > KEPT
+            && let Some(oldest) = self.0.pop_front()
+            && let Some(next) = self.0.front_mut()
+        {
+            next.version = oldest.version;
+        }
+    }
+
+    /// The last change that was written over a version behind a place.
+    fn behind(&self, place: Sequence) -> Option<Sequence> {
+        let end = self.0.partition_point(|over| over.version > place);
+        self.0.get(end.checked_sub(1)?).map(|over| over.by)
+    }
 }
 
 /// A feed among them, until it is dropped.
@@ -28,7 +65,12 @@ pub(crate) struct Looking {
 impl Leaving {
     /// None yet, of a database whose update sequence is `newest`.
     pub fn new(newest: Sequence) -> Arc<Leaving> {
-        Arc::new(Leaving(Mutex::new(Feeds { unsure_up_to: newest, looked: BTreeMap::new(), next: 0 })))
+        Arc::new(Leaving(Mutex::new(Feeds {
+            unsure_up_to: newest,
+            looked: BTreeMap::new(),
+            next: 0,
+            written_over: WrittenOver::default(),
+        })))
     }
 
     fn feeds(&self) -> MutexGuard<'_, Feeds> {
@@ -47,6 +89,11 @@ impl Leaving {
     /// Takes note of the changes of a commit, before it is published.
     pub fn committed(&self, changes: &[Change]) {
         let mut feeds = self.feeds();
+        for change in changes {
+            if let Previous::Winner(previous) = change.previous {
+                feeds.written_over.add(Over { version: previous.seq, by: change.seq });
+            }
+        }
         let Some(slowest) = feeds.looked.values().min().copied() else { return };
         let was_looked_at = |change: &&Change| match change.previous {
             Previous::Nothing => true,
@@ -58,9 +105,18 @@ impl Leaving {
         }
     }
 
-    /// Above this, every change came when all feeds had looked at the version before.
-    pub fn unsure_up_to(&self) -> Sequence {
-        self.feeds().unsure_up_to
+    /// Above this, every change came when all feeds had looked at the version before, for a feed that begins at `start`. Its
+    /// reader may have been away: when it is so again, it has not looked at versions behind that place which were written
+    /// over meanwhile. Who begins at the beginning has none.
+    pub fn unsure_for(&self, start: Sequence) -> Sequence {
+        let mut feeds = self.feeds();
+        let unsure_up_to = feeds.unsure_up_to;
+        if start > Sequence::ZERO
+            && let Some(by) = feeds.written_over.behind(start)
+        {
+            feeds.unsure_up_to = unsure_up_to.max(by);
+        }
+        unsure_up_to
     }
 }
 
@@ -74,5 +130,68 @@ impl Looking {
 impl Drop for Looking {
     fn drop(&mut self) {
         self.among.feeds().looked.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use seqtide_storage::model::body_place::BodyPlace;
+    use seqtide_storage::model::doc_id::DocId;
+    use seqtide_storage::model::rev::RevId;
+    use seqtide_storage::{LeafRev, PreviousWinner};
+
+    use super::*;
+
+    fn seq(version: u64) -> Sequence {
+        Sequence::new(0, version)
+    }
+
+    fn change(version: u64, by: u64) -> Change {
+        let winner = PreviousWinner { seq: seq(version), deleted: false, leaves: 1, body: BodyPlace::Empty };
+        let leaves = vec![LeafRev { rev: RevId::parse("2-b").unwrap(), deleted: false }];
+        let id = DocId::parse("a").unwrap();
+        Change { seq: seq(by), id, leaves, body: None, previous: Previous::Winner(winner) }
+    }
+
+    /// A reader that was away while a document changed twice, came back, and was cut again between the two places was taken
+    /// for one that had looked at the first change.
+    #[test]
+    fn who_was_away_when_a_version_was_written_over_has_not_looked_at_it_when_it_comes_back_again() {
+        let leaving = Leaving::new(seq(3));
+        leaving.committed(&[change(3, 4)]);
+        leaving.committed(&[change(4, 9)]);
+        assert_eq!(leaving.unsure_for(seq(3)), seq(3), "what it has itself it knows");
+        assert_eq!(leaving.unsure_for(seq(5)), seq(9));
+    }
+
+    #[test]
+    fn who_begins_or_has_kept_up_makes_nothing_unsure() {
+        let leaving = Leaving::new(seq(3));
+        leaving.committed(&[change(3, 4)]);
+        leaving.committed(&[change(4, 9)]);
+        for start in [0, 4, 9] {
+            assert_eq!(leaving.unsure_for(seq(start)), seq(3), "{start}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_change_over_a_version_behind_a_place_is_found_or_a_later_one(
+            versions in prop::collection::vec(0u64..3000, 1..3000),
+            place in 0u64..3000,
+        ) {
+            let mut written_over = WrittenOver::default();
+            for (by, version) in (3000..).zip(&versions) {
+                written_over.add(Over { version: seq(*version), by: seq(by) });
+            }
+            let last = versions.iter().rposition(|version| *version > place).map(|at| seq(3000 + at as u64));
+            let found = written_over.behind(seq(place));
+            prop_assert!(found >= last, "{found:?} before {last:?}");
+            prop_assert!(written_over.0.len() <= KEPT);
+            if versions.len() <= KEPT {
+                prop_assert_eq!(found, last);
+            }
+        }
     }
 }

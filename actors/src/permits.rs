@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::drain::share;
 use crate::error::Error;
-use crate::known::{FeedAbout, FeedRecord, KnownFeed, KnownFeeds};
+use crate::known::{FeedAbout, FeedRecord, FeedState, KnownFeed, KnownFeeds};
 
 /// So many readers may come back in a second when all their connections have broken.
 const COMEBACKS_A_SECOND: f64 = 1000.0;
@@ -92,9 +92,9 @@ impl FeedPermit {
         self
     }
 
-    /// Has a live feed known again that was forgotten.
-    pub fn know_again(&mut self, about: Arc<FeedAbout>, record: FeedRecord) {
-        self.known = Some(self.open.known.reopen(about, record));
+    /// Has a live feed known again that was forgotten, and was told last that it is in this state.
+    pub fn know_again(&mut self, about: Arc<FeedAbout>, record: FeedRecord, state: FeedState) {
+        self.known = Some(self.open.known.reopen(about, record, state));
     }
 
     /// The feed, while it is known.

@@ -232,14 +232,14 @@ impl Row {
         Asked { test, function: None, all_leaves: test.opens_losers(&self.change, all_leaves), before: false }
     }
 
-    /// What is remembered of a test of the winner that the document had before.
-    pub(crate) fn verdict_before(&self, test: &Test) -> Option<bool> {
-        self.verdicts.find(asked_before(test)).map(|passed| passed != Passed::Nothing)
+    /// What is remembered of a filter and the winner that the document had before.
+    pub(crate) fn verdict_before(&self, filter: &Filter) -> Option<bool> {
+        self.verdicts.find(asked_before(filter)).map(|passed| passed != Passed::Nothing)
     }
 
     /// Remembers whether that one passed.
-    pub(crate) fn keep_verdict_before(&self, test: &Test, passed: bool) {
-        self.verdicts.add(asked_before(test), Passed::all_or_nothing(passed));
+    pub(crate) fn keep_verdict_before(&self, filter: &Filter, passed: bool) {
+        self.verdicts.add(asked_before(filter), Passed::all_or_nothing(passed));
     }
 
     /// What is remembered of a filter's function, behind its test.
@@ -373,8 +373,8 @@ impl Row {
     }
 }
 
-fn asked_before(test: &Test) -> Asked<'_> {
-    Asked { test, function: None, all_leaves: false, before: true }
+fn asked_before(filter: &Filter) -> Asked<'_> {
+    Asked { test: &filter.test, function: filter.function.as_ref(), all_leaves: false, before: true }
 }
 
 impl FeedRow for Row {

@@ -2,7 +2,14 @@
 
 /// The first event of a feed that begins behind `seq`, when everything is there.
 pub fn open(seq: u64, update_seq: u64) -> String {
-    format!("{{\"event\":\"opened\",\"seq\":{seq},\"oldest_seq\":0,\"update_seq\":{update_seq}}}")
+    beating(seq, update_seq, 30_000)
+}
+
+/// The same of one that names its heartbeat, in milliseconds.
+pub fn beating(seq: u64, update_seq: u64, heartbeat: u64) -> String {
+    format!(
+        "{{\"event\":\"opened\",\"seq\":{seq},\"oldest_seq\":0,\"update_seq\":{update_seq},\"heartbeat\":{heartbeat}}}"
+    )
 }
 
 /// Everything up to `seq` has been given.

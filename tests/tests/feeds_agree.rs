@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
-use seqtide::Engine;
+use seqtide::{ChangesOptions, Engine};
 use seqtide_tests::doors::{Door, EmbeddedDoor, EmbeddedStore, HttpDoor, WebSocketDoor, follows};
 use seqtide_tests::workload::{Store, seed, write_at_random};
 use seqtide_tests::{Database, Server};
@@ -107,7 +107,9 @@ async fn inside_the_program_the_stream_ends_with_each_document_s_row() {
     let folder = tempfile::tempdir().expect("a folder");
     let engine = Engine::start(folder.path()).expect("an engine");
     let database = engine.create_database("db").await.expect("a database");
-    let door = EmbeddedDoor::new(&database, Duration::from_millis(20));
+    let heartbeat = Some(Duration::from_millis(20));
+    let options = ChangesOptions { all_leaves: true, heartbeat, ..ChangesOptions::default() };
+    let door = EmbeddedDoor::new(&database, options);
     agree(Arc::new(EmbeddedStore::new(&database)), vec![Arc::new(door)]).await;
     engine.shutdown().await.expect("an orderly end");
 }

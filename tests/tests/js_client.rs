@@ -8,6 +8,11 @@ fn its_own_tests_pass() {
 }
 
 #[test]
+fn its_types_let_pass_what_works_and_refuse_what_does_not() {
+    run("js/types.mjs");
+}
+
+#[test]
 fn it_follows_across_a_restart_and_through_silence() {
     run("js/follow.mjs");
 }

@@ -168,7 +168,6 @@ impl From<seqtide::Error> for ApiError {
                 ApiError::new(StatusCode::GONE, "gone", reason)
                     .with_members(format!(",\"oldest_seq\":{oldest},\"update_seq\":{update}"))
             }
-            Error::LeaveByFunction => ApiError::bad_request(reason),
             Error::WriteQueueFull { .. } | Error::Moved => try_again("1"),
             Error::Function(error) => error.into(),
             Error::Draining { retry } => try_again(&retry.as_secs_f64().ceil().to_string()),

@@ -1,25 +1,29 @@
 //! Pages whose rows a function of a design document lets pass: what passes all else of the filter is read, then the
-//! function is asked about it. Of what is in memory it is asked once, for all feeds with an equal filter.
+//! function is asked about it, and where the feed tells what leaves, about what the documents were that do not pass. Of
+//! what is in memory it is asked once, for all feeds with an equal filter.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use seqtide_storage::json::Body;
 use seqtide_storage::{Change, LeafBody, LeafRev, Snapshot, StorageError};
 
 use super::documents::{PAGE_BYTES, PAGE_ROWS, read_page};
+use super::leave::{Had, Version, had, may_pass};
 use super::options::FeedOptions;
 use super::shown::{PageRow, Viewing, judge_on_disk, trim_for};
 use super::source::{Page, Wanted};
 use crate::error::Error;
-use crate::filter::Passed;
+use crate::filter::{Passed, Test};
 use crate::functions::{BATCH_BYTES, DOCUMENT_BYTES, FilterFunction, Functions, batches, document};
 use crate::open_database::OpenDatabase;
-use crate::row::{NotInMemory, Row};
+use crate::row::{NotInMemory, Row, Trim};
 use crate::selector::DocView;
 
 /// At least so many are asked about together.
 const CANDIDATES_MIN: usize = 100;
 
-/// A change that passes all of a filter but its function.
+/// A change that the function may let pass, or whose document may have left.
 struct Candidate {
     row: Arc<Row>,
     /// The row in memory, which remembers for all what the function says of it.
@@ -28,7 +32,21 @@ struct Candidate {
     known: Option<Passed>,
     /// The revisions that the function is asked about otherwise. Losing ones' bodies are read when their turn comes: there
     /// may be many.
-    asked: Vec<(LeafRev, LeafBody)>,
+    asked: Vec<Revision>,
+    /// What decides whether the document has left if nothing passes, where that is told.
+    had: Option<Had>,
+}
+
+/// Of a document, and where its body is.
+type Revision = (LeafRev, LeafBody);
+
+/// Which state of a document the function is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// As it is.
+    Now,
+    /// As its reader may have it.
+    Before,
 }
 
 impl AsRef<Change> for Candidate {
@@ -45,6 +63,7 @@ impl Candidate {
         shared: Option<Arc<Row>>,
         passed: &Passed,
         bodies: Vec<Option<LeafBody>>,
+        viewing: &Viewing<'_>,
     ) -> Option<Candidate> {
         let may_pass = |leaf: &LeafRev| match passed {
             Passed::Nothing => false,
@@ -53,26 +72,54 @@ impl Candidate {
         };
         let leaves = row.change().leaves.iter().zip(bodies).filter(|(leaf, _)| may_pass(leaf));
         let asked: Vec<_> = leaves.filter_map(|(leaf, body)| Some((leaf.clone(), body?))).collect();
-        (!asked.is_empty()).then_some(Candidate { row, shared, known: None, asked })
+        let known = asked.is_empty().then_some(Passed::Nothing);
+        Candidate { row, shared, known, asked, had: None }.or_left(viewing)
     }
 
-    /// What passes, if that is known by now.
-    fn known(&self, options: &FeedOptions) -> Option<Passed> {
-        let remembered = || self.shared.as_ref()?.function_verdict(&options.filter, options.shape.all_leaves);
-        self.known.clone().or_else(remembered)
+    /// With what decides whether it has left; `None` where it neither passes nor can have.
+    fn or_left(mut self, viewing: &Viewing<'_>) -> Option<Candidate> {
+        let change = self.row.change();
+        self.had = viewing.wanted.seen.map(|seen| had(change, &seen, viewing.options));
+        if self.had.is_some() && change.deleted() {
+            // Who is told what leaves has nothing that is deleted.
+            self.known = Some(Passed::Nothing);
+        }
+        let may_have_left = !matches!(self.had, None | Some(Had::Known(false)));
+        (may_have_left || self.known != Some(Passed::Nothing)).then_some(self)
     }
 
-    /// What passes, the function having let these of the revisions pass; remembered.
-    fn judged(&self, passes: impl Iterator<Item = bool>, options: &FeedOptions) -> Passed {
-        let passed = self.asked.iter().zip(passes).filter(|(_, passes)| *passes);
-        let passed: Vec<LeafRev> = passed.map(|((leaf, _), _)| leaf.clone()).collect();
+    /// What passes of a state, if that is known by now.
+    fn known(&self, state: State, options: &FeedOptions) -> Option<Passed> {
+        match (state, self.had) {
+            (State::Now, _) => {
+                let remembered = || self.shared.as_ref()?.function_verdict(&options.filter, options.shape.all_leaves);
+                self.known.clone().or_else(remembered)
+            }
+            (State::Before, Some(Had::Known(passed))) => Some(Passed::all_or_nothing(passed)),
+            (State::Before, Some(Had::Previous(_))) => {
+                self.shared.as_ref()?.verdict_before(&options.filter).map(Passed::all_or_nothing)
+            }
+            (State::Before, _) => None,
+        }
+    }
+
+    /// What passes of a state, the function having let these of its revisions pass; remembered.
+    fn judged(&self, state: State, passed: Vec<LeafRev>, options: &FeedOptions) -> Passed {
+        let all_leaves = options.shape.all_leaves;
+        let is_all = state == State::Before || !all_leaves || passed.len() == self.row.change().leaves.len();
         let passed = match passed.len() {
             0 => Passed::Nothing,
-            count if !options.shape.all_leaves || count == self.row.change().leaves.len() => Passed::All,
+            _ if is_all => Passed::All,
             _ => Passed::Leaves(passed.into()),
         };
-        if let Some(shared) = &self.shared {
-            shared.keep_function_verdict(&options.filter, options.shape.all_leaves, passed.clone());
+        match (&self.shared, state, self.had) {
+            (Some(shared), State::Now, _) => {
+                shared.keep_function_verdict(&options.filter, all_leaves, passed.clone());
+            }
+            (Some(shared), State::Before, Some(Had::Previous(_))) => {
+                shared.keep_verdict_before(&options.filter, passed != Passed::Nothing);
+            }
+            _ => {}
         }
         passed
     }
@@ -84,11 +131,19 @@ impl Candidate {
         } else if let (true, Some(shared)) = (trim.is_none(), &self.shared) {
             Arc::clone(shared)
         } else {
-            // What only the filter looked at takes no memory in the page.
-            let change = self.row.change();
-            let body = change.body.clone().filter(|_| options.shape.doc);
-            Arc::new(Row::trimmed(Change { body, ..change.clone() }, self.row.seq_format(), trim))
+            self.trimmed(trim, options.shape.doc)
         })
+    }
+
+    fn left(&self) -> Arc<Row> {
+        self.trimmed(Trim::left(), false)
+    }
+
+    /// What only the filter looked at takes no memory in the page.
+    fn trimmed(&self, trim: Trim, with_body: bool) -> Arc<Row> {
+        let change = self.row.change();
+        let body = change.body.clone().filter(|_| with_body);
+        Arc::new(Row::trimmed(Change { body, ..change.clone() }, self.row.seq_format(), trim))
     }
 }
 
@@ -99,11 +154,12 @@ impl PageRow for Candidate {
         if all_leaves && change.leaves.len() > 1 {
             let known = Some(row.function_verdict(&options.filter, all_leaves).ok_or(NotInMemory)?);
             let shared = Some(Arc::clone(&row));
-            return Ok(Some(Arc::new(Candidate { row, shared, known, asked: Vec::new() })));
+            let candidate = Candidate { row, shared, known, asked: Vec::new(), had: None };
+            return Ok(candidate.or_left(viewing).map(Arc::new));
         }
         let passed = row.judge(&options.filter.test, DocView::of_winner(change).as_ref(), all_leaves, counted)?;
         let winner = vec![change.body.clone().map(LeafBody::Here)];
-        Ok(Candidate::new(Arc::clone(&row), Some(row), &passed, winner).map(Arc::new))
+        Ok(Candidate::new(Arc::clone(&row), Some(row), &passed, winner, viewing).map(Arc::new))
     }
 
     fn of_disk(
@@ -120,7 +176,7 @@ impl PageRow for Candidate {
             bodies.extend(leaves.skip(1).map(|leaf| Some(LeafBody::Stored(leaf.body))));
         }
         let shared = live.tail().row(change.seq);
-        Ok(Candidate::new(Arc::new(Row::new(change, *format)), shared, &passed, bodies))
+        Ok(Candidate::new(Arc::new(Row::new(change, *format)), shared, &passed, bodies, viewing))
     }
 }
 
@@ -143,20 +199,27 @@ pub(super) async fn read(
     let all = Wanted { rows_max, ..wanted };
     let candidates = read_page::<Candidate>(database, options, all, (rows_max, bytes_max)).await?;
     let asking = Asking { database, functions, function, options };
-    let judged = asking.judge(&candidates.rows).await?;
-    let all_judged = judged.len() == candidates.rows.len();
+    let Judged { of: shown, unanswered } = asking.show(&candidates.rows).await?;
     let mut page = Page::empty(candidates.state);
-    for (candidate, passed) in candidates.rows.iter().zip(judged) {
-        page.rows.extend(candidate.shown(passed, options));
+    for (candidate, row) in candidates.rows.iter().zip(shown) {
+        page.rows.extend(row);
         page.examined = Some(candidate.row.change().seq);
         if page.rows.len() == wanted.rows_max {
             return Ok(page);
         }
     }
-    if !all_judged {
-        return Ok(page);
+    match unanswered {
+        None => Ok(Page { examined: candidates.examined, complete: candidates.complete, ..page }),
+        Some(error) if page.examined.is_none() => Err(error),
+        Some(_) => Ok(page),
     }
-    Ok(Page { examined: candidates.examined, complete: candidates.complete, ..page })
+}
+
+/// What comes of each candidate, in order, up to the first about which the function gives no answer.
+struct Judged<T> {
+    of: Vec<T>,
+    /// Why it gives none.
+    unanswered: Option<Error>,
 }
 
 /// Who is asked, and for whom.
@@ -171,15 +234,38 @@ struct Asking<'a> {
 struct Question<'a> {
     candidate: usize,
     change: &'a Change,
+    state: State,
     leaf: &'a LeafRev,
     body: &'a LeafBody,
 }
 
 impl Asking<'_> {
-    /// What passes of each candidate, in order, up to the first about which the function gives no answer; it is asked
-    /// about those of which that is not known.
-    async fn judge(&self, candidates: &[Arc<Candidate>]) -> Result<Vec<Passed>, Error> {
-        let all_known = || candidates.iter().map(|candidate| candidate.known(self.options)).collect::<Vec<_>>();
+    /// What is shown of each candidate. What it was is asked about only where nothing passes any more.
+    async fn show(&self, candidates: &[Arc<Candidate>]) -> Result<Judged<Option<Arc<Row>>>, Error> {
+        let all: Vec<&Candidate> = candidates.iter().map(AsRef::as_ref).collect();
+        let now = self.judge(&all, State::Now).await?;
+        let may_have_left = |(it, passed): &(&Candidate, &Passed)| **passed == Passed::Nothing && it.had.is_some();
+        let gone: Vec<&Candidate> =
+            all.iter().copied().zip(&now.of).filter(may_have_left).map(|(candidate, _)| candidate).collect();
+        let before = self.judge(&gone, State::Before).await?;
+        let mut passed_before = before.of.into_iter();
+        let mut shown = Vec::with_capacity(now.of.len());
+        for (candidate, passed) in all.into_iter().zip(now.of) {
+            shown.push(match may_have_left(&(candidate, &passed)) {
+                false => candidate.shown(passed, self.options),
+                true => match passed_before.next() {
+                    Some(Passed::Nothing) => None,
+                    Some(_) => Some(candidate.left()),
+                    None => return Ok(Judged { of: shown, unanswered: before.unanswered }),
+                },
+            });
+        }
+        Ok(Judged { of: shown, unanswered: now.unanswered })
+    }
+
+    /// What passes of each candidate in a state; the function is asked about those of which that is not known.
+    async fn judge(&self, candidates: &[&Candidate], state: State) -> Result<Judged<Passed>, Error> {
+        let all_known = || candidates.iter().map(|it| it.known(state, self.options)).collect::<Vec<_>>();
         let mut known = all_known();
         let others_may_ask = candidates.iter().zip(&known).any(|(it, known)| known.is_none() && it.shared.is_some());
         let _turn = if others_may_ask { Some(self.function.turn().await) } else { None };
@@ -187,26 +273,69 @@ impl Asking<'_> {
             // Another feed may have asked meanwhile.
             known = all_known();
         }
-        let unknown = |place: &usize| known[*place].is_none();
+        let asked = self.revisions(candidates, &mut known, state).await?;
         let questions: Vec<Question<'_>> = (0..candidates.len())
-            .filter(unknown)
             .flat_map(|candidate| {
                 let change = candidates[candidate].row.change();
-                candidates[candidate].asked.iter().map(move |(leaf, body)| Question { candidate, change, leaf, body })
+                let of_it = asked[candidate].iter();
+                of_it.map(move |(leaf, body)| Question { candidate, change, state, leaf, body })
             })
             .collect();
-        let answers = self.ask(&questions).await?;
+        let Judged { of: answers, unanswered } = self.ask(&questions).await?;
         let end = questions.get(answers.len()).map_or(candidates.len(), |unanswered| unanswered.candidate);
         let mut answers = answers.into_iter();
-        let judged = candidates[..end].iter().zip(known).map(|(candidate, known)| {
-            known.unwrap_or_else(|| candidate.judged(answers.by_ref().take(candidate.asked.len()), self.options))
+        let judged = candidates[..end].iter().zip(known).zip(&asked).map(|((candidate, known), asked)| {
+            known.unwrap_or_else(|| {
+                let passed = asked.iter().zip(answers.by_ref()).filter(|(_, passes)| *passes);
+                candidate.judged(state, passed.map(|((leaf, _), _)| leaf.clone()).collect(), self.options)
+            })
         });
-        Ok(judged.collect())
+        Ok(Judged { of: judged.collect(), unanswered })
     }
 
-    /// The answers to questions, in order, up to the first that has none; an error where that is about the first
-    /// candidate.
-    async fn ask(&self, questions: &[Question<'_>]) -> Result<Vec<bool>, Error> {
+    /// The revisions of each candidate that the function is asked about: none where it is known what passes. Where not all
+    /// are known that a reader may have, one passed for all that is known from here on.
+    async fn revisions<'c>(
+        &self,
+        candidates: &[&'c Candidate],
+        known: &mut [Option<Passed>],
+        state: State,
+    ) -> Result<Vec<Cow<'c, [Revision]>>, Error> {
+        if state == State::Now {
+            let asked = candidates.iter().zip(known).map(|(candidate, known)| match known {
+                Some(_) => Cow::Borrowed(&[][..]),
+                None => Cow::Borrowed(&candidate.asked[..]),
+            });
+            return Ok(asked.collect());
+        }
+        let mut asked = vec![Cow::Borrowed(&[][..]); candidates.len()];
+        let unknown = candidates.iter().zip(&*known).enumerate().filter(|(_, (_, known))| known.is_none());
+        let unknown: Vec<_> =
+            unknown.filter_map(|(at, (candidate, _))| Some((at, Arc::clone(&candidate.row), candidate.had?))).collect();
+        if unknown.is_empty() {
+            return Ok(asked);
+        }
+        let options = self.options.clone();
+        let read = move |snapshot: &Snapshot<'_>| {
+            let versions = |(at, row, had): (usize, Arc<Row>, Had)| {
+                had.versions(snapshot, &row.change().id, &options).map(|versions| (at, versions))
+            };
+            unknown.into_iter().map(versions).collect::<Result<Vec<_>, _>>()
+        };
+        for (at, versions) in self.database.read(read).await? {
+            match versions {
+                Some(versions) => {
+                    let stored = |Version { leaf, body }| (leaf, LeafBody::Stored(body));
+                    asked[at] = versions.into_iter().map(stored).collect();
+                }
+                None => known[at] = Some(Passed::All),
+            }
+        }
+        Ok(asked)
+    }
+
+    /// The answers to questions, in order, up to the first that has none, and why it has none.
+    async fn ask(&self, questions: &[Question<'_>]) -> Result<Judged<bool>, Error> {
         let mut answers = Vec::with_capacity(questions.len());
         for batch in batches(questions, |question| question.body.bytes() + DOCUMENT_BYTES) {
             match self.ask_batch(batch).await {
@@ -217,35 +346,50 @@ impl Asking<'_> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(answers)
+        Ok(Judged { of: answers, unanswered: None })
     }
 
     /// Finds out about which document the function gives no answer.
-    async fn ask_one_by_one(&self, batch: &[Question<'_>], mut answers: Vec<bool>) -> Result<Vec<bool>, Error> {
+    async fn ask_one_by_one(&self, batch: &[Question<'_>], mut answers: Vec<bool>) -> Result<Judged<bool>, Error> {
         for one in batch {
             match self.ask_batch(std::slice::from_ref(one)).await {
                 Ok(answer) => answers.extend(answer),
-                Err(Error::Function(error)) if one.candidate == 0 => {
-                    return Err(Error::Function(error.at(one.change.id.as_str())));
+                Err(Error::Function(error)) => {
+                    let unanswered = Some(Error::Function(error.at(one.change.id.as_str())));
+                    return Ok(Judged { of: answers, unanswered });
                 }
-                Err(Error::Function(_)) => break,
                 Err(error) => return Err(error),
             }
         }
-        Ok(answers)
+        Ok(Judged { of: answers, unanswered: None })
     }
 
     async fn ask_batch(&self, batch: &[Question<'_>]) -> Result<Vec<bool>, Error> {
         let bodies = self.database.bodies(batch.iter().map(|question| Some(question.body.clone())).collect()).await?;
-        let there = batch.iter().zip(&bodies).filter_map(|(it, body)| Some((it, body.as_ref()?)));
-        let docs: Vec<_> = there.map(|(it, body)| document(it.change, it.leaf, body)).collect();
+        let known: Vec<Option<bool>> =
+            batch.iter().zip(&bodies).map(|(it, body)| it.known(body.as_ref(), &self.options.filter.test)).collect();
+        let asked = batch.iter().zip(&bodies).zip(&known).filter(|(_, known)| known.is_none());
+        let docs: Vec<_> =
+            asked.filter_map(|((it, body), _)| Some(document(it.change, it.leaf, body.as_ref()?))).collect();
         docs.iter().for_each(|_| self.database.live.counted().evaluated());
         let mut passes = match docs.is_empty() {
             true => Vec::new(),
             false => self.functions.passes(self.function, docs).await?,
         }
         .into_iter();
-        // A revision whose body is not there passes nothing.
-        Ok(bodies.iter().map(|body| body.is_some() && passes.next().unwrap_or(false)).collect())
+        Ok(known.into_iter().map(|known| known.unwrap_or_else(|| passes.next().unwrap_or(false))).collect())
+    }
+}
+
+impl Question<'_> {
+    /// What is known without the function of a revision with this body. One whose body is gone passes nothing, and may have
+    /// passed before; the filter's test was asked about what is there now.
+    fn known(&self, body: Option<&Body>, test: &Test) -> Option<bool> {
+        match (self.state, body) {
+            (State::Now, None) => Some(false),
+            (State::Before, None) => Some(true),
+            (State::Now, Some(_)) => None,
+            (State::Before, Some(body)) => (!may_pass(&self.change.id, self.leaf, Some(body), test)).then_some(false),
+        }
     }
 }

@@ -53,9 +53,6 @@ impl Feed<Documents> {
         options: FeedOptions,
         permit: FeedPermit,
     ) -> Result<Feed<Documents>, Error> {
-        if options.leave && options.filter.function.is_some() {
-            return Err(Error::LeaveByFunction);
-        }
         // Joined first: what is committed from here on wakes.
         let looking = options.leave.then(|| database.live.leaving().join());
         let wake = database.live.join(&options.waits_for(), options.shape.all_leaves);
@@ -171,7 +168,7 @@ impl Source for Documents {
         let live = &self.database.live;
         // Before it is asked how far others are: what is written from here on counts it in.
         self.looking.get_or_insert_with(|| live.leaving().join()).looked_at(start);
-        Some(Seen::new(start, live.newest(), live.leaving().unsure_up_to()))
+        Some(Seen::new(start, live.newest(), live.leaving().unsure_for(start)))
     }
 
     fn has_looked_at(&self, up_to: Sequence, state: Sequence) {

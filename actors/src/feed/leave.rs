@@ -4,6 +4,7 @@ use seqtide_storage::json::Body;
 use seqtide_storage::model::body_place::BodyPlace;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::rev::RevId;
+use seqtide_storage::model::rev_tree::{Leaf, RevTree};
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{Change, LeafRev, Previous, PreviousWinner, Snapshot, StorageError};
 
@@ -13,6 +14,7 @@ use crate::filter::Test;
 use crate::selector::DocView;
 
 /// What decides whether a reader has a document that does not pass any more.
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Had {
     /// This does.
     Known(bool),
@@ -48,54 +50,73 @@ fn by_leaves(winner: &PreviousWinner, options: &FeedOptions) -> Option<bool> {
         true if !(had_losers && options.shape.all_leaves) => Some(false),
         _ if *conflicts_only && !had_losers => Some(false),
         _ if had_losers && (*conflicts_only || options.shape.all_leaves) => Some(true),
-        _ => selector.is_none().then_some(true),
+        _ => (selector.is_none() && options.filter.function.is_none()).then_some(true),
     }
 }
 
-/// Whether the winner before passed. One whose body is gone may have.
-pub(super) fn previous_passed(
-    snapshot: &Snapshot<'_>,
-    change: &Change,
-    winner: &PreviousWinner,
-    test: &Test,
-) -> Result<bool, StorageError> {
-    let leaf = LeafRev { rev: change.winner().rev.clone(), deleted: winner.deleted };
-    Ok(may_pass(&change.id, &leaf, snapshot.body(winner.body)?, test))
+/// A version of a document that its reader may have.
+#[derive(Debug, Clone)]
+pub(super) struct Version {
+    /// Its revision.
+    pub leaf: LeafRev,
+    /// Where its body lay.
+    pub body: BodyPlace,
 }
 
-/// Whether a version up to a place passed, as far as they are still there; where one is not, it may have.
-pub(super) fn any_passed(
-    snapshot: &Snapshot<'_>,
-    change: &Change,
-    up_to: Sequence,
-    options: &FeedOptions,
-) -> Result<bool, StorageError> {
-    let test = &options.filter.test;
-    let Some(found) = snapshot.tree(&change.id)? else { return Ok(false) };
-    let [leaf] = found.tree.leaves() else { return Ok(true) };
-    if test.conflicts_only || leaf.ancestors.deeper > 0 {
-        return Ok(true);
-    }
-    for (ago, ancestor) in (1..).zip(leaf.ancestors.recent.iter()) {
-        let may_be_had = match ancestor.body {
-            BodyPlace::Stored { key, .. } => key.seq <= up_to,
-            BodyPlace::Empty => true,
-            // It was never here.
-            BodyPlace::Unknown => false,
-        };
-        if ancestor.deleted || !may_be_had {
-            continue;
+/// Whether a version may have passed a test, with this body. One whose body is gone may have.
+pub(super) fn may_pass(id: &DocId, leaf: &LeafRev, body: Option<&Body>, test: &Test) -> bool {
+    let (Some(selector), Some(body)) = (&test.selector, body) else { return true };
+    selector.matches(&DocView::new(id, leaf, body))
+}
+
+impl Had {
+    /// The versions by which it is decided, in this state of the database or a later one: the reader has the document if one
+    /// of them passed. `None` where not all are known: it may have it.
+    pub fn versions(
+        self,
+        snapshot: &Snapshot<'_>,
+        id: &DocId,
+        options: &FeedOptions,
+    ) -> Result<Option<Vec<Version>>, StorageError> {
+        let none = Some(Vec::new());
+        if let Had::Known(had) = self {
+            return Ok(none.filter(|_| !had));
         }
+        let Some(found) = snapshot.tree(id)? else { return Ok(none) };
+        Ok(match self {
+            Had::Known(_) => None,
+            Had::Previous(winner) => with_body_of(&found.tree, &winner),
+            Had::AnyUpTo(_) if options.filter.test.conflicts_only => None,
+            Had::AnyUpTo(place) => written_over(&found.tree, place),
+        })
+    }
+}
+
+/// The revisions that can be a winner of before. More than one can be whose body is empty.
+fn with_body_of(tree: &RevTree, winner: &PreviousWinner) -> Option<Vec<Version>> {
+    let of_leaves = tree.leaves().iter().map(|leaf| Version { leaf: LeafRev::from(leaf), body: leaf.body });
+    let all = of_leaves.chain(tree.leaves().iter().flat_map(ancestors));
+    let found: Vec<_> = all.filter(|it| it.body == winner.body && it.leaf.deleted == winner.deleted).collect();
+    (!found.is_empty()).then_some(found)
+}
+
+/// What a document with one leaf was before, as far as a reader can have it that has come to a place.
+fn written_over(tree: &RevTree, up_to: Sequence) -> Option<Vec<Version>> {
+    let [leaf] = tree.leaves() else { return None };
+    let may_be_had = |version: &Version| match version.body {
+        BodyPlace::Stored { key, .. } => key.seq <= up_to,
+        BodyPlace::Empty => true,
+        // It was never here.
+        BodyPlace::Unknown => false,
+    };
+    let had = ancestors(leaf).filter(|version| !version.leaf.deleted && may_be_had(version));
+    (leaf.ancestors.deeper == 0).then(|| had.collect())
+}
+
+/// What a leaf came from, as far as that is at hand.
+fn ancestors(leaf: &Leaf) -> impl Iterator<Item = Version> + '_ {
+    (1..).zip(leaf.ancestors.recent.iter()).map(|(ago, ancestor)| {
         let rev = RevId::new(leaf.rev.generation.saturating_sub(ago), ancestor.hash);
-        let was = LeafRev { rev, deleted: false };
-        if may_pass(&change.id, &was, snapshot.body(ancestor.body)?, test) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn may_pass(id: &DocId, leaf: &LeafRev, body: Option<Body>, test: &Test) -> bool {
-    let Some(selector) = &test.selector else { return true };
-    body.is_none_or(|body| selector.matches(&DocView::new(id, leaf, &body)))
+        Version { leaf: LeafRev { rev, deleted: ancestor.deleted }, body: ancestor.body }
+    })
 }

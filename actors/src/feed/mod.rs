@@ -36,7 +36,7 @@ use self::subscriber::{Notice, PageRead, Step, Subscriber};
 use self::told::{Obeyed, Told};
 use crate::error::Error;
 use crate::frames::{FrameForm, Frames};
-use crate::known::{FeedAbout, KnownFeed};
+use crate::known::{FeedAbout, FeedState, KnownFeed};
 use crate::metrics::FeedMetrics;
 use crate::permits::FeedPermit;
 use crate::row::Row;
@@ -50,6 +50,8 @@ pub enum FeedEvent<R = Row> {
         seq: Sequence,
         /// What there is.
         extent: Extent,
+        /// Its heartbeat: silence of more than this is a fault.
+        heartbeat: Option<Duration>,
     },
     /// Rows, in order; at least one.
     Rows(Vec<Arc<R>>),
@@ -69,7 +71,7 @@ pub enum FeedEvent<R = Row> {
         /// How many rows, before any filter, lie behind it.
         pending: u64,
     },
-    /// It was live and fell behind what is in memory: it reads the disk, or by itself what others are given together.
+    /// It was live and fell behind what is in memory: it reads the disk.
     Lagging {
         /// The token to resume from.
         seq: Sequence,
@@ -92,6 +94,8 @@ pub enum FeedEvent<R = Row> {
         since: Sequence,
         /// What there is.
         extent: Extent,
+        /// Its heartbeat: silence of more than this is a fault.
+        heartbeat: Option<Duration>,
     },
     /// The feed ends shortly, because the engine does.
     Draining {
@@ -198,9 +202,10 @@ impl<S: Source> Feed<S> {
             Ahead::Rewind | Ahead::Echo | Ahead::Refuse => since,
         };
         let extent = Extent { oldest_seq: OLDEST_SEQ, update_seq: newest };
+        let heartbeat = options.heartbeat;
         let opening = Some(match (options.ahead, ahead) {
-            (Ahead::Rewind, Some(since)) => FeedEvent::Rewind { since, extent },
-            _ => FeedEvent::Open { seq: position, extent },
+            (Ahead::Rewind, Some(since)) => FeedEvent::Rewind { since, extent, heartbeat },
+            _ => FeedEvent::Open { seq: position, extent, heartbeat },
         });
         let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let seat = Seat::new(options.kind, permit);
@@ -306,6 +311,11 @@ impl<S: Source> Feed<S> {
         if let Some(known) = self.seat.as_ref().and_then(Seat::known) {
             note(known);
         }
+    }
+
+    /// Takes note that its reader is told that it is in this state.
+    fn is(&self, state: FeedState) {
+        self.with_known(|known| known.is(state));
     }
 
     /// Takes note of where it stands, having given so many more rows.
@@ -492,7 +502,11 @@ impl<S: Source> Feed<S> {
                 self.subscriber.drain(reason);
                 None
             }
-            Obeyed::Says { retry } => Some(FeedEvent::Draining { seq: self.position(), retry }),
+            Obeyed::Says { retry } => {
+                self.subscriber.told_draining();
+                self.is(FeedState::Draining);
+                Some(FeedEvent::Draining { seq: self.position(), retry })
+            }
         }
     }
 
@@ -534,6 +548,7 @@ impl<S: Source> Feed<S> {
             Notice::CaughtUp => {
                 self.note(0);
                 self.with_known(KnownFeed::has_everything);
+                self.is(FeedState::Live);
                 FeedEvent::CaughtUp { seq }
             }
             Notice::Heartbeat => {
@@ -546,10 +561,12 @@ impl<S: Source> Feed<S> {
                 let lag = self.source.lag(seq).await;
                 let Some(lag) = self.unless_closed(lag)? else { return Ok(None) };
                 self.subscriber.told(notice);
+                self.is(FeedState::Lagging);
                 FeedEvent::Lagging { seq, lag }
             }
             Notice::Live => {
                 self.subscriber.told(notice);
+                self.is(FeedState::Live);
                 FeedEvent::Live { seq }
             }
             Notice::SnapshotEnd => FeedEvent::SnapshotEnd { seq },

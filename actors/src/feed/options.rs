@@ -66,7 +66,7 @@ pub struct FeedOptions {
     /// where that ends. From now on means from the beginning then.
     pub snapshot: bool,
     /// Whether a document that was given and does not pass any more, or is deleted, is told once, as one that has
-    /// [left](crate::Row::left). One that was not given is not told when it is deleted. Not for filters with a function.
+    /// [left](crate::Row::left). One that was not given is not told when it is deleted.
     pub leave: bool,
     /// When it ends.
     pub mode: FeedMode,

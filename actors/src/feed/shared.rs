@@ -11,9 +11,9 @@ use super::options::{FeedMode, FeedOptions};
 use super::source::Source;
 use super::subscriber::Subscriber;
 use super::told::Told;
-use super::{Feed, FeedEvent, FeedMetrics};
+use super::{Feed, FeedMetrics};
 use crate::filter::Test;
-use crate::known::{FeedAbout, FeedRecord, KnownFeed, Order};
+use crate::known::{FeedAbout, FeedRecord, FeedState, KnownFeed, Order};
 use crate::metrics::{CountedOpen, FeedKind};
 use crate::permits::FeedPermit;
 use crate::rounds::OwnRounds;
@@ -119,11 +119,6 @@ impl<S: Source> Feed<S> {
         self.source.rounds(self.position())
     }
 
-    /// The feed is served with others again: what is to be said of it, if it said that it was not.
-    pub fn rejoin<R>(&mut self) -> Option<FeedEvent<R>> {
-        self.subscriber.rejoined().then(|| FeedEvent::Live { seq: self.position() })
-    }
-
     /// How feeds like this one are opened again.
     pub fn reopening(&self) -> Reopening<S> {
         Reopening { source: self.source.again(), options: self.options.clone(), about: self.about.clone() }
@@ -151,14 +146,17 @@ impl<S: Source> Reopening<S> {
         self.source.purges()
     }
 
-    /// A live feed behind `position`, for who has this seat and is not served with others any more. It says first that it
-    /// lags, unless its reader was told.
-    pub fn open(&self, position: Sequence, mut seat: Seat, told: bool) -> Feed<S> {
+    /// A live feed behind `position`, for who has this seat, is not served with others any more, and was told last that its
+    /// feed is in this state.
+    pub fn open(&self, position: Sequence, mut seat: Seat, state: FeedState) -> Feed<S> {
         if let Some(about) = &self.about {
-            seat.permit.know_again(Arc::clone(about), seat.record);
+            seat.permit.know_again(Arc::clone(about), seat.record, state);
         }
-        let subscriber = Subscriber::resumed(&self.options, position, told, Instant::now());
-        let feed = Feed::with(self.source.again(), self.options.clone(), subscriber, seat);
+        let subscriber = Subscriber::resumed(&self.options, position, state, Instant::now());
+        let mut feed = Feed::with(self.source.again(), self.options.clone(), subscriber, seat);
+        if state == FeedState::Draining {
+            feed.told.is_known();
+        }
         feed.note(0);
         feed
     }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{Change, Snapshot, StorageError};
 
-use super::leave::{Had, any_passed, had, previous_passed};
+use super::leave::{Had, Version, had, may_pass};
 use super::options::FeedOptions;
 use super::seen::Seen;
 use super::source::Wanted;
@@ -91,7 +92,7 @@ impl Viewing<'_> {
 fn left_in_memory(row: &Row, seen: &Seen, options: &FeedOptions) -> Result<bool, NotInMemory> {
     match had(row.change(), seen, options) {
         Had::Known(left) => Ok(left),
-        Had::Previous(_) => row.verdict_before(&options.filter.test).ok_or(NotInMemory),
+        Had::Previous(_) => row.verdict_before(&options.filter).ok_or(NotInMemory),
         Had::AnyUpTo(_) => Err(NotInMemory),
     }
 }
@@ -103,22 +104,33 @@ fn left_on_disk(
     seen: &Seen,
     viewing: &Viewing<'_>,
 ) -> Result<bool, StorageError> {
-    let test = &viewing.options.filter.test;
-    match had(change, seen, viewing.options) {
-        Had::Known(left) => Ok(left),
-        Had::AnyUpTo(place) => any_passed(snapshot, change, place, viewing.options),
-        Had::Previous(winner) => {
-            let in_tail = viewing.live.tail().row(change.seq);
-            if let Some(passed) = in_tail.as_ref().and_then(|row| row.verdict_before(test)) {
-                return Ok(passed);
-            }
-            let passed = previous_passed(snapshot, change, &winner, test)?;
-            if let Some(row) = in_tail {
-                row.keep_verdict_before(test, passed);
-            }
-            Ok(passed)
+    let Viewing { options, live, .. } = viewing;
+    let had = had(change, seen, options);
+    let in_tail = match had {
+        Had::Known(left) => return Ok(left),
+        Had::Previous(_) => live.tail().row(change.seq),
+        Had::AnyUpTo(_) => None,
+    };
+    if let Some(passed) = in_tail.as_ref().and_then(|row| row.verdict_before(&options.filter)) {
+        return Ok(passed);
+    }
+    let passed = match had.versions(snapshot, &change.id, options)? {
+        Some(versions) => any_may_pass(snapshot, &change.id, &versions, &options.filter.test)?,
+        None => true,
+    };
+    if let Some(row) = in_tail {
+        row.keep_verdict_before(&options.filter, passed);
+    }
+    Ok(passed)
+}
+
+fn any_may_pass(snapshot: &Snapshot<'_>, id: &DocId, versions: &[Version], test: &Test) -> Result<bool, StorageError> {
+    for version in versions {
+        if may_pass(id, &version.leaf, snapshot.body(version.body)?.as_ref(), test) {
+            return Ok(true);
         }
     }
+    Ok(false)
 }
 
 /// What of a change passes the feed's test.

@@ -60,6 +60,8 @@ pub enum ChangeEvent<C = Change> {
         seq: Sequence,
         /// What there is.
         extent: Extent,
+        /// Its heartbeat: silence of more than this is a fault.
+        heartbeat: Option<Duration>,
     },
     /// A changed document, or what else the stream is of.
     Change(C),
@@ -98,6 +100,8 @@ pub enum ChangeEvent<C = Change> {
         since: Sequence,
         /// What there is.
         extent: Extent,
+        /// Its heartbeat: silence of more than this is a fault.
+        heartbeat: Option<Duration>,
     },
     /// The stream ends shortly, because the engine does.
     Draining {
@@ -163,13 +167,13 @@ fn events<R, C>(event: FeedEvent<R>, show: impl Fn(&R) -> C) -> Vec<Result<Chang
         FeedEvent::Rows(rows) => rows.iter().map(|row| Ok(ChangeEvent::Change(show(row)))).collect(),
         // Frames are not asked for.
         FeedEvent::Frames(_) | FeedEvent::Waiting => Vec::new(),
-        FeedEvent::Open { seq, extent } => vec![Ok(ChangeEvent::Open { seq, extent })],
+        FeedEvent::Open { seq, extent, heartbeat } => vec![Ok(ChangeEvent::Open { seq, extent, heartbeat })],
         FeedEvent::CaughtUp { seq } => vec![Ok(ChangeEvent::CaughtUp { seq })],
         FeedEvent::Heartbeat { seq, pending } => vec![Ok(ChangeEvent::Heartbeat { seq, pending })],
         FeedEvent::Lagging { seq, lag } => vec![Ok(ChangeEvent::Lagging { seq, lag })],
         FeedEvent::Live { seq } => vec![Ok(ChangeEvent::Live { seq })],
         FeedEvent::SnapshotEnd { seq } => vec![Ok(ChangeEvent::SnapshotEnd { seq })],
-        FeedEvent::Rewind { since, extent } => vec![Ok(ChangeEvent::Rewind { since, extent })],
+        FeedEvent::Rewind { since, extent, heartbeat } => vec![Ok(ChangeEvent::Rewind { since, extent, heartbeat })],
         FeedEvent::Draining { seq, retry } => vec![Ok(ChangeEvent::Draining { seq, retry })],
         FeedEvent::End { reason, seq, .. } => vec![Ok(ChangeEvent::End { reason, seq })],
     }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::options::{FeedMode, FeedOptions, OLDEST_SEQ};
 use super::source::Wanted;
+use crate::known::FeedState;
 
 /// Why a feed ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,20 +62,6 @@ pub enum Notice {
     SnapshotEnd,
 }
 
-/// How a live subscriber stands to those that are served from memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// It is one of them, or never was.
-    Along,
-    /// It has fallen behind what is in memory, and said so.
-    Behind,
-    /// It reads for one that others have left behind, which says when it is with them again.
-    Apart {
-        /// It has said that it has fallen behind.
-        told: bool,
-    },
-}
-
 /// What is to be done next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -118,7 +105,10 @@ pub(crate) struct Subscriber {
     only_beaten: bool,
     said_waiting: bool,
     said_caught_up: bool,
-    standing: Standing,
+    /// It has fallen behind what is in memory, and said so.
+    lags: bool,
+    /// It has said that it ends shortly: of how it stands it says no more.
+    is_draining: bool,
     /// The place up to which it gives what there was when it was opened, until it has.
     snapshot: Option<Snapshot>,
 }
@@ -170,18 +160,20 @@ impl Subscriber {
             only_beaten: false,
             said_waiting: false,
             said_caught_up: false,
-            standing: Standing::Along,
+            lags: false,
+            is_draining: false,
             snapshot: options.snapshot.then(|| Snapshot { up_to: end, is_first: position == OLDEST_SEQ }),
         }
     }
 
-    /// A live subscriber that goes on behind `position` for one that others have left behind, who may have been `told` so:
-    /// what is said once has been said.
-    pub fn resumed(options: &FeedOptions, position: Sequence, told: bool, now: Instant) -> Subscriber {
+    /// A live subscriber that goes on behind `position` for one that was told last that it is in this state: what is said
+    /// once has been said.
+    pub fn resumed(options: &FeedOptions, position: Sequence, state: FeedState, now: Instant) -> Subscriber {
         Subscriber {
             said_waiting: true,
             said_caught_up: true,
-            standing: Standing::Apart { told },
+            lags: state == FeedState::Lagging,
+            is_draining: state == FeedState::Draining,
             snapshot: None,
             ..Subscriber::new(options, position, position, now)
         }
@@ -189,25 +181,21 @@ impl Subscriber {
 
     /// Whether nothing is left that it says once: what follows are rows, heartbeats and the end.
     pub fn is_following(&self) -> bool {
-        let is_behind = self.standing == Standing::Behind;
         self.phase == Phase::Following
             && self.said_caught_up
             && (self.said_waiting || self.rows_given > 0)
-            && !is_behind
-    }
-
-    /// Takes note that it is with the others again; gives whether it had said that it was not.
-    pub fn rejoined(&mut self) -> bool {
-        std::mem::replace(&mut self.standing, Standing::Along) == Standing::Apart { told: true }
+            && !self.lags
+            && !self.is_draining
     }
 
     /// Takes note of what was said of how it stands.
     pub fn told(&mut self, notice: Notice) {
-        self.standing = match (notice, self.standing) {
-            (Notice::Lagging, Standing::Apart { .. }) => Standing::Apart { told: true },
-            (Notice::Lagging, _) => Standing::Behind,
-            _ => Standing::Along,
-        };
+        self.lags = notice == Notice::Lagging;
+    }
+
+    /// Takes note that it was said that the feed ends shortly.
+    pub fn told_draining(&mut self) {
+        self.is_draining = true;
     }
 
     /// Whether only what is not deleted is given for now.
@@ -259,17 +247,16 @@ impl Subscriber {
         }
     }
 
-    /// What is to be said of how it stands. A first catch-up is no falling behind.
+    /// What is to be said of how it stands. A first catch-up is no falling behind, nor is reading alone what is in memory.
     fn change_of_standing(&self, memory_from: Sequence) -> Option<Notice> {
         let Walk::Forward { up_to, moving: true } = self.walk else { return None };
-        if self.mode != FeedMode::Live || !self.said_caught_up {
+        if self.mode != FeedMode::Live || !self.said_caught_up || self.is_draining {
             return None;
         }
         let is_behind = self.position < up_to && self.position < memory_from;
-        match self.standing {
-            Standing::Along if is_behind => Some(Notice::Lagging),
-            Standing::Behind if !is_behind => Some(Notice::Live),
-            Standing::Apart { told: false } => Some(Notice::Lagging),
+        match (self.lags, is_behind) {
+            (false, true) => Some(Notice::Lagging),
+            (true, false) => Some(Notice::Live),
             _ => None,
         }
     }
@@ -365,6 +352,8 @@ impl Subscriber {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::metrics::FeedKind;
 
@@ -611,17 +600,40 @@ mod tests {
         }
     }
 
+    /// One that joined others just below what they had said that it lagged, though all it lacked was in memory.
     #[test]
-    fn who_others_have_left_behind_says_so_once_and_is_live_when_it_is_with_them_again() {
+    fn who_others_have_left_behind_lags_where_it_has_to_read_the_disk_and_says_so_once() {
         let now = Instant::now();
-        let mut sub = Subscriber::resumed(&options(FeedMode::Live), seq(5), false, now);
-        assert_eq!(sub.step(now, seq(9), seq(0)), Step::Say(Notice::Lagging));
-        sub.told(Notice::Lagging);
-        assert!(matches!(sub.step(now, seq(9), seq(0)), Step::Read { .. }));
-        assert!(sub.is_following() && sub.rejoined() && !sub.rejoined());
-        let mut told = Subscriber::resumed(&options(FeedMode::Live), seq(5), true, now);
-        assert!(matches!(told.step(now, seq(9), seq(0)), Step::Read { .. }));
-        assert!(told.rejoined());
+        let resumed = |state| Subscriber::resumed(&options(FeedMode::Live), seq(5), state, now);
+        let mut near = resumed(FeedState::Live);
+        assert!(matches!(near.step(now, seq(9), seq(5)), Step::Read { .. }) && near.is_following());
+        let mut far = resumed(FeedState::Live);
+        assert_eq!(far.step(now, seq(9), seq(6)), Step::Say(Notice::Lagging));
+        far.told(Notice::Lagging);
+        let mut told = resumed(FeedState::Lagging);
+        for sub in [&mut far, &mut told] {
+            assert!(matches!(sub.step(now, seq(9), seq(6)), Step::Read { .. }) && !sub.is_following());
+            sub.read(page(7, false, 1), seq(9), now);
+            assert_eq!(sub.step(now, seq(9), seq(6)), Step::Say(Notice::Live));
+            sub.told(Notice::Live);
+            assert!(sub.is_following());
+        }
+    }
+
+    #[test]
+    fn who_has_said_that_it_ends_shortly_says_no_more_of_how_it_stands_but_that_it_has_caught_up() {
+        let now = Instant::now();
+        let mut live = Subscriber::resumed(&options(FeedMode::Live), seq(5), FeedState::Live, now);
+        let mut lagging = Subscriber::resumed(&options(FeedMode::Live), seq(5), FeedState::Lagging, now);
+        for (sub, memory_from) in [(&mut live, 9), (&mut lagging, 5)] {
+            sub.told_draining();
+            assert!(matches!(sub.step(now, seq(9), seq(memory_from)), Step::Read { .. }) && !sub.is_following());
+        }
+        let snapshot = FeedOptions { snapshot: true, ..options(FeedMode::Live) };
+        let mut catching_up = Subscriber::new(&snapshot, seq(0), seq(0), now);
+        catching_up.told_draining();
+        assert_eq!(step(&mut catching_up, now, seq(0)), Step::Say(Notice::SnapshotEnd));
+        assert_eq!(step(&mut catching_up, now, seq(0)), Step::Say(Notice::CaughtUp));
     }
 
     #[test]
@@ -654,5 +666,67 @@ mod tests {
         let mut sub = Subscriber::new(&options(FeedMode::Live), seq(0), seq(3), now);
         sub.drain(EndReason::Deleted);
         assert_eq!(step(&mut sub, now, seq(3)), Step::End(EndReason::Deleted));
+    }
+
+    /// What may come next of how a feed stands; see `docs/feeds.md`.
+    fn next_state(state: FeedState, notice: Notice, is_draining: bool) -> Option<FeedState> {
+        match (state, notice) {
+            (_, Notice::Waiting | Notice::Heartbeat) => Some(state),
+            (FeedState::CatchingUp, Notice::SnapshotEnd) => Some(state),
+            (FeedState::CatchingUp, Notice::CaughtUp) => Some(FeedState::Live),
+            (FeedState::Live, Notice::Lagging) if !is_draining => Some(FeedState::Lagging),
+            (FeedState::Lagging, Notice::Live) if !is_draining => Some(FeedState::Live),
+            _ => None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn states_come_in_the_order_that_is_promised(
+            (snapshot, is_live, is_resumed) in any::<(bool, bool, bool)>(),
+            start in 0u64..20,
+            steps in prop::collection::vec((0u64..4, 0u64..30, 1u64..6, 0u8..20), 1..80),
+        ) {
+            let now = Instant::now();
+            let mode = if is_live { FeedMode::Live } else { FeedMode::Once };
+            let options = FeedOptions { snapshot, heartbeat: Some(SECOND), ..options(mode) };
+            let (mut newest, mut memory_from, mut now, mut is_draining) = (20, 0, now, false);
+            let mut state = if is_resumed && is_live { FeedState::Live } else { FeedState::CatchingUp };
+            let mut sub = match state {
+                FeedState::Live => Subscriber::resumed(&options, seq(start), state, now),
+                _ => Subscriber::new(&options, seq(start), seq(newest), now),
+            };
+            for (written, forgotten, examined, luck) in steps {
+                newest += written;
+                memory_from = newest.saturating_sub(forgotten).max(memory_from);
+                if luck == 0 {
+                    sub.told_draining();
+                    is_draining = true;
+                }
+                now += SECOND / 4 * u32::from(luck % 3);
+                match sub.step(now, seq(newest), seq(memory_from)) {
+                    Step::Read { after, up_to, .. } => {
+                        let to = seq(after.version + examined).min(up_to);
+                        sub.read(page(to.version, to == up_to, 1), up_to, now);
+                    }
+                    Step::Wait { .. } => prop_assert!(state != FeedState::CatchingUp),
+                    Step::End(_) => break,
+                    Step::Say(notice) => {
+                        let next = next_state(state, notice, is_draining);
+                        prop_assert!(next.is_some(), "{notice:?} of a feed that is {state:?}");
+                        state = next.unwrap_or(state);
+                        match notice {
+                            Notice::Heartbeat => sub.beaten(now),
+                            Notice::Lagging => {
+                                prop_assert!(sub.position() < seq(memory_from), "it reads the disk");
+                                sub.told(notice);
+                            }
+                            Notice::Live => sub.told(notice),
+                            Notice::Waiting | Notice::CaughtUp | Notice::SnapshotEnd => {}
+                        }
+                    }
+                }
+            }
+        }
     }
 }

@@ -14,8 +14,10 @@ use crate::known::{FeedId, Order};
 #[derive(Clone)]
 pub(super) struct Told {
     orders: Option<(FeedId, watch::Receiver<Option<Order>>)>,
-    /// It is to end in its turn, and has said so.
+    /// It is to end in its turn.
     pub ends_at: Option<Instant>,
+    /// It has said so.
+    said: bool,
 }
 
 /// What follows from what a feed was told.
@@ -28,13 +30,18 @@ pub(super) enum Obeyed {
 
 impl Told {
     pub fn nothing() -> Told {
-        Told { orders: None, ends_at: None }
+        Told { orders: None, ends_at: None, said: false }
     }
 
     /// What the feed in this seat is told.
     pub fn of(seat: &Seat) -> Told {
         let orders = seat.known().map(|known| (known.record().id, known.orders()));
-        Told { orders, ends_at: None }
+        Told { orders, ends_at: None, said: false }
+    }
+
+    /// Takes note that its reader knows that it ends shortly.
+    pub fn is_known(&mut self) {
+        self.said = true;
     }
 
     /// Whether it was told anything.
@@ -67,7 +74,8 @@ impl Told {
             (Order::Drain(drain), None) => {
                 let ends_at = if mode == FeedMode::Once { drain.until() } else { drain.ends_at(*id) };
                 self.ends_at = Some(ends_at);
-                Some(Obeyed::Says { retry: drain.retry(*id, ends_at) })
+                let says = !std::mem::replace(&mut self.said, true);
+                says.then(|| Obeyed::Says { retry: drain.retry(*id, ends_at) })
             }
             (Order::Drain(_), Some(ends_at)) => {
                 (Instant::now() >= ends_at).then_some(Obeyed::Ends(EndReason::Shutdown))

@@ -20,14 +20,14 @@ pub(crate) struct KnownFeed {
 struct Progress {
     record: FeedRecord,
     position: Sequence,
-    was_live: bool,
+    state: FeedState,
     behind_since: Option<Instant>,
 }
 
 impl KnownFeed {
-    pub(super) fn new(about: Arc<FeedAbout>, record: FeedRecord, was_live: bool) -> KnownFeed {
-        let behind_since = was_live.then(Instant::now);
-        let progress = Progress { record, position: Sequence::ZERO, was_live, behind_since };
+    pub(super) fn new(about: Arc<FeedAbout>, record: FeedRecord, state: FeedState) -> KnownFeed {
+        let behind_since = (state != FeedState::CatchingUp).then(Instant::now);
+        let progress = Progress { record, position: Sequence::ZERO, state, behind_since };
         KnownFeed { about, client: OnceLock::new(), progress: Mutex::new(progress), orders: watch::Sender::new(None) }
     }
 
@@ -52,9 +52,15 @@ impl KnownFeed {
 
     /// Takes note that it has given everything there is.
     pub fn has_everything(&self) {
+        self.progress().behind_since = None;
+    }
+
+    /// Takes note that its reader was told that it is in this state. One that ends shortly is in no other any more.
+    pub fn is(&self, state: FeedState) {
         let mut progress = self.progress();
-        progress.was_live = true;
-        progress.behind_since = None;
+        if progress.state != FeedState::Draining {
+            progress.state = state;
+        }
     }
 
     /// Takes note of where it stands, having given so many more rows.
@@ -97,16 +103,11 @@ impl KnownFeed {
 
     pub(super) fn info(&self) -> FeedInfo {
         let progress = self.progress();
-        let state = match (self.order(), progress.was_live) {
-            (Some(_), _) => FeedState::Draining,
-            (None, false) => FeedState::CatchingUp,
-            (None, true) => FeedState::of_live(progress.behind_since),
-        };
         FeedInfo {
             record: progress.record,
             about: self.about(),
             client: self.client.get().copied(),
-            state,
+            state: progress.state,
             position: progress.position,
             behind_since: progress.behind_since,
         }
@@ -117,24 +118,22 @@ impl KnownFeed {
 mod tests {
     use seqtide_storage::model::sequence::SeqFormat;
 
-    use super::super::LAGS_AFTER;
     use super::*;
     use crate::metrics::FeedKind;
 
     #[test]
-    fn a_feed_lags_when_it_lacks_rows_for_a_while_and_no_more_when_it_has_everything() {
+    fn a_feed_is_in_the_state_that_its_reader_was_told_and_lacks_rows_from_when_it_looks_for_some() {
         let about = FeedAbout { kind: FeedKind::Sse, database: None, filter: None, seq_format: SeqFormat::Integer };
-        let feed = KnownFeed::new(Arc::new(about), FeedRecord::default(), false);
+        let feed = KnownFeed::new(Arc::new(about), FeedRecord::default(), FeedState::CatchingUp);
         feed.reads();
-        assert_eq!(feed.info().state, FeedState::CatchingUp);
+        assert_eq!((feed.info().state, feed.info().behind_since.is_some()), (FeedState::CatchingUp, true));
         feed.has_everything();
-        assert_eq!((feed.info().state, feed.info().behind_since), (FeedState::Live, None));
-        feed.reads();
-        assert_eq!(feed.info().state, FeedState::Live, "for a moment only");
-        feed.progress().behind_since = Instant::now().checked_sub(LAGS_AFTER);
-        feed.reads();
-        assert_eq!(feed.info().state, FeedState::Lagging);
-        feed.has_everything();
-        assert_eq!(feed.info().state, FeedState::Live);
+        assert_eq!((feed.info().state, feed.info().behind_since), (FeedState::CatchingUp, None), "it was told nothing");
+        for state in [FeedState::Live, FeedState::Lagging, FeedState::Live, FeedState::Draining] {
+            feed.is(state);
+            assert_eq!(feed.info().state, state);
+        }
+        feed.is(FeedState::Live);
+        assert_eq!(feed.info().state, FeedState::Draining, "it has caught up, and ends shortly all the same");
     }
 }

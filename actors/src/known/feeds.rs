@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use seqtide_storage::now_secs;
 
-use super::{FeedAbout, FeedId, FeedInfo, FeedRecord, KnownFeed, Order};
+use super::{FeedAbout, FeedId, FeedInfo, FeedRecord, FeedState, KnownFeed, Order};
 use crate::drain::Drain;
 use crate::feed::EndReason;
 
@@ -42,12 +42,12 @@ impl KnownFeeds {
     pub fn open(&self, about: FeedAbout) -> Arc<KnownFeed> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let record = FeedRecord { id, opened_secs: now_secs(), rows: 0, bytes: 0 };
-        self.add(KnownFeed::new(Arc::new(about), record, false))
+        self.add(KnownFeed::new(Arc::new(about), record, FeedState::CatchingUp))
     }
 
-    /// Takes note of a live feed that reads for itself again.
-    pub fn reopen(&self, about: Arc<FeedAbout>, record: FeedRecord) -> Arc<KnownFeed> {
-        self.add(KnownFeed::new(about, record, true))
+    /// Takes note of a live feed that reads for itself again, and was told last that it is in this state.
+    pub fn reopen(&self, about: Arc<FeedAbout>, record: FeedRecord, state: FeedState) -> Arc<KnownFeed> {
+        self.add(KnownFeed::new(about, record, state))
     }
 
     fn add(&self, known: KnownFeed) -> Arc<KnownFeed> {
@@ -95,7 +95,6 @@ impl KnownFeeds {
 mod tests {
     use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 
-    use super::super::FeedState;
     use super::*;
     use crate::metrics::FeedKind;
 
@@ -117,7 +116,7 @@ mod tests {
         feeds.forget(first.record().id);
         feeds.forget(second.record().id);
         assert!(feeds.list().is_empty());
-        feeds.reopen(first.about(), first.record());
+        feeds.reopen(first.about(), first.record(), FeedState::Live);
         assert_eq!(feeds.list()[0].record, list[0].record);
     }
 

@@ -6,7 +6,7 @@ mod feeds;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
@@ -21,9 +21,6 @@ pub(crate) use self::feeds::KnownFeeds;
 /// A feed's number: one opened later has a higher one, also after a restart.
 pub type FeedId = u64;
 
-/// A live feed whose reader has lacked rows for this long lags.
-const LAGS_AFTER: Duration = Duration::from_secs(1);
-
 /// What a feed is; it does not change.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FeedAbout {
@@ -37,14 +34,14 @@ pub struct FeedAbout {
     pub seq_format: SeqFormat,
 }
 
-/// How a feed stands.
+/// How a feed stands, as its reader was told last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedState {
     /// It has not given everything there was yet.
     CatchingUp,
-    /// It gives what happens as it happens.
+    /// It has, and gives what happens.
     Live,
-    /// It was live, and there have been rows for a second that it has not given.
+    /// It was live, and has fallen behind what is in memory: it reads the disk.
     Lagging,
     /// It ends shortly, because the engine does.
     Draining,
@@ -58,15 +55,6 @@ impl FeedState {
             FeedState::Live => "live",
             FeedState::Lagging => "lagging",
             FeedState::Draining => "draining",
-        }
-    }
-
-    /// The state of a feed that was live, and lacks rows since.
-    pub fn of_live(behind_since: Option<Instant>) -> FeedState {
-        if behind_since.is_some_and(|since| since.elapsed() >= LAGS_AFTER) {
-            FeedState::Lagging
-        } else {
-            FeedState::Live
         }
     }
 }

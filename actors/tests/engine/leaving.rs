@@ -91,6 +91,11 @@ async fn follow(database: Database, filter: Filter, seed: u64) -> State {
                 tokio::time::sleep(Duration::from_millis(rng.random_range(1..20))).await;
             }
         }
+        drop(changes);
+        if rng.random_bool(0.5) {
+            // Away while others write.
+            tokio::time::sleep(Duration::from_millis(rng.random_range(1..20))).await;
+        }
     }
 }
 

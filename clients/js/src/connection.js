@@ -17,6 +17,8 @@ export class Connection {
   /** The server's name of what is open now. */
   #id = null;
   #changes = Promise.resolve();
+  /** How long silence is none, in milliseconds: two heartbeats of the connection that is open. */
+  #patience;
   #retry = RETRY;
   #failures = 0;
 
@@ -72,9 +74,9 @@ export class Connection {
       this.#all((subscription) => subscription.become('silent'));
       attempt.abort();
     });
-    const patience = 2 * this.#settings.heartbeat;
+    this.#patience = 2 * this.#settings.heartbeat;
     try {
-      watchdog.heard(patience);
+      watchdog.heard(this.#patience);
       const body = JSON.stringify({
         heartbeat: this.#settings.heartbeat,
         subscriptions: asked.map((subscription) => subscription.asked),
@@ -83,9 +85,9 @@ export class Connection {
       if (!answer.ok) return await this.#refused(answer, asked);
       for await (const { data, retry } of events(answer.body)) {
         if (stop.signal.aborted) return;
-        watchdog.heard(patience);
         if (retry !== undefined) this.#retry = retry;
         for (const item of data === undefined ? [] : JSON.parse(data)) await this.#receive(item, asked, watchdog);
+        watchdog.heard(this.#patience);
       }
     } catch {
       // It is lost, or was given up; what was received is where the next one begins.
@@ -99,6 +101,8 @@ export class Connection {
 
   async #receive(item, asked, watchdog) {
     if (item.event === 'connection') {
+      // The server may beat in a time of its own.
+      if (item.heartbeat !== undefined) this.#patience = 2 * item.heartbeat;
       this.#opened(item.id, asked);
       return;
     }
@@ -121,7 +125,7 @@ export class Connection {
       // Who does not read cannot hear that the other side is silent.
       watchdog.stop();
       await room;
-      watchdog.heard(2 * this.#settings.heartbeat);
+      watchdog.heard(this.#patience);
     }
   }
 

@@ -7,6 +7,8 @@ export interface Row<Doc = Record<string, unknown>> {
   id: string;
   changes: { rev: string }[];
   deleted?: true;
+  /** With `leave`: it was given before and does not pass any more, or is deleted. */
+  left?: true;
   /** With `include_docs`. */
   doc?: Doc & { _id: string; _rev: string };
 }
@@ -20,7 +22,8 @@ export interface FeedEvent {
 
 /**
  * `connecting`: there is no connection, or no answer yet. `catching-up`: rows of the past come. `live`: rows come as they are
- * written. `lagging`: the server reads for this client from its disk again. `draining`: the server is about to stop.
+ * written. `lagging`: the server reads for this client from its disk again. `draining`: the server is about to stop, and
+ * says no more of the others.
  * `silent`: nothing was heard for two heartbeats, and the connection is made anew. `ended`: nothing comes any more.
  */
 export type State = 'connecting' | 'catching-up' | 'live' | 'lagging' | 'draining' | 'silent' | 'ended';
@@ -33,8 +36,14 @@ export interface TokenStorage {
 
 /** Everything a database's `_feed` takes, but for `heartbeat`; and what is done with what comes. */
 export interface FollowOptions<Doc = Record<string, unknown>> {
-  /** Where to begin: a token, `0`, or `now`, which is the default. */
+  /** Where to begin: a token, `0`, a time of RFC 3339, or `now`, which is the default. */
   since?: Seq;
+  /** Where to end: a token. */
+  until?: Seq;
+  /** First what there is, then what changes. */
+  snapshot?: boolean;
+  /** Whether documents that do not pass any more are told. */
+  leave?: boolean;
   include_docs?: boolean;
   conflicts?: boolean;
   conflicts_only?: boolean;
@@ -56,7 +65,6 @@ export interface FollowOptions<Doc = Record<string, unknown>> {
   storage?: TokenStorage;
   /** Under which name; `seqtide:` and the database's where none is given. */
   key?: string;
-  [option: string]: unknown;
 }
 
 /** A database that is followed. */

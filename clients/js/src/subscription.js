@@ -80,7 +80,8 @@ export class Subscription {
       case 'caught-up':
       case 'live':
         this.moved();
-        return this.become('live');
+        // A server that is about to stop is so when everything was given, too.
+        return this.state === 'draining' ? undefined : this.become('live');
       case 'lagging':
       case 'draining':
         return this.become(item.event);

@@ -20,7 +20,8 @@ async function serve(t, script, change = () => [200, { ok: true }]) {
       told.at.push(Date.now());
       const part = script[Math.min(told.asked.length, script.length) - 1];
       const send = (...items) => answer.write(`data: ${JSON.stringify(items)}\nid: x\n\n`);
-      part({ answer, send, open: () => open(answer, send, told.asked.length) });
+      const { heartbeat } = told.asked.at(-1);
+      part({ answer, send, open: (beats = heartbeat) => open(answer, send, told.asked.length, beats) });
     } else {
       told.changes.push(JSON.parse(body));
       const [status, said] = change(told.changes.length);
@@ -34,9 +35,9 @@ async function serve(t, script, change = () => [200, { ok: true }]) {
   return told;
 }
 
-function open(answer, send, number) {
+function open(answer, send, number, heartbeat) {
   answer.writeHead(200, { 'Content-Type': 'text/event-stream' });
-  send({ event: 'connection', id: `c-${number}`, heartbeat: 30_000 });
+  send({ event: 'connection', id: `c-${number}`, heartbeat });
 }
 
 const row = (sub, seq) => ({ sub, seq, id: `d-${seq}`, changes: [] });
@@ -79,6 +80,25 @@ test('silence ends a connection, and everybody is told', async (t) => {
   assert.deepEqual(rows, [2]);
   assert.equal(server.asked[0].heartbeat, 100);
   assert.deepEqual(states.slice(0, 3), ['live', 'silent', 'connecting']);
+});
+
+test('silence is two of the heartbeats that the server says it gives', async (t) => {
+  const server = await serve(t, [({ open }) => open(50), ({ open, send }) => (open(), send(row('1', 2)))]);
+  const seqtide = new Seqtide(server.url, { heartbeat: 60_000 });
+  assert.deepEqual(await take(seqtide.follow('db'), 1), [2]);
+  assert.equal(server.asked.length, 2);
+  seqtide.close();
+});
+
+test('a server that is about to stop is so when everything was given, too', async (t) => {
+  const states = [];
+  const said = ['opened', 'draining', 'caught-up'].map((event) => ({ sub: '1', event, seq: 1 }));
+  const server = await serve(t, [({ open, send }) => (open(), send(...said, row('1', 2)))]);
+  const seqtide = new Seqtide(server.url);
+  await take(seqtide.follow('db', { onState: (state) => states.push(state) }), 1);
+  assert.deepEqual(states.slice(0, 2), ['catching-up', 'draining']);
+  assert.ok(!states.includes('live'), states);
+  seqtide.close();
 });
 
 test('subscriptions share a connection, and one comes and goes alone', async (t) => {

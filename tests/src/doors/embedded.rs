@@ -1,7 +1,5 @@
 //! The door inside the program: an engine in this process, without HTTP.
 
-use std::time::Duration;
-
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
@@ -86,13 +84,13 @@ fn result(id: &DocId, outcome: Outcome, new_edits: bool) -> Option<Value> {
 /// The stream of an engine in this process; it is cut between two items.
 pub struct EmbeddedDoor {
     database: Database,
-    heartbeat: Duration,
+    options: ChangesOptions,
 }
 
 impl EmbeddedDoor {
-    /// The stream of this database.
-    pub fn new(database: &Database, heartbeat: Duration) -> EmbeddedDoor {
-        EmbeddedDoor { database: database.clone(), heartbeat }
+    /// The stream of this database; where it starts, whoever opens it says.
+    pub fn new(database: &Database, options: ChangesOptions) -> EmbeddedDoor {
+        EmbeddedDoor { database: database.clone(), options }
     }
 }
 
@@ -108,8 +106,7 @@ impl Door for EmbeddedDoor {
     fn open(&self, since: Option<String>, cut: usize) -> BoxFuture<'_, BoxStream<'static, Item>> {
         async move {
             let since = since.map(|token| Sequence::parse(&token).expect("a token")).unwrap_or_default();
-            let (since, heartbeat) = (Since::Seq(since), Some(self.heartbeat));
-            let options = ChangesOptions { since, all_leaves: true, heartbeat, ..ChangesOptions::default() };
+            let options = ChangesOptions { since: Since::Seq(since), ..self.options.clone() };
             let changes = self.database.changes(options).await.expect("a stream");
             changes.map(|event| item(event.expect("a stream that can be read"))).take(cut).boxed()
         }
@@ -140,6 +137,9 @@ fn row(change: &Change) -> Value {
     let mut row = json!({ "seq": change.seq.to_integer(), "id": change.id.as_str(), "changes": leaves });
     if change.deleted {
         row["deleted"] = json!(true);
+    }
+    if change.left {
+        row["left"] = json!(true);
     }
     row
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{caught_up, end, fresh, lines, live, open, write};
 use seqtide_tests::http::Answer;
 use seqtide_tests::sse::behind_retry;
+use seqtide_tests::words::beating;
 use seqtide_tests::{Database, Server};
 
 const ROWS_BY_OPTION: [&str; 5] =
@@ -109,7 +110,7 @@ async fn heartbeats_tell_seq_and_pending_on_each_form() {
     let beat = "{\"event\":\"heartbeat\",\"seq\":1,\"pending\":0}";
     let mut feed = live(&database, "heartbeat=50").await;
     let text = feed.until(|text| text.matches('\n').count() >= 4).await;
-    assert!(text.starts_with(&format!("{}\n{}\n{beat}\n{beat}\n", open(1, 1), caught_up(1))), "{text:?}");
+    assert!(text.starts_with(&format!("{}\n{}\n{beat}\n{beat}\n", beating(1, 1, 50), caught_up(1))), "{text:?}");
     let mut feed = database.get("/_feed?heartbeat=50").header("accept", "text/event-stream").open().await;
     let event = format!("event: heartbeat\ndata: {beat}\nid: 1\n\n");
     let text = feed.until(|text| text.matches("event: heartbeat").count() >= 3).await;
@@ -121,7 +122,8 @@ async fn a_feed_that_asks_for_no_heartbeat_has_the_configured_one() {
     let server = Server::launch().arg("--feeds-heartbeat-ms=50").start();
     let database = Database::create(&server, "db").await;
     let mut feed = live(&database, "").await;
-    feed.until(|text| text.matches("\"heartbeat\"").count() >= 2).await;
+    let text = feed.until(|text| text.matches("\"event\":\"heartbeat\"").count() >= 2).await;
+    assert!(text.starts_with(&beating(0, 0, 50)), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,7 +159,7 @@ async fn a_filtered_feed_beats_under_steady_writes() {
             write(&writers, &[&format!("other-{number}")]).await;
         }
     });
-    let text = feed.until(|text| text.matches("\"heartbeat\"").count() >= 4 && text.ends_with('\n')).await;
+    let text = feed.until(|text| text.matches("\"event\":\"heartbeat\"").count() >= 4 && text.ends_with('\n')).await;
     writing.abort();
     let seqs =
         text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["seq"].as_u64().expect("a number"));

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{caught_up, end, fresh, lines, live, open, write};
 use seqtide_tests::http::escaped;
 use seqtide_tests::sse::behind_retry;
+use seqtide_tests::words::beating;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn since_is_exclusive_and_takes_either_form() {
@@ -64,7 +65,7 @@ async fn until_ends_the_feed_at_a_place_and_waits_for_one_that_lies_ahead() {
     for feed in [ahead, stamped] {
         assert_eq!(feed.to_end().await.text().lines().collect::<Vec<_>>(), expected);
     }
-    let expected = [&open(2, 3), &caught_up(3), &end(5, "until")];
+    let expected = [&beating(2, 3, 600_000), &caught_up(3), &end(5, "until")];
     assert_eq!(filtered.to_end().await.text().lines().collect::<Vec<_>>(), expected);
 }
 
@@ -95,12 +96,13 @@ async fn live_filters_wake_for_their_documents_only() {
 async fn a_post_body_carries_the_same_options() {
     let (_server, database) = fresh().await;
     let rows = write(&database, &["a", "b", "c"]).await;
-    for body in [
-        json!({ "since": 1, "live": false, "doc_ids": ["a", "c"] }),
-        json!({ "since": "1", "live": false, "doc_ids": ["c"], "heartbeat": 1000, "style": "main_only" }),
+    for (body, heartbeat) in [
+        (json!({ "since": 1, "live": false, "doc_ids": ["a", "c"] }), 30_000),
+        (json!({ "since": "1", "live": false, "doc_ids": ["c"], "heartbeat": 1000, "style": "main_only" }), 1000),
     ] {
         let answer = database.post("/_feed").json(&body).expect(200).await;
-        let expected = format!("{}\n{}\n{}\n{}\n", open(1, 3), rows[2], caught_up(3), end(3, "caught-up"));
+        let opening = beating(1, 3, heartbeat);
+        let expected = format!("{opening}\n{}\n{}\n{}\n", rows[2], caught_up(3), end(3, "caught-up"));
         assert_eq!(answer.text(), expected, "{body}");
     }
     let limited = json!({ "since": 0, "limit": 1, "include_docs": true });

@@ -8,6 +8,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::{caught_up, end, fresh, open as opening, write};
 use seqtide_tests::doors::{FeedSocket, Item, feed_url};
+use seqtide_tests::words::beating;
 use seqtide_tests::{Database, Server, raw};
 
 fn item(text: &str) -> Item {
@@ -71,7 +72,7 @@ async fn many_rows_share_messages() {
 async fn rows_and_heartbeats_arrive_live() {
     let (server, database) = fresh().await;
     let mut socket = open(&server, &database, "heartbeat=50").await;
-    assert_eq!(socket.items().await[0], item(&opening(0, 0)));
+    assert_eq!(socket.items().await[0], item(&beating(0, 0, 50)));
     assert_eq!(socket.items().await[0], item(&caught_up(0)));
     let row = write(&database, &["a"]).await;
     let mut seen = Vec::new();

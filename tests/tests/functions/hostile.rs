@@ -203,7 +203,9 @@ async fn readers_that_do_not_read_keep_no_other_filter_waiting() {
         let asked = escaped(&json!({ "n": number }).to_string());
         let query = format!("since=0&heartbeat=1&include_docs=true&filter=d/slow&query={asked}");
         let request = format!("GET /db/_feed?{query} HTTP/1.1\r\nHost: {}\r\n\r\n", server.address());
-        stalled.push(seqtide_tests::raw::open(server.address(), &request, |text| text.contains("heartbeat")).await);
+        stalled.push(
+            seqtide_tests::raw::open(server.address(), &request, |text| text.contains("event\":\"heartbeat")).await,
+        );
     }
     let quick = async { changed(&database, "filter=d/quick").await.len() };
     let found = tokio::time::timeout(Duration::from_secs(30), quick).await.expect("it has its turn");

@@ -2,6 +2,7 @@
 
 mod filters;
 mod hostile;
+mod leave;
 mod refusals;
 mod validation;
 

@@ -2,10 +2,9 @@
 
 use seqtide_tests::database::fresh;
 use seqtide_tests::doors::{FeedSocket, Item, feed_url};
+use seqtide_tests::known_feeds::{feeds, feeds_when};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-
-use super::{feeds, feeds_when};
 
 const REVOKED: &str = r#"{"event":"end","seq":1,"reason":"revoked"}"#;
 

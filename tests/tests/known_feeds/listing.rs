@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use seqtide_tests::database::fresh;
 use seqtide_tests::http::{Opened, escaped};
+use seqtide_tests::known_feeds::{feeds, feeds_when};
 use seqtide_tests::{Database, raw};
 use serde_json::{Value, json};
-
-use super::{feeds, feeds_when};
 
 const KINDS: [&str; 6] = ["continuous", "eventsource", "lines", "longpoll", "sse", "websocket"];
 

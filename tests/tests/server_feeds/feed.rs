@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use super::{fresh, row, rows};
 use seqtide_tests::doors::{FeedSocket, Item};
 use seqtide_tests::sse::behind_retry;
-use seqtide_tests::words::{caught_up, end, open};
+use seqtide_tests::words::{beating, caught_up, end, open};
 use seqtide_tests::{Api, Database, Server};
 
 async fn lines(api: &Api, query: &str) -> Vec<String> {
@@ -59,7 +59,7 @@ async fn a_live_feed_starts_now_and_is_told_of_what_happens() {
     let mut ws = socket(&server, "?since=now").await;
     assert_eq!(ws.items().await, items(&[open(3, 3)]));
     assert_eq!(ws.items().await, items(&[caught_up(3)]));
-    feed.until(|text| text.contains("\"heartbeat\"")).await;
+    feed.until(|text| text.contains("\"event\":\"heartbeat\"")).await;
     Database::create(&server, "c").await;
     api.delete("/a").expect(200).await;
     let deleted = row("a", "deleted", 5);
@@ -67,7 +67,7 @@ async fn a_live_feed_starts_now_and_is_told_of_what_happens() {
     let told: Vec<&str> = text.lines().filter(|line| line.contains("db_name")).collect();
     assert_eq!(told, [row("c", "created", 4), deleted.clone()]);
     let beat = "{\"event\":\"heartbeat\",\"seq\":3,\"pending\":0}";
-    assert!(text.starts_with(&format!("{}\n{}\n{beat}\n", open(3, 3), caught_up(3))), "{text:?}");
+    assert!(text.starts_with(&format!("{}\n{}\n{beat}\n", beating(3, 3, 50), caught_up(3))), "{text:?}");
     let mut told = Vec::new();
     while told.len() < 2 {
         told.extend(ws.items().await);

@@ -1,9 +1,11 @@
 //! The end of a server in stages: who has many subscriptions is told when to come back, and nobody comes in meanwhile.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::all_of;
-use super::client::url;
+use super::client::{Client, url};
 use seqtide_tests::doors::FeedSocket;
 use seqtide_tests::{Api, Database, Server};
 
@@ -46,4 +48,41 @@ async fn a_browser_is_told_when_to_come_back_and_no_connection_is_opened() {
     assert_eq!(told, 20, "each is told: {}", answer.text());
     assert!(answer.text().contains("{\"event\":\"end\",\"reason\":\"shutdown\"}"), "{}", answer.text());
     assert_eq!(server.wait().code(), Some(0));
+}
+
+/// One that ends with the server ends the connection, though the others have not said so: they go on for who comes back.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_ends_with_the_server_ends_the_connection_and_all_go_on_behind_its_last_id() {
+    const SUBSCRIPTIONS: usize = 20;
+    let mut server = Server::launch().arg("--feeds-drain-ms=0").start();
+    let orders = Database::create(&server, "orders").await;
+    orders.put("before", &json!({})).await;
+    let many: Value = (0..SUBSCRIPTIONS)
+        .map(|number| json!({ "subscribe": format!("s-{number}"), "db": "orders", "since": 0 }))
+        .collect();
+    let mut client = Client::open(&orders.api, &many).await;
+    for _ in 0..SUBSCRIPTIONS {
+        client.until(|item| item["event"] == "caught-up").await;
+    }
+    server.terminate();
+    let mut last = Vec::new();
+    while let Some(item) = client.next().await {
+        last.push(item);
+    }
+    assert_eq!(last.pop(), Some(json!({ "event": "end", "reason": "shutdown" })), "{last:?}");
+    let ends: Vec<&Value> = last.iter().filter(|item| item["event"] == "end").collect();
+    assert!(ends.len() == 1 && ends[0]["reason"] == "shutdown" && ends[0]["sub"].is_string(), "{last:?}");
+    assert_eq!(server.wait().code(), Some(0));
+
+    server.restart_on_same_port_and_data();
+    orders.put("after", &json!({})).await;
+    let mut back = Client::try_open(&orders.api, &url(&many), client.last_event_id).await.expect("it is back");
+    let mut given = Vec::new();
+    for _ in 0..SUBSCRIPTIONS {
+        given.extend(back.until(|item| item["event"] == "caught-up").await);
+    }
+    let rows: Vec<&Value> = given.iter().filter(|item| item.get("id").is_some()).collect();
+    assert!(rows.iter().all(|row| row["id"] == "after"), "what was given is not given again: {rows:?}");
+    let subs: BTreeSet<&str> = rows.iter().filter_map(|row| row["sub"].as_str()).collect();
+    assert_eq!((rows.len(), subs.len()), (SUBSCRIPTIONS, SUBSCRIPTIONS), "each is given the row, once");
 }

@@ -40,7 +40,7 @@ async fn a_body_brings_the_same_as_a_url_and_lines_are_an_item_each() {
         json!({ "heartbeat": 50, "subscriptions": { "subscribe": "orders", "since": 0, "include_docs": true } });
     let mut feed = api.post("/_feed/many").json(&asked).open().await;
     assert_eq!(feed.header("content-type"), Some("application/x-ndjson"));
-    let text = feed.until(|text| text.contains("heartbeat\",") && text.ends_with('\n')).await;
+    let text = feed.until(|text| text.contains("\"event\":\"heartbeat\"") && text.ends_with('\n')).await;
     let items: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let said: Vec<String> = items[1..5].iter().map(brief).collect();
     assert_eq!(said, ["orders subscribed 0", "orders opened 0", "orders o-1 1", "orders caught-up 1"]);

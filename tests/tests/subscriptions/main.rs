@@ -7,6 +7,7 @@ mod draining;
 mod forms;
 mod page;
 mod restarts;
+mod server;
 mod turns;
 mod websocket;
 

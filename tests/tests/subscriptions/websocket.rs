@@ -9,12 +9,12 @@ use seqtide_tests::Server;
 use seqtide_tests::doors::FeedSocket;
 use seqtide_tests::http::escaped;
 
-async fn open(server: &Server, query: &str) -> FeedSocket {
+pub async fn open(server: &Server, query: &str) -> FeedSocket {
     FeedSocket::open(&format!("ws://{}/_feed/many{query}", server.address())).await.expect("a WebSocket")
 }
 
 /// Reads up to the item that `is_last` names, and gives all.
-async fn until(socket: &mut FeedSocket, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
+pub async fn until(socket: &mut FeedSocket, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
     let mut all = Vec::new();
     loop {
         let Some(Message::Text(text)) = socket.next().await else { panic!("it is over after {all:?}") };

@@ -10,7 +10,7 @@ use seqtide_tests::database::fresh;
 use seqtide_tests::{Database, Server, raw};
 
 /// What a feed of an empty database says first.
-const CAUGHT_UP: &str = "event: opened\ndata: {\"event\":\"opened\",\"seq\":0,\"oldest_seq\":0,\"update_seq\":0}\nid: 0\n\n\
+const CAUGHT_UP: &str = "event: opened\ndata: {\"event\":\"opened\",\"seq\":0,\"oldest_seq\":0,\"update_seq\":0,\"heartbeat\":30000}\nid: 0\n\n\
                          event: caught-up\ndata: {\"event\":\"caught-up\",\"seq\":0}\nid: 0\n\n";
 
 fn ids(feed: &RawFeed) -> Vec<String> {
@@ -126,6 +126,6 @@ async fn who_comes_where_another_left_gets_its_own_rows_alone() {
             assert_eq!(ids(feed), expected);
         }
     }
-    let beats = |feeds: &[RawFeed]| feeds.iter().filter(|feed| feed.text.contains("heartbeat")).count();
+    let beats = |feeds: &[RawFeed]| feeds.iter().filter(|feed| feed.text.contains("event: heartbeat")).count();
     assert_eq!((beats(&others), beats(&filtered)), (0, 0), "a heartbeat that was another's");
 }

@@ -20,6 +20,6 @@ async fn a_client_that_acknowledges_nothing_is_given_up_and_one_that_is_slow_is_
     SockRef::from(&gone.socket).attach_filter(&[DROP_ALL]).expect("a filter");
     until_open(&database.api, "sse", 1).await;
     // Who does not read, and whose system takes what comes, is there all the same.
-    let so_far = slow.text.matches("heartbeat").count();
+    let so_far = slow.text.matches("event: heartbeat").count();
     slow.until(|feed| feed.text.matches("event: heartbeat").count() > so_far + 5).await;
 }

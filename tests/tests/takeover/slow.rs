@@ -8,11 +8,14 @@ use tokio::time::sleep;
 
 use super::raw_feed::RawFeed;
 use seqtide_tests::database::fresh;
+use seqtide_tests::known_feeds::feeds_when;
+use seqtide_tests::states::{assert_in_order, events_of};
+use seqtide_tests::{Database, Server};
 
 const ROUNDS: usize = 40;
 const DOCS: usize = 200;
 
-async fn write_round(database: &seqtide_tests::Database, revs: &mut BTreeMap<String, String>, pad: usize) {
+async fn write_round(database: &Database, revs: &mut BTreeMap<String, String>, pad: usize) {
     let docs: Vec<Value> = (0..DOCS)
         .map(|n| {
             let id = format!("d{n:04}");
@@ -72,19 +75,95 @@ async fn who_stalls_keeps_nobody_waiting_and_misses_nothing_when_it_reads_again(
         feed.until(|feed| feed.text.contains("\"id\":\"last\"") && feed.text.ends_with("\n\n")).await;
         assert_eq!(feed.rows().last().expect("a row")["seq"], ROUNDS * DOCS + 1);
     }
-    let said = |feed: &RawFeed, event: &str| feed.text.matches(&format!("event: {event}\n")).count();
-    for feed in &mut stalled {
-        feed.until(|feed| said(feed, "lagging") == said(feed, "live")).await;
-        let first = feed.text.lines().find(|line| line.contains("\"lagging\"")).expect("who stalls lags");
-        let first: Value = serde_json::from_str(first.strip_prefix("data: ").expect("data")).expect("JSON");
-        let rows = first["rows"].as_u64().expect("a number");
-        assert!((1..=DOCS as u64).contains(&rows), "each document has one row: {first}");
-        assert!(first["seconds"].is_u64(), "{first}");
-        let states: Vec<&str> = feed.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
-        let states: Vec<&&str> = states.iter().filter(|event| ["lagging", "live"].contains(event)).collect();
-        assert!(states.iter().zip(["lagging", "live"].iter().cycle()).all(|(is, ought)| *is == ought), "{states:?}");
+    for feed in stalled.iter().chain([&healthy]) {
+        assert_in_order(events_of(&feed.text));
+        assert!(!feed.text.contains("event: lagging"), "all that they lacked was in memory");
     }
-    assert_eq!(said(&healthy, "lagging"), 0, "a first catch-up is no lagging, nor is reading along");
+}
+
+/// Whether an event is among what came lately.
+fn says(feed: &RawFeed, event: &str) -> bool {
+    let lately = feed.text.as_bytes();
+    let lately = &lately[lately.len().saturating_sub(200_000)..];
+    String::from_utf8_lossy(lately).contains(&format!("event: {event}\n"))
+}
+
+/// A server of so small a memory that who stalls has to read the disk, and a feed of it that has and one that has not.
+async fn far_behind(server: &Server, database: &Database) -> (RawFeed, RawFeed, usize) {
+    let path = "/db/_feed?include_docs=true&since=0";
+    let mut stalled = RawFeed::open_narrow(server.address(), path).await;
+    stalled.until(|feed| feed.text.contains("caught-up")).await;
+    let mut healthy = RawFeed::open(server.address(), path).await;
+    healthy.until(|feed| feed.text.contains("caught-up")).await;
+    let mut last = 0;
+    for _ in 0..ROUNDS {
+        let docs: Vec<Value> = (0..DOCS).map(|_| json!({ "pad": "x".repeat(3000) })).collect();
+        database.bulk(&docs).await;
+        last += DOCS;
+        healthy.until(|feed| reaches(feed, last)).await;
+    }
+    (stalled, healthy, last)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_to_read_the_disk_again_lags_says_how_far_and_is_live_when_it_is_back() {
+    let server = Server::launch().arg("--storage-tail-bytes-max=4000000").start();
+    let database = Database::create(&server, "db").await;
+    let (mut stalled, healthy, last) = far_behind(&server, &database).await;
+    stalled.until(|feed| says(feed, "lagging")).await;
+    feeds_when(&database.api, |feeds| feeds[0]["state"] == "lagging" && feeds[1]["state"] == "live").await;
+    stalled.until(|feed| reaches(feed, last)).await;
+    let first = stalled.text.lines().find(|line| line.contains("\"lagging\"")).expect("who stalls lags");
+    let first: Value = serde_json::from_str(first.strip_prefix("data: ").expect("data")).expect("JSON");
+    let position = first["seq"].as_u64().expect("a number");
+    assert!((1..=last as u64 - position).contains(&first["rows"].as_u64().expect("a number")), "{first}");
+    assert!(first["seconds"].is_u64(), "{first}");
+    feeds_when(&database.api, |feeds| feeds.iter().all(|feed| feed["state"] == "live")).await;
+    for feed in [&stalled, &healthy] {
+        assert_in_order(events_of(&feed.text));
+    }
+    assert!(!healthy.text.contains("lagging"), "a first catch-up is no lagging, nor is reading along");
+    assert_eq!(stalled.rows().len(), last);
+}
+
+/// One that is told that it ends shortly while it lags says nothing more of how it stands: it is not live for long.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_lags_while_the_server_is_drained_is_told_so_and_ends() {
+    let server = Server::launch().arg("--storage-tail-bytes-max=4000000").arg("--feeds-drain-ms=3000");
+    let mut server = server.start();
+    let database = Database::create(&server, "db").await;
+    let (mut stalled, mut healthy, _) = far_behind(&server, &database).await;
+    stalled.until(|feed| says(feed, "lagging")).await;
+    server.terminate();
+    for feed in [&mut stalled, &mut healthy] {
+        let text = feed.read_to_end().await;
+        assert_in_order(events_of(text));
+        assert_eq!(text.matches("event: draining\n").count(), 1, "{:?}", events_of(text).collect::<Vec<_>>());
+        assert!(text.contains("event: end\n"));
+    }
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+/// What a group has read is forgotten when something is purged: who did not have it yet reads for itself, from memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_to_read_for_itself_after_a_purge_does_not_lag() {
+    let (server, database) = fresh().await;
+    let mut stalled = RawFeed::open_narrow(server.address(), "/db/_feed?include_docs=true").await;
+    stalled.until(|feed| feed.text.contains("caught-up")).await;
+    for number in 0..3 {
+        database.put(&format!("large-{number}"), &json!({ "pad": "x".repeat(6_000_000) })).await;
+    }
+    let rev = database.put("secret", &json!({})).await.rev();
+    feeds_when(&database.api, |feeds| feeds[0]["lag"]["rows"].as_u64() > Some(0)).await;
+    database.purge(&json!({ "secret": [rev] })).await;
+    let last = database.put("last", &json!({})).await.seq();
+    stalled.until(|feed| reaches(feed, last as usize)).await;
+    assert_eq!(
+        events_of(&stalled.text).collect::<Vec<_>>(),
+        ["opened", "caught-up"],
+        "all that it lacked was in memory"
+    );
+    assert_eq!(stalled.rows().len(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]

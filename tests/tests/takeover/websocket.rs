@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use super::until_open;
 use seqtide_tests::database::fresh;
 use seqtide_tests::http::SOON;
+use seqtide_tests::known_feeds::feeds_when;
 use seqtide_tests::{Database, Server, raw};
 
 pub const TEXT: u8 = 0x81;
@@ -127,4 +128,38 @@ async fn a_client_s_end_is_answered_and_its_place_given_back() {
     until_open(&database.api, "websocket", 1).await;
     vanishing.shutdown().await.expect("an end");
     until_open(&database.api, "websocket", 0).await;
+}
+
+/// What is said to a reader in whose frame the system has no room comes when the frame is whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_comes_behind_the_rest_of_a_frame_that_was_begun() {
+    let mut server = Server::launch().arg("--feeds-drain-ms=3000").start();
+    let database = Database::create(&server, "db").await;
+    let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?include_docs=true", "").await;
+    feeds_when(&database.api, |feeds| feeds.len() == 1 && feeds[0]["state"] == "live").await;
+    for number in 0..4 {
+        database.put(&format!("large-{number}"), &json!({ "pad": "x".repeat(6_000_000) })).await;
+    }
+    feeds_when(&database.api, |feeds| feeds[0]["lag"]["rows"].as_u64() > Some(0)).await;
+    server.terminate();
+    feeds_when(&database.api, |feeds| feeds[0]["state"] == "draining").await;
+    let (mut ids, mut events) = (Vec::new(), Vec::new());
+    let code = loop {
+        let (first, payload) = raw::read_frame(&mut socket).await;
+        if first == CLOSE {
+            break closed_with(&mut socket, first, &payload).await;
+        }
+        let items: Vec<serde_json::Value> = serde_json::from_slice(&payload).expect("a whole frame");
+        for item in items {
+            match item["event"].as_str() {
+                Some(event) => events.push(event.to_owned()),
+                None => ids.push(item["id"].as_str().expect("an id").to_owned()),
+            }
+        }
+    };
+    assert_eq!(code, 1001);
+    assert_eq!(events, ["opened", "caught-up", "draining", "end"]);
+    let expected: Vec<String> = (0..ids.len()).map(|number| format!("large-{number}")).collect();
+    assert!(!ids.is_empty() && ids == expected, "{ids:?}");
+    assert_eq!(server.wait().code(), Some(0));
 }

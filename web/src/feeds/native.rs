@@ -46,8 +46,8 @@ pub struct Event {
     /// The place to resume from, as text.
     id: String,
     json: String,
-    /// When a browser comes back by itself behind the end.
-    retry: Option<Duration>,
+    /// When a browser comes back by itself behind the end: of one that says that the feed ends shortly.
+    pub retry: Option<Duration>,
     /// Set on the last event.
     pub end: Option<EndReason>,
 }
@@ -76,11 +76,13 @@ fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
         }
         FeedEvent::Live { seq } => make("live", *seq, String::new(), None),
         FeedEvent::SnapshotEnd { seq } => make("snapshot-end", *seq, String::new(), None),
-        FeedEvent::Open { seq, extent } => make("opened", *seq, members_of(format, extent), None),
-        FeedEvent::Rewind { since, extent } => {
-            let (since, extent) = (format.json(*since), members_of(format, extent));
+        FeedEvent::Open { seq, extent, heartbeat } => {
+            make("opened", *seq, members_of(format, extent, *heartbeat), None)
+        }
+        FeedEvent::Rewind { since, extent, heartbeat } => {
+            let (since, members) = (format.json(*since), members_of(format, extent, *heartbeat));
             let reason = "`since` is ahead of all there is: the feed starts again from the beginning";
-            make("rewind", Sequence::ZERO, format!("{extent},\"since\":{since},\"reason\":\"{reason}\""), None)
+            make("rewind", Sequence::ZERO, format!("{members},\"since\":{since},\"reason\":\"{reason}\""), None)
         }
         FeedEvent::Draining { seq, retry } => {
             let event = make("draining", *seq, format!(",\"retry\":{}", retry.as_millis()), None)?;
@@ -92,9 +94,11 @@ fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
     }
 }
 
-fn members_of(format: SeqFormat, Extent { oldest_seq, update_seq }: &Extent) -> String {
-    let (oldest, update) = (format.json(*oldest_seq), format.json(*update_seq));
-    format!(",\"oldest_seq\":{oldest},\"update_seq\":{update}")
+/// What the first event says of a feed: what there is, and how often it gives a sign of life.
+fn members_of(format: SeqFormat, extent: &Extent, heartbeat: Option<Duration>) -> String {
+    let (oldest, update) = (format.json(extent.oldest_seq), format.json(extent.update_seq));
+    let heartbeat = heartbeat.map(|every| format!(",\"heartbeat\":{}", every.as_millis())).unwrap_or_default();
+    format!(",\"oldest_seq\":{oldest},\"update_seq\":{update}{heartbeat}")
 }
 
 impl Event {

@@ -3,13 +3,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use seqtide::{Database, Feed};
+use seqtide::{Database, Engine, UpdatesOptions};
 use serde_json::value::RawValue;
 
+use super::any_feed::AnyFeed;
 use super::connections::{Handle, Lookout};
 use super::message::Form;
-use super::resume_id::Resume;
+use super::resume_id::{ALL_DATABASES, Resume};
 use crate::error::ApiError;
+use crate::routes::changes::members;
 use crate::routes::feed::{AskedDocuments, Door, Options};
 use crate::state::State;
 
@@ -42,8 +44,8 @@ pub struct Reader {
 pub struct Asked {
     /// Its name, the client's own.
     pub name: String,
-    /// Its database.
-    pub db: String,
+    /// Its database; `None` of one that follows all databases of the server.
+    pub db: Option<String>,
     /// All of it as it was given.
     pub given: Box<RawValue>,
     options: Options,
@@ -58,12 +60,15 @@ pub enum Change {
 }
 
 impl Asked {
-    /// Reads `{"subscribe":NAME,"db":DATABASE,…options}`.
+    /// Reads `{"subscribe":NAME,"db":DATABASE,…options}`; a database of `null` is all of them.
     ///
     /// # Errors
     /// 400 for what it may not be.
     pub fn read(given: &RawValue) -> Result<Asked, ApiError> {
-        let of_feed = Database::KNOWN.iter().filter(|name| !OF_CONNECTION.contains(name));
+        let members = members(given.get().as_bytes(), "a subscription is a JSON object")?;
+        let is_of_all = members.get("db").is_some_and(|db| db.get() == "null");
+        let of_feed = if is_of_all { Engine::KNOWN } else { Database::KNOWN };
+        let of_feed = of_feed.iter().filter(|name| !OF_CONNECTION.contains(name));
         let known: Vec<&str> = of_feed.copied().chain(["subscribe", "db"]).collect();
         let mut options = Options::default();
         options.take_body(given.get().as_bytes(), &known)?;
@@ -72,8 +77,13 @@ impl Asked {
             let reason = format!("`subscribe` is the subscription's name, of 1 to {NAME_BYTES_MAX} bytes");
             return Err(ApiError::bad_request(reason));
         }
-        let db = options.text("db")?.unwrap_or(&name).to_owned();
+        let db = if is_of_all { None } else { Some(options.text("db")?.unwrap_or(&name).to_owned()) };
         Ok(Asked { name, db, given: given.to_owned(), options })
+    }
+
+    /// What positions are of, for an id.
+    pub fn place(&self) -> &str {
+        self.db.as_deref().unwrap_or(ALL_DATABASES)
     }
 
     /// Reads the options of one that begins, or goes on.
@@ -84,7 +94,11 @@ impl Asked {
         if let Resume::Behind(position) = resume {
             self.options.go_on_behind(&position.to_integer().to_string());
         }
-        let feed = Database::parse(&self.options, client.reader.form.kind(), client.reader.heartbeat)?;
+        let (kind, heartbeat) = (client.reader.form.kind(), client.reader.heartbeat);
+        let feed = match &self.db {
+            Some(db) => AskedFeed::Documents(db.clone(), Database::parse(&self.options, kind, heartbeat)?),
+            None => AskedFeed::Databases(Engine::parse(&self.options, kind, heartbeat)?),
+        };
         Ok(Checked { name: self.name, db: self.db, given: self.given, feed })
     }
 }
@@ -93,21 +107,32 @@ impl Asked {
 pub struct Checked {
     /// Its name.
     pub name: String,
-    /// Its database.
-    pub db: String,
+    /// Its database; `None` of one that follows all databases of the server.
+    pub db: Option<String>,
     /// All of it as it was given.
     pub given: Box<RawValue>,
-    feed: AskedDocuments,
+    feed: AskedFeed,
+}
+
+/// What its feed is asked for.
+enum AskedFeed {
+    /// Of this database's documents.
+    Documents(String, AskedDocuments),
+    /// Of the server's databases.
+    Databases(UpdatesOptions),
 }
 
 impl Checked {
     /// Opens its feed for this connection.
     ///
     /// # Errors
-    /// As a request to the database's `_feed`: 404, 410, 503.
+    /// As a request to the database's `_feed`, or the server's: 404, 410, 503.
     pub async fn open(self, client: &Client<'_>, handle: &Handle) -> Result<Opened, ApiError> {
         let Checked { name, db, given, feed } = self;
-        let feed = client.state.database(&db)?.open(feed).await?;
+        let feed = match feed {
+            AskedFeed::Documents(db, asked) => AnyFeed::Documents(client.state.database(&db)?.open(asked).await?),
+            AskedFeed::Databases(asked) => AnyFeed::Databases(client.state.engine.open(asked).await?),
+        };
         feed.read_by(client.reader.address);
         let lookout = handle.look_out_for(&feed);
         Ok(Opened { name, db, given, feed, lookout })
@@ -118,12 +143,12 @@ impl Checked {
 pub struct Opened {
     /// Its name.
     pub name: String,
-    /// Its database.
-    pub db: String,
+    /// Its database; `None` of one that follows all databases of the server.
+    pub db: Option<String>,
     /// All of it as it was given.
     pub given: Box<RawValue>,
     /// What it gives.
-    pub feed: Feed,
+    pub feed: AnyFeed,
     /// For the end of that.
     pub lookout: Lookout,
 }
@@ -150,8 +175,7 @@ pub fn one_or_more(json: &str, most: usize) -> Result<Vec<Box<RawValue>>, ApiErr
 /// # Errors
 /// 400 for anything else.
 pub fn change(given: &RawValue) -> Result<Change, ApiError> {
-    let members =
-        crate::routes::changes::members(given.get().as_bytes(), "a change of subscriptions is a JSON object")?;
+    let members = members(given.get().as_bytes(), "a change of subscriptions is a JSON object")?;
     let Some(name) = members.get("unsubscribe") else { return Asked::read(given).map(Change::Subscribe) };
     match serde_json::from_str(name.get()) {
         Ok(name) if members.len() == 1 => Ok(Change::Unsubscribe(name)),

@@ -8,11 +8,11 @@ use actix_web::http::StatusCode;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use futures_util::task::AtomicWaker;
-use seqtide::Feed;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::any_feed::AnyFeed;
 use super::asked::{Opened, Reader};
 use super::message::Form;
 use super::resume_id::{DEFINITIONS_CHARS_MAX, encode_definitions};
@@ -181,8 +181,8 @@ impl Handle {
         lock(&self.inbox).names.remove(name);
     }
 
-    /// Looks out for [`Feed::overdue`] of one of its feeds. Of a client that does not read, no feed is asked for anything.
-    pub fn look_out_for(&self, feed: &Feed) -> Lookout {
+    /// Looks out for [`AnyFeed::overdue`] of one of its feeds. Of a client that does not read, no feed is asked for anything.
+    pub fn look_out_for(&self, feed: &AnyFeed) -> Lookout {
         let (due, overdue) = (feed.overdue(), Arc::clone(&self.overdue));
         Lookout(tokio::spawn(async move {
             due.await;

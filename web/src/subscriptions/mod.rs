@@ -4,6 +4,7 @@
 //! whoever asks. The [`Handle`](connections::Handle) is where they meet the connection: it knows the names, and takes feeds in
 //! for [`Subscriptions`](together::Subscriptions), which has the feeds take turns and makes messages of what they give.
 
+mod any_feed;
 pub mod asked;
 pub mod connections;
 pub mod message;

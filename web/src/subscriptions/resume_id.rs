@@ -53,6 +53,9 @@ pub fn places_max(subscriptions_max: usize) -> usize {
     2 * subscriptions_max
 }
 
+/// What stands in an id's reckoning for all databases: none has this name.
+pub const ALL_DATABASES: &str = "";
+
 /// Tells one list of subscriptions, by name and database, from another.
 pub fn checksum<'a>(named: impl Iterator<Item = (&'a str, &'a str)>) -> u32 {
     let mut sum = 0;

@@ -15,16 +15,17 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
+use seqtide::EndReason;
 use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
-use seqtide::{EndReason, Feed, FeedEvent, Turn};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::any_feed::{AnyFeed, Turned};
 use super::asked::{Opened, Reader};
 use super::connections::{Handle, Lookout, News};
 use super::message::{Form, Message, Sub};
-use super::resume_id::{self, DEFINITIONS_CHARS_MAX, Resume};
+use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Resume};
 use crate::error::ApiError;
 use crate::feeds::native;
 use crate::feeds::pieces::{PIECE_BYTES, Pieces};
@@ -57,13 +58,13 @@ pub struct Subscriptions {
     _cutting: Option<Cutting>,
 }
 
-type InTurn = Pin<Box<dyn Future<Output = (Active, Result<Turn, seqtide::Error>)> + Send>>;
+type InTurn = Pin<Box<dyn Future<Output = (Active, Result<Turned, seqtide::Error>)> + Send>>;
 type Waiting = Abortable<Pin<Box<dyn Future<Output = Active> + Send>>>;
 
 /// A subscription's feed.
 struct Active {
     key: u64,
-    feed: Feed,
+    feed: AnyFeed,
     _lookout: Lookout,
 }
 
@@ -71,7 +72,7 @@ struct Active {
 struct Known {
     name: String,
     sub: Sub,
-    db: String,
+    db: Option<String>,
     format: SeqFormat,
     /// How it was given, if the request that opened the connection did not name it.
     later: Option<Box<RawValue>>,
@@ -158,7 +159,7 @@ impl Subscriptions {
     }
 
     /// Takes note of a subscription that is not open: its place in an id is kept.
-    pub fn closed(&mut self, name: String, db: String, later: Option<Box<RawValue>>, resume: Resume) {
+    pub fn closed(&mut self, name: String, db: Option<String>, later: Option<Box<RawValue>>, resume: Resume) {
         let (format, position) = (SeqFormat::Integer, Sequence::ZERO);
         self.keep(Known {
             sub: Sub::of(&name),
@@ -304,10 +305,11 @@ impl Subscriptions {
         let Some(known) = self.known.get_mut(&active.key).filter(|known| known.state.is_open()) else { return true };
         known.position = active.feed.position();
         match turn {
-            Ok(Turn::Gives(event)) => self.give(active, event),
-            Ok(Turn::GoesOn) => self.turns.push_back(active),
-            Ok(Turn::Waits(until)) => self.wait(active, until),
-            Ok(Turn::Over) => {}
+            Ok(Turned::Rows(rows)) => self.give(active, rows),
+            Ok(Turned::Says(event)) => self.pass_on(active, &event),
+            Ok(Turned::GoesOn) => self.turns.push_back(active),
+            Ok(Turned::Waits(until)) => self.wait(active, until),
+            Ok(Turned::Over) => {}
             Err(error) => {
                 let error = ApiError::from(error);
                 tracing::error!(%error, "a subscription is cut short");
@@ -319,35 +321,31 @@ impl Subscriptions {
         true
     }
 
-    /// Puts into the message what a feed gives.
-    fn give(&mut self, active: Active, event: FeedEvent) {
+    /// Puts rows of a feed into the message.
+    fn give(&mut self, active: Active, rows: Vec<(Sequence, Bytes)>) {
         let Some(known) = self.known.get_mut(&active.key) else { return };
         let before = self.message.bytes();
-        if let FeedEvent::Draining { retry, .. } = event {
+        for (seq, json) in rows {
+            self.message.add_of(&known.sub, &json);
+            known.told = seq;
+        }
+        active.feed.sent(self.message.bytes().saturating_sub(before));
+        self.turns.push_back(active);
+    }
+
+    /// Puts into the message what a feed says.
+    fn pass_on(&mut self, active: Active, event: &native::Event) {
+        let Some(known) = self.known.get_mut(&active.key) else { return };
+        let before = self.message.bytes();
+        if let Some(retry) = event.retry {
             let longest = self.drained.map_or(retry, |longest| longest.max(retry));
             self.drained = Some(longest);
             self.message.come_back_after(longest);
         }
-        let end = if let FeedEvent::End { reason, .. } = &event { Some(*reason) } else { None };
-        match event {
-            // The connection has its own.
-            FeedEvent::Heartbeat { .. } => {}
-            FeedEvent::Rows(rows) => {
-                let shape = active.feed.options().shape;
-                for row in rows {
-                    self.message.add_of(&known.sub, &row.frame(shape).json());
-                    known.told = row.change().seq;
-                }
-            }
-            other => {
-                if let Some(native::Item::Event(event)) = native::item(&active.feed, other) {
-                    self.message.add_of(&known.sub, &event.json());
-                    known.told = known.position;
-                }
-            }
-        }
+        self.message.add_of(&known.sub, &event.json());
+        known.told = known.position;
         active.feed.sent(self.message.bytes().saturating_sub(before));
-        match end {
+        match event.end {
             Some(EndReason::Shutdown) => {
                 self.close(active.key, true);
                 // It goes on for who comes back, and nobody does who is given the others still. While the server is
@@ -415,7 +413,7 @@ impl Subscriptions {
     }
 
     fn id(&self) -> String {
-        let places = self.known.values().map(|known| (&*known.db, known.resume()));
+        let places = self.known.values().map(|known| (known.db.as_deref().unwrap_or(ALL_DATABASES), known.resume()));
         resume_id::encode(self.checksum, places, &self.definitions)
     }
 }

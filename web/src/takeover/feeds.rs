@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler, Message, StreamHandler};
 use mio::{Interest, Poll, Registry, Token};
-use seqtide::{Drain, END_GRACE, EndReason, Feed, FeedId, Likeness, Order, Source};
+use seqtide::{Drain, END_GRACE, EndReason, Feed, FeedId, FeedState, Likeness, Order, Source};
 use slab::Slab;
 use tokio::time::Instant;
 
@@ -64,7 +64,7 @@ impl Attach {
         mut feed: Feed<S>,
         wire: W,
     ) -> Option<Attach> {
-        let apart = Apart { socket, heard, position: feed.position(), lags: false, seat: feed.take_seat()? };
+        let apart = Apart { socket, heard, position: feed.position(), state: FeedState::Live, seat: feed.take_seat()? };
         Some(Attach { apart, likeness, founder: Box::new(Reader { feed, wire }) })
     }
 }
@@ -224,8 +224,7 @@ impl Handler<List> for Feeds {
             found.select_nth_unstable(list.most);
             found.truncate(list.most);
         }
-        let is_draining = self.draining.is_some();
-        let info = |(_, group, slot)| self.groups.get(&group)?.info(slot, is_draining);
+        let info = |(_, group, slot)| self.groups.get(&group)?.info(slot);
         let mut open = BTreeMap::new();
         for (about, members) in self.groups.values().filter_map(Group::about) {
             *open.entry(about.kind).or_default() += members;

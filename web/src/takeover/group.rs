@@ -184,7 +184,7 @@ impl Group {
                 self.round.notice = Some(Notice { words, at, of_lag: true });
             }
             // Each is told when it has everything.
-            News::IsLive => self.lags = false,
+            News::IsLive { .. } => self.lags = false,
             News::End(last) => self.offer.end(last),
         }
     }
@@ -212,8 +212,9 @@ impl Group {
     /// Tells a member that it is live again, if it was told that it lags and has everything.
     fn tell_live(&mut self, slot: usize, standing: Standing) -> io::Result<Standing> {
         if let (Standing::UpToDate, false, Some(member)) = (standing, self.lags, self.members.get_mut(slot))
-            && std::mem::take(&mut member.lags)
+            && member.state == FeedState::Lagging
         {
+            member.state = FeedState::Live;
             let mut sent = Sent::default();
             member.tell(&self.alone.is_live(member.position), &mut sent)?;
             self.count(&sent);
@@ -237,23 +238,23 @@ impl Group {
     }
 
     /// A member's feed as it stands.
-    pub fn info(&self, slot: usize, is_draining: bool) -> Option<FeedInfo> {
+    pub fn info(&self, slot: usize) -> Option<FeedInfo> {
         let member = self.members.get(slot)?;
-        let behind_since = member.behind_since();
         Some(FeedInfo {
             record: member.seat.record(),
             about: self.alone.about()?,
             client: member.socket.peer_addr().ok(),
-            state: if is_draining { FeedState::Draining } else { FeedState::of_live(behind_since) },
+            state: member.state,
             position: member.position,
-            behind_since,
+            behind_since: member.behind_since(),
         })
     }
 
-    /// Tells a member that its feed ends shortly, unless it is in the middle of something.
+    /// Tells a member that its feed ends shortly.
     pub fn say_draining(&mut self, slot: usize, drain: &Drain) -> Option<Leaver> {
         let member = self.members.get_mut(slot)?;
-        if member.behind_since().is_some() {
+        let is_told = std::mem::replace(&mut member.state, FeedState::Draining) == FeedState::Draining;
+        if is_told || member.position == BEHIND_THE_END {
             return None;
         }
         let id = member.seat.record().id;
@@ -290,8 +291,11 @@ fn serve_in_round(member: &mut Member, offer: &Offer, round: &Round, sent: &mut 
     let standing = member.serve(offer, sent)?;
     if let (Standing::UpToDate, Some(Notice { words, at, of_lag })) = (standing, &round.notice)
         && member.position <= *at
-        && !(*of_lag && std::mem::replace(&mut member.lags, true))
+        && !(*of_lag && member.state != FeedState::Live)
     {
+        if *of_lag {
+            member.state = FeedState::Lagging;
+        }
         member.tell(words, sent)?;
         // What lies in between is not for its eyes.
         member.position = *at;

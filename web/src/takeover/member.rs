@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use mio::net::TcpStream;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{EndReason, Seat};
+use seqtide::{EndReason, FeedState, Seat};
 
 use super::framing::Framing;
 use super::lingering;
@@ -33,8 +33,8 @@ pub struct Member {
     left: Option<Box<Left>>,
     /// What its client has begun to say, where that is heard.
     heard: Option<Box<Heard>>,
-    /// It was told that it lags.
-    pub lags: bool,
+    /// How its feed stands, as it was told last.
+    pub state: FeedState,
     /// It is to end with this once everything is written.
     pub ends: Option<EndReason>,
     pub seat: Seat,
@@ -83,14 +83,14 @@ pub enum Standing {
 impl Member {
     /// A connection whose socket is watched at this place.
     pub fn new(apart: Apart, watched: usize) -> Member {
-        let Apart { socket, heard, position, lags, seat } = apart;
-        Member { socket: TcpStream::from_std(socket), watched, position, left: None, heard, lags, ends: None, seat }
+        let Apart { socket, heard, position, state, seat } = apart;
+        Member { socket: TcpStream::from_std(socket), watched, position, left: None, heard, state, ends: None, seat }
     }
 
     /// The connection, its socket being watched no more.
     pub fn apart(self) -> Apart {
-        let Member { socket, heard, position, lags, seat, .. } = self;
-        Apart { socket: socket.into(), heard, position, lags, seat }
+        let Member { socket, heard, position, state, seat, .. } = self;
+        Apart { socket: socket.into(), heard, position, state, seat }
     }
 
     /// Ends the connection, on which everything was said and whose socket is watched no more.
@@ -152,7 +152,7 @@ impl Member {
         }
     }
 
-    /// Writes a notice that is for those who have everything, behind what is left of another.
+    /// Writes a notice behind all that it was given so far, and what is left of that.
     ///
     /// # Errors
     /// When the client is gone.

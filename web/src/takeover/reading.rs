@@ -9,7 +9,7 @@ use actix::{Addr, Message, MessageResponse};
 use actix_web::rt::task::JoinHandle;
 use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{EndReason, Feed, FeedAbout, FeedEvent, FeedRow, Likeness, Reopening, Seat, Source};
+use seqtide::{EndReason, Feed, FeedAbout, FeedEvent, FeedRow, FeedState, Likeness, Reopening, Seat, Source};
 use tokio::time::{Instant, sleep};
 
 use super::block::{Block, Blocks};
@@ -35,8 +35,8 @@ pub enum News {
     Notice { words: Bytes, at: Sequence },
     /// The feed lags: a word for the same, if they were not told.
     Lags { words: Bytes, at: Sequence },
-    /// It is live again.
-    IsLive,
+    /// It is live again: a word for one reader alone.
+    IsLive { words: Bytes },
     /// The last words.
     End(Bytes),
 }
@@ -67,7 +67,7 @@ pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Optio
             let (words, at) = (framing.around(&wire.notice(format, &other)).into(), feed.position());
             match other {
                 FeedEvent::Lagging { .. } => News::Lags { words, at },
-                FeedEvent::Live { .. } => News::IsLive,
+                FeedEvent::Live { .. } => News::IsLive { words },
                 _ => News::Notice { words, at },
             }
         }
@@ -184,8 +184,8 @@ pub struct Apart {
     pub heard: Option<Box<Heard>>,
     /// Everything up to here was written.
     pub position: Sequence,
-    /// It was told that it lags.
-    pub lags: bool,
+    /// How its feed stands, as it was told last.
+    pub state: FeedState,
     pub seat: Seat,
 }
 
@@ -197,7 +197,7 @@ pub trait Alone {
     /// What each of the members' feeds is.
     fn about(&self) -> Option<Arc<FeedAbout>>;
 
-    /// The word to one that has everything up to a place that it ends shortly, and how long to wait then before coming
+    /// The word to one that was given everything up to a place that it ends shortly, and how long to wait then before coming
     /// back.
     fn draining(&self, seq: Sequence, retry: Duration) -> Bytes;
 
@@ -216,8 +216,8 @@ struct Readers<S: Source, W> {
 
 impl<S: Source, W: Wire> Alone for Readers<S, W> {
     fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>, ends: Option<EndReason>) {
-        let Apart { socket, heard, position, lags, seat } = apart;
-        let (mut feed, wire) = (self.reopening.open(position, seat, lags), self.wire.clone());
+        let Apart { socket, heard, position, state, seat } = apart;
+        let (mut feed, wire) = (self.reopening.open(position, seat, state), self.wire.clone());
         feed.read_by(socket.peer_addr().ok());
         if let Some(reason) = ends {
             feed.end_for(reason);

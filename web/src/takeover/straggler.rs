@@ -112,10 +112,6 @@ impl<S: Source, W: Wire> Straggler<S, W> {
             if self.feed.position() >= self.start.get()
                 && let Some(likeness) = self.feed.likeness()
             {
-                if let Some(live) = self.feed.rejoin::<S::Row>() {
-                    let words = self.wire.framing().around(&self.wire.notice(self.feed.seq_format(), &live));
-                    self.feed.sent(write_all(&mut writer, &[words.into()]).await?);
-                }
                 return Ok(Outcome::CaughtUp(likeness));
             }
             let news = tokio::select! {
@@ -131,10 +127,9 @@ impl<S: Source, W: Wire> Straggler<S, W> {
                     }
                     written
                 }
-                Some(News::IsLive) => 0,
-                Some(News::Notice { words, .. } | News::Lags { words, .. } | News::End(words)) => {
-                    write_all(&mut writer, &[words]).await?
-                }
+                Some(
+                    News::Notice { words, .. } | News::Lags { words, .. } | News::IsLive { words } | News::End(words),
+                ) => write_all(&mut writer, &[words]).await?,
             };
             self.feed.sent(written);
         }
