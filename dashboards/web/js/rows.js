@@ -36,8 +36,11 @@ export class Rows {
   /** Shows these rows, the newest last, of which so many were added since. */
   show(rows, added = rows.length) {
     this.rows = rows;
+    // Made higher first, or who stands at its end could not be moved along.
+    this.sheet.style.height = `${rows.length * ROW_PX}px`;
     if (this.element.scrollTop > 0 && added > 0) this.element.scrollTop += added * ROW_PX;
-    this.later();
+    // At once: a frame between the two would show another place of the list, or nothing.
+    this.paint();
   }
 
   /** Goes to the newest row. */
@@ -58,7 +61,6 @@ export class Rows {
   paint() {
     const { scrollTop, clientHeight } = this.element;
     const many = this.rows.length;
-    this.sheet.style.height = `${many * ROW_PX}px`;
     const first = Math.max(0, Math.floor(scrollTop / ROW_PX) - SPARE);
     const last = Math.min(many, Math.ceil((scrollTop + clientHeight) / ROW_PX) + SPARE);
     const inSight = [];
