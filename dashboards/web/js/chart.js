@@ -60,7 +60,7 @@ export class Chart {
       {
         width,
         height: HEIGHT,
-        padding: [8, 8, 0, 0],
+        padding: [8, 18, 0, 0],
         legend: { show: false },
         cursor: { show: false },
         scales: { x: { time: true, auto: false }, y: { range: (_, low, high) => [0, Math.max(high * 1.15, this.least)] } },
