@@ -72,9 +72,8 @@ export class Filter {
       h(
         'div',
         { class: 'buttons' },
-        this.checks.map(({ element }) => element),
-        h('button', { class: 'main' }, 'Apply'),
-        h('button', { type: 'button', onclick: () => this.clear() }, 'Clear'),
+        h('div', { class: 'buttons' }, this.checks.map(({ element }) => element)),
+        h('div', { class: 'buttons' }, h('button', { class: 'main' }, 'Apply'), h('button', { type: 'button', onclick: () => this.clear() }, 'Clear')),
       ),
     );
     const open = this.fields.some((field) => field.input.value) || given.get('conflicts_only') === 'true';

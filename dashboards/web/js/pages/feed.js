@@ -38,6 +38,7 @@ class FeedPage {
       chosen: (row) => this.choose(row),
       opened: (row) => (location.hash = documentLink(database, row.id)),
     });
+    this.nothing = h('p', { class: 'notice nothing' }, 'No change to show yet');
     this.detail = h('section', { class: 'card detail', 'aria-label': 'The selected change' });
     this.waiting = h('p', { class: 'notice', role: 'status' });
     this.filter = new Filter(database, given, (options) => this.restart(this.since, options));
@@ -55,7 +56,7 @@ class FeedPage {
         this.slider.element,
       ),
       this.filter.element,
-      h('div', { class: 'feed' }, h('section', { class: 'card list' }, heads(), this.rows.element), this.detail),
+      h('div', { class: 'feed' }, h('section', { class: 'card list' }, heads(), this.nothing, this.rows.element), this.detail),
       this.snippets.element,
     ];
     this.choose(null);
@@ -196,6 +197,7 @@ class FeedPage {
   paint() {
     this.rows.show(this.log.rows, this.added);
     this.added = 0;
+    this.nothing.hidden = this.log.rows.length > 0;
     this.slider.reach(this.updateSeq);
     const { rows, held, dropped, paused } = this.log;
     const parts = [counted(rows.length, 'row')];
