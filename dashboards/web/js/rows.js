@@ -83,8 +83,8 @@ export class Rows {
         'aria-selected': String(chosen),
         'aria-setsize': this.rows.length,
         'aria-posinset': at + 1,
-        onclick: () => this.select(row),
-        ondblclick: () => this.opened(row),
+        // A click needs the same element below the pointer when it goes up, and rows that come move it away.
+        onmousedown: ({ button, detail }) => button === 0 && this.pointed(row, detail === 2),
       },
       this.draw(row),
     );
@@ -94,6 +94,11 @@ export class Rows {
 
   idOf(row) {
     return `row-${this.key(row)}`;
+  }
+
+  pointed(row, isDouble) {
+    if (isDouble && this.selected !== null) this.opened(this.selected);
+    else this.select(row);
   }
 
   select(row) {

@@ -143,6 +143,22 @@ test('who has scrolled keeps what he looks at while rows come', async (t) => {
   await until('it is still there as well', async () => (await top()) === atTheEnd, { state: top });
 });
 
+test('a row of a list that moves is selected by a click and opened by a double one', async (t) => {
+  await createDatabase('feed-click');
+  await writeDocuments('feed-click', documents('n', 20));
+  const page = await openPage(t, '/db/feed-click');
+  await sees(page, '.controls .notice', '20 rows');
+  const box = await page.getByRole('listbox').boundingBox();
+  await page.mouse.move(box.x + 120, box.y + 17);
+  await page.mouse.down();
+  await writeDocuments('feed-click', documents('between', 1));
+  await sees(page, '.rows .row', 'between-00000');
+  await page.mouse.up();
+  await sees(page, '.detail h2', 'n-00019');
+  await page.mouse.dblclick(box.x + 120, box.y + 17);
+  await until('the document is opened', () => page.url().endsWith('#/db/feed-click/doc/between-00000'));
+});
+
 test('a frame of scrolling through ten thousand rows is done in the time of a frame, and has rows', async (t) => {
   await createDatabase('feed-smooth');
   await request('POST', 'feed-smooth/_bulk_docs', { docs: documents('n', 10_000) });
