@@ -20,12 +20,23 @@ pub fn run(name: &str) {
     run_against(name, Server::start());
 }
 
+/// Runs a script that needs no server.
+///
+/// # Panics
+/// With all that it printed, unless it ends with success.
+pub fn run_alone(name: &str) {
+    let mut script = Script::start(name, None);
+    while script.next_line().is_some() {}
+    let status = script.wait();
+    assert!(status.success(), "{name} failed ({status}):\n{}", script.output);
+}
+
 /// Runs a script against this server, stops and starts the server when it asks for it, and leaves it running.
 ///
 /// # Panics
 /// With all that it printed, unless it ends with success.
 pub fn run_against(name: &str, mut server: Server) -> Server {
-    let mut script = Script::start(name, &server.url());
+    let mut script = Script::start(name, Some(&server.url()));
     while let Some(line) = script.next_line() {
         match line.as_str() {
             "RESTART" => {
@@ -64,12 +75,12 @@ struct Script {
 }
 
 impl Script {
-    fn start(name: &str, server_url: &str) -> Script {
+    fn start(name: &str, server_url: Option<&str>) -> Script {
         let mut child = Command::new("node")
             .arg("--test-reporter=spec")
             .arg(name)
             .current_dir(clients_with_packages())
-            .env("SEQTIDE_URL", server_url)
+            .envs(server_url.map(|url| ("SEQTIDE_URL", url)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

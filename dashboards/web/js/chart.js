@@ -4,6 +4,8 @@ import { fill, h } from './dom.js';
 import { colour } from './theme.js';
 
 const HEIGHT = 150;
+/** Between the times at the axis, in seconds. */
+const MINUTES = [60, 120, 300];
 const POWERS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 /** What a chart shows, in seconds. */
 const SPAN = 300;
@@ -58,12 +60,12 @@ export class Chart {
       {
         width,
         height: HEIGHT,
-        padding: [8, 8, 0, 0],
+        padding: [8, 18, 0, 0],
         legend: { show: false },
         cursor: { show: false },
         scales: { x: { time: true, auto: false }, y: { range: (_, low, high) => [0, Math.max(high * 1.15, this.least)] } },
         axes: [
-          { ...axis, size: 24, space: 80, values: (_, splits) => splits.map(clockMinutes) },
+          { ...axis, size: 24, space: 48, incrs: MINUTES, values: (_, splits) => splits.map(clockMinutes) },
           { ...axis, size: 58, space: 36, incrs: this.binary ? POWERS : undefined, values: (_, splits) => splits.map((value) => this.unit(value)) },
         ],
         series: [{}, ...series],
@@ -94,7 +96,7 @@ export class Chart {
 }
 
 function clockMinutes(seconds) {
-  return new Date(seconds * 1000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  return new Date(seconds * 1000).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
 }
 
 const faint = (rgb) => rgb.replace(/^rgb\((.*)\)$/, 'rgba($1, 0.12)');

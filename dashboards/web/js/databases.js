@@ -9,19 +9,27 @@ const ASKED_MAX = 100;
 const ASK_EVERY_MS = 1000;
 
 export class Databases {
-  /** `changed` is called whenever there is something new. */
-  constructor(changed) {
-    Object.assign(this, { changed, names: [], infos: new Map(), shown: [], stale: new Set(), error: null, loaded: false });
+  /** `changed()` is called whenever there is something new, `state(name, detail)` with how their feed stands. */
+  constructor(changed, state) {
+    Object.assign(this, { changed, told: state, names: [], infos: new Map(), shown: [], stale: new Set(), error: null, loaded: false });
+    this.timer = setInterval(() => this.refresh(), ASK_EVERY_MS);
+    this.follow();
+  }
+
+  /** Follows which are made, written to and deleted. */
+  follow() {
     this.stream = new Stream({
       url: (since) => address(['_feed'], { since: since ?? 'now', heartbeat: 5000 }),
       on: {
         message: ({ id, db_name: name = id, type }) => this.note(name, type),
         rewind: () => this.load(),
       },
-      // What happened before the feed began, or while it was away for too long, is in the list.
-      state: (state) => state === 'live' && this.load(),
+      state: (state, detail) => {
+        this.told(state, detail);
+        // What happened before the feed began, or while it was away for too long, is in the list.
+        if (state === 'live') this.load();
+      },
     });
-    this.timer = setInterval(() => this.refresh(), ASK_EVERY_MS);
   }
 
   close() {
@@ -83,7 +91,7 @@ export class Databases {
     const now = performance.now();
     let any = false;
     for (const known of this.infos.values()) {
-      if (known.rate && now - known.at > 2 * ASK_EVERY_MS) {
+      if (known.rate !== 0 && now - known.at > 2 * ASK_EVERY_MS) {
         known.rate = 0;
         any = true;
       }

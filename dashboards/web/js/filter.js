@@ -1,8 +1,9 @@
 // The filter of a feed as a form: each field is one option, is tried at the server by itself, and has its error under it.
+// One that belongs to another (`of`) is tried with it.
 
 import { ApiError, address, ask } from './api.js';
 import { fill, h } from './dom.js';
-import { notJson } from './json.js';
+import { notAnObject } from './json.js';
 
 const FIELDS = [
   {
@@ -11,7 +12,7 @@ const FIELDS = [
     hint: 'conditions on the document, as in {"status": "new"}',
     input: () => h('textarea', { rows: 3, spellcheck: 'false', placeholder: '{"status": {"$in": ["new", "paid"]}}' }),
     options: (text) => ({ selector: text }),
-    wrong: notJson,
+    wrong: (text) => notAnObject(text, 'A selector'),
   },
   {
     name: 'doc_ids',
@@ -35,6 +36,15 @@ const FIELDS = [
     options: (text) => ({ filter: text }),
   },
   {
+    name: 'query',
+    label: 'Query',
+    hint: 'what the filter function gets as req.query',
+    input: () => h('input', { type: 'text', spellcheck: 'false', placeholder: '{"owner": "ann"}' }),
+    options: (text) => ({ query: text }),
+    wrong: (text) => notAnObject(text, 'A query'),
+    of: 'filter',
+  },
+  {
     name: 'view',
     label: 'Map function',
     hint: 'as design/view: passes what it emits for',
@@ -54,7 +64,7 @@ export class Filter {
     };
     this.checks = [check('include_docs', 'with documents'), check('conflicts_only', 'only documents with conflicts')];
     this.general = h('p', { class: 'error', role: 'alert' });
-    this.form = h(
+    const form = h(
       'form',
       { class: 'filter', onsubmit: (event) => this.submitted(event) },
       h('div', { class: 'fields' }, this.fields.map((field) => field.element)),
@@ -62,11 +72,12 @@ export class Filter {
       h(
         'div',
         { class: 'buttons' },
-        this.checks.map(({ element }) => element),
-        h('button', { class: 'main' }, 'Apply'),
-        h('button', { type: 'button', onclick: () => this.clear() }, 'Clear'),
+        h('div', { class: 'buttons' }, this.checks.map(({ element }) => element)),
+        h('div', { class: 'buttons' }, h('button', { class: 'main' }, 'Apply'), h('button', { type: 'button', onclick: () => this.clear() }, 'Clear')),
       ),
     );
+    const open = this.fields.some((field) => field.input.value) || given.get('conflicts_only') === 'true';
+    this.element = h('details', { class: 'card', open }, h('summary', {}, 'Filter'), form);
   }
 
   /** What the fields say, as options of `_feed`. */
@@ -88,18 +99,29 @@ export class Filter {
 
   /** Tries each field by itself, then all together; says what is wrong where it is wrong. */
   async isGood() {
-    const tries = this.fields.map(async (field) => field.complain(field.wrong() ?? (await this.tried(field.options()))));
-    const wrong = (await Promise.all(tries)).some(Boolean);
+    const tries = new Map();
+    for (const field of this.fields) tries.set(field, this.errorOf(field, tries));
+    const wrong = (await Promise.all(this.fields.map(async (field) => field.complain(await tries.get(field))))).some(Boolean);
     const all = wrong ? null : await this.tried(this.options());
     this.general.textContent = all?.message ?? '';
     return !wrong && !all;
   }
 
-  /** Says what a function did wrong once it was asked. */
+  /** What is wrong with a field; with one whose owner is wrong, what can be seen without it. */
+  async errorOf(field, tries) {
+    const owner = this.fields.find(({ name }) => name === field.of);
+    const wrong = field.wrong();
+    if (wrong || (await tries.get(owner))) return wrong;
+    const options = field.options();
+    return this.tried(owner && Object.keys(options).length > 0 ? { ...owner.options(), ...options } : options);
+  }
+
+  /** Says what a function did wrong once it was asked; where there is none, it was not the filter. */
   failed(message) {
     const field = this.fields.find(({ name, input }) => ['filter', 'view'].includes(name) && input.value);
-    if (field) field.complain(new Error(message));
-    else this.general.textContent = message;
+    field?.complain(new Error(message));
+    this.element.open ||= Boolean(field);
+    return Boolean(field);
   }
 
   async tried(options) {
@@ -115,8 +137,8 @@ export class Filter {
 }
 
 class Field {
-  constructor({ name, label, hint, input, options, wrong = () => null }, text) {
-    Object.assign(this, { name, make: options, test: wrong });
+  constructor({ name, label, hint, input, options, of, wrong = () => null }, text) {
+    Object.assign(this, { name, of, make: options, test: wrong });
     this.input = input();
     const id = `field-${name}`;
     this.input.id = id;

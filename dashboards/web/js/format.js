@@ -28,6 +28,7 @@ export function bytes(value) {
 /** A length of time given in seconds. */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return '–';
+  if (seconds === 0) return '0 s';
   if (seconds < 0.001) return `${small.format(seconds * 1e6)} µs`;
   if (seconds < 1) return `${small.format(seconds * 1e3)} ms`;
   if (seconds < 120) return `${small.format(seconds)} s`;

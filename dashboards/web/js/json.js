@@ -69,6 +69,11 @@ export function notJson(text) {
   }
 }
 
+/** Why a text is no JSON object, or nothing; `what` is to be one. */
+export function notAnObject(text, what) {
+  return notJson(text) ?? (text.trim().startsWith('{') ? null : `${what} is a JSON object: { … }`);
+}
+
 /** A value in one short line. */
 export function brief(value, most = 300) {
   const text = JSON.stringify(value) ?? '';

@@ -1,13 +1,13 @@
 // The page's frame: which page the address names, the theme, and whether the server is there.
 
-import { fill, h, say } from './dom.js';
+import { fill, h } from './dom.js';
 import { Figures } from './figures.js';
 import { MEASURES } from './measures.js';
 import { documentPage } from './pages/document.js';
 import { feedPage } from './pages/feed.js';
 import { overview } from './pages/overview.js';
 import { subscribersPage } from './pages/subscribers.js';
-import { STATES } from './stream.js';
+import { showState } from './state.js';
 import { themeButton } from './theme.js';
 
 const main = document.getElementById('main');
@@ -57,10 +57,7 @@ function unknown() {
 }
 
 const state = document.getElementById('server-state');
-figures.follow(() => {
-  state.dataset.state = figures.state;
-  say(state, STATES[figures.state]);
-});
+figures.follow(() => showState(state, figures.state));
 themeButton(document.getElementById('theme'), () => page?.repaint?.());
 document.getElementById('skip').addEventListener('click', (event) => {
   event.preventDefault();

@@ -36,8 +36,11 @@ export class Rows {
   /** Shows these rows, the newest last, of which so many were added since. */
   show(rows, added = rows.length) {
     this.rows = rows;
+    // Made higher first, or who stands at its end could not be moved along.
+    this.sheet.style.height = `${rows.length * ROW_PX}px`;
     if (this.element.scrollTop > 0 && added > 0) this.element.scrollTop += added * ROW_PX;
-    this.later();
+    // At once: a frame between the two would show another place of the list, or nothing.
+    this.paint();
   }
 
   /** Goes to the newest row. */
@@ -58,7 +61,6 @@ export class Rows {
   paint() {
     const { scrollTop, clientHeight } = this.element;
     const many = this.rows.length;
-    this.sheet.style.height = `${many * ROW_PX}px`;
     const first = Math.max(0, Math.floor(scrollTop / ROW_PX) - SPARE);
     const last = Math.min(many, Math.ceil((scrollTop + clientHeight) / ROW_PX) + SPARE);
     const inSight = [];
@@ -81,8 +83,8 @@ export class Rows {
         'aria-selected': String(chosen),
         'aria-setsize': this.rows.length,
         'aria-posinset': at + 1,
-        onclick: () => this.select(row),
-        ondblclick: () => this.opened(row),
+        // A click needs the same element below the pointer when it goes up, and rows that come move it away.
+        onmousedown: ({ button, detail }) => button === 0 && this.pointed(row, detail === 2),
       },
       this.draw(row),
     );
@@ -92,6 +94,11 @@ export class Rows {
 
   idOf(row) {
     return `row-${this.key(row)}`;
+  }
+
+  pointed(row, isDouble) {
+    if (isDouble && this.selected !== null) this.opened(this.selected);
+    else this.select(row);
   }
 
   select(row) {

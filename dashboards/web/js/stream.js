@@ -5,24 +5,36 @@ const RETRY_MS_MIN = 500;
 const RETRY_MS_MAX = 5000;
 // A browser opens six connections to a server for all its tabs together: one that nobody sees gives its own back.
 const HIDDEN_MS = 15_000;
+/** Why a feed ends for good, by the reasons the server gives. */
+const FINAL = { deleted: 'the database was deleted', revoked: 'an operator closed this feed' };
 
 /**
  * Follows a feed.
  *
  * - `url(since)`: where it is, behind a place (`null` at first)
  * - `on`: by event name what to do with what it says, parsed and as it came; rows have the name `message`
- * - `state(name, detail)`: told `connecting`, `live`, `lost` (tries again), `away` (nobody looks) and `failed`
+ * - `state(name, detail)`: told `connecting`, `live`, `lagging` (how far behind), `draining` (the server is about to stop),
+ *   `stopped` and `lost` (tries again), `away` (nobody looks) and `failed` (why)
  * - `explain()`: asked where a connection was refused; an error it returns is final
  */
 export class Stream {
   constructor({ url, on, state = () => {}, explain = async () => null, since = null }) {
-    Object.assign(this, { url, on, tell: state, explain, since });
-    this.delay = RETRY_MS_MIN;
-    this.source = null;
-    this.timer = null;
-    this.ended = false;
+    // `why` it is not connected, and for how many milliseconds a server that stops wants it to `wait`.
+    Object.assign(this, { url, on, tell: state, explain, since, delay: RETRY_MS_MIN, why: 'lost', wait: 0 });
+    Object.assign(this, { source: null, timer: null, ended: false });
+    // What a feed says of itself, whatever it is a feed of.
+    this.says = {
+      lagging: (lag) => this.state('lagging', lag),
+      live: () => this.state('live'),
+      draining: ({ retry }) => {
+        this.wait = retry;
+        this.state('draining');
+      },
+      end: ({ reason }) => (FINAL[reason] ? this.fail(FINAL[reason]) : (this.why = 'stopped')),
+    };
     this.looked = () => this.look();
     document.addEventListener('visibilitychange', this.looked);
+    this.state('connecting');
     this.open();
   }
 
@@ -35,37 +47,42 @@ export class Stream {
 
   open() {
     this.disconnect();
-    this.state('connecting');
     const source = new EventSource(this.url(this.since));
     this.source = source;
     source.onopen = () => {
-      this.delay = RETRY_MS_MIN;
+      Object.assign(this, { delay: RETRY_MS_MIN, why: 'lost' });
       this.state('live');
     };
     // An event that the server calls `error` has data; a lost connection has none.
     source.onerror = ({ data }) => data === undefined && this.lost();
-    for (const [name, take] of Object.entries(this.on)) {
-      source.addEventListener(name, ({ data, lastEventId }) => {
-        if (source !== this.source) return;
-        // A connection that is lost before the event is dealt with must not bring it again.
-        if (lastEventId) this.since = lastEventId;
-        if (data !== undefined) take(JSON.parse(data), data);
-      });
+    for (const takes of [this.says, this.on]) {
+      for (const [name, take] of Object.entries(takes)) {
+        source.addEventListener(name, ({ data, lastEventId }) => {
+          if (source !== this.source) return;
+          // A connection that is lost before the event is dealt with must not bring it again.
+          if (lastEventId) this.since = lastEventId;
+          if (data !== undefined) take(JSON.parse(data), data);
+        });
+      }
     }
   }
 
   async lost() {
     this.disconnect();
-    this.state('lost');
+    this.state(this.why);
     const error = await this.explain().catch(() => null);
     if (this.ended || this.source) return;
     if (error) {
-      this.state('failed', error);
-      this.close();
+      this.fail(error.message);
       return;
     }
-    this.later(() => this.open(), this.delay * (0.75 + Math.random() / 2));
-    this.delay = Math.min(this.delay * 2, RETRY_MS_MAX);
+    this.later(() => this.open(), Math.max(this.wait, this.delay * (0.75 + Math.random() / 2)));
+    Object.assign(this, { delay: Math.min(this.delay * 2, RETRY_MS_MAX), wait: 0 });
+  }
+
+  fail(reason) {
+    this.state('failed', reason);
+    this.close();
   }
 
   look() {
@@ -77,6 +94,7 @@ export class Stream {
     } else if (this.source) {
       clearTimeout(this.timer);
     } else {
+      this.state('connecting');
       this.open();
     }
   }
@@ -96,13 +114,3 @@ export class Stream {
     if (!this.ended) this.tell(name, detail);
   }
 }
-
-/** What a stream's state is called on the page. */
-export const STATES = {
-  connecting: 'connecting',
-  live: 'live',
-  lost: 'connection lost, trying again',
-  away: 'resting while nobody looks',
-  failed: 'ended',
-  paused: 'paused',
-};

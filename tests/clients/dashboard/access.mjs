@@ -1,42 +1,76 @@
-// The dashboard for everybody: by axe, at three widths and in both themes, and by keyboard alone.
+// The dashboard for everybody: each page at three widths and in both themes, and the switch between these.
 
 import assert from 'node:assert/strict';
-import { mkdir, readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { openPage, sees } from '../lib/browser.mjs';
-import { createDatabase, request } from '../lib/server.mjs';
+import { looks } from '../lib/looks.mjs';
+import { createDatabase, request, serverUrl } from '../lib/server.mjs';
 import { deadline } from '../lib/wait.mjs';
 
-deadline(300);
+deadline(600);
 
-const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const shots = process.env.SEQTIDE_SCREENSHOTS;
-
-await createDatabase('access');
+const orders = await createDatabase('orders');
+const STATUSES = ['new', 'paid', 'packed', 'sent'];
+const order = (at) => ({ status: STATUSES[at % 4], owner: ['ann', 'bob', 'cem'][at % 3], total: at * 12.5, note: 'Leave it with the neighbours. '.repeat(at % 5) });
+await request('POST', 'orders/_bulk_docs', { docs: Array.from({ length: 60 }, (_, at) => ({ _id: `order-${String(at).padStart(4, '0')}`, ...order(at) })) });
 const revisions = (id, ids, more) => ({ _id: id, _rev: `${ids.length}-${ids[0]}`, _revisions: { start: ids.length, ids }, ...more });
-const conflict = [revisions('c', ['d', 'b', 'a'], { says: 'd', list: [1, 2] }), revisions('c', ['e', 'b', 'a'], { says: 'e' }), revisions('c', ['f', 'a'], { _deleted: true })];
-await request('POST', 'access/_bulk_docs', { new_edits: false, docs: conflict });
-await request('POST', 'access/_bulk_docs', { docs: Array.from({ length: 60 }, (_, at) => ({ _id: `row-${at}`, at, text: 'a long text '.repeat(20) })) });
+const [first, ...hashes] = ['a', 'b', 'c', 'd', 'e'].map((letter) => letter.repeat(32));
+const leaves = [revisions('quarrel', [hashes[2], hashes[0], first], order(7)), revisions('quarrel', [hashes[1], hashes[0], first], order(8)), revisions('quarrel', [hashes[3], first], { _deleted: true })];
+await request('POST', 'orders/_bulk_docs', { new_edits: false, docs: leaves });
+
+// Readers, each of whom asks for something else; the last one reads nothing, and is behind. Who takes nothing for two
+// heartbeats is dropped: it has long ones.
+const selector = encodeURIComponent(JSON.stringify({ status: { $in: ['new', 'paid'] }, total: { $gt: 100 } }));
+const readers = [
+  `${orders}/_feed?since=0&prefix=order-`,
+  `${orders}/_feed?since=0&selector=${selector}`,
+  `${orders}/_changes?feed=continuous&heartbeat=5000&filter=_doc_ids&doc_ids=["order-0001","order-0002"]`,
+  `${serverUrl}/_feed`,
+];
+const leaving = new AbortController();
+const { signal } = leaving;
+for (const url of readers) fetch(url, { signal }).then(({ body }) => body.pipeTo(new WritableStream())).catch(() => {});
+const photos = await createDatabase('photos');
+const stalled = await fetch(`${photos}/_feed?include_docs=true&heartbeat=600000`, { signal });
+for (let at = 0; at < 12; at += 1) await request('PUT', `photos/photo-${at}`, { pixels: 'x'.repeat(1_000_000) });
+
+// Something happens while pages are looked at.
+let at = 0;
+const writing = setInterval(() => request('POST', 'orders', order((at += 1))).catch(() => {}), 400);
+after(() => {
+  clearInterval(writing);
+  leaving.abort();
+  assert.ok(stalled.ok, 'it was open until now');
+});
 
 /** Pages, each as it looks when it is used. */
 const PAGES = {
-  overview: ['/', async (page) => sees(page, 'tbody', 'access')],
+  overview: ['/', async (page) => sees(page, 'tbody', 'orders')],
   feed: [
-    '/db/access',
+    '/db/orders',
     async (page) => {
       await page.getByText('Filter', { exact: true }).click();
       await page.getByLabel('Selector', { exact: true }).fill('{');
+      await page.getByLabel('Query', { exact: true }).fill('[]');
       await page.getByRole('button', { name: 'Apply' }).click();
       await page.getByText('The same in curl').click();
-      await page.locator('.field .error:not(:empty)').waitFor();
+      await sees(page, '.field .error', 'A query is a JSON object');
       await page.getByRole('option').first().click();
       await page.locator('.detail .json').waitFor();
     },
   ],
-  document: ['/db/access/doc/c', async (page) => sees(page, '.choice .json', 'says')],
+  watch: ['/db/orders', async (page) => page.getByRole('option').first().waitFor()],
+  empty: ['/db/orders?prefix=none', async (page) => sees(page, '.nothing', 'No change')],
+  ended: ['/db/none', async (page) => sees(page, '.controls .state', 'ended')],
+  document: [
+    '/db/orders/doc/quarrel',
+    async (page) => {
+      await sees(page, '.choice .json', 'owner');
+      await sees(page, '.choice:last-child .json', 'owner');
+    },
+  ],
   edit: [
-    '/db/access/doc/row-1',
+    '/db/orders/doc/order-0001',
     async (page) => {
       await page.getByRole('button', { name: 'Edit' }).click();
       await page.getByLabel('Body as JSON').fill('{');
@@ -45,63 +79,17 @@ const PAGES = {
     },
   ],
   question: [
-    '/db/access/doc/row-2',
+    '/db/orders/doc/order-0002',
     async (page) => {
       await page.getByRole('button', { name: 'Delete' }).click();
       await page.getByRole('dialog').waitFor();
     },
   ],
-  subscribers: ['/feeds', async (page) => sees(page, 'caption', 'open')],
+  subscribers: ['/feeds', async (page) => sees(page, '.behind', 'row')],
   unknown: ['/nowhere', async (page) => sees(page, 'h1', 'no such page')],
 };
 
-for (const [name, [place, use]] of Object.entries(PAGES)) {
-  for (const theme of ['light', 'dark']) {
-    for (const width of [1280, 768, 390]) {
-      test(`${name}, ${theme}, ${width} pixels wide`, async (t) => {
-        const page = await openPage(t, place, { theme, width });
-        await use(page);
-        if (shots) {
-          await mkdir(shots, { recursive: true });
-          await page.screenshot({ path: `${shots}/${name}-${width}-${theme}.png`, fullPage: true });
-        }
-        await page.evaluate(axe);
-        const { violations } = await page.evaluate(() => globalThis.axe.run({ resultTypes: ['violations'] }));
-        const faults = violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ html }) => html).join('\n  ')}`);
-        assert.deepEqual(faults, []);
-        const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        assert.ok(beyond <= 0, `the page is ${beyond} pixels wider than the window`);
-      });
-    }
-  }
-}
-
-test('by keyboard: the skip link comes first, a database is opened, a row selected, its document edited', async (t) => {
-  const page = await openPage(t);
-  await sees(page, 'tbody', 'access');
-  const focused = () => page.evaluate(() => document.activeElement.textContent.trim() || document.activeElement.getAttribute('aria-label'));
-  await page.keyboard.press('Tab');
-  assert.equal(await focused(), 'Skip to the content');
-  await page.keyboard.press('Enter');
-  assert.equal(await page.evaluate(() => document.activeElement.id), 'main');
-  while ((await focused()) !== 'access') await page.keyboard.press('Tab');
-  await page.keyboard.press('Enter');
-  await sees(page, '.controls .notice', '61 rows');
-  while (!(await page.evaluate(() => document.activeElement.matches('.rows')))) await page.keyboard.press('Tab');
-  await page.keyboard.press('ArrowDown');
-  await sees(page, '.detail h2', 'row-59');
-  await page.keyboard.press('Enter');
-  await sees(page, 'h1', 'row-59');
-  await page.getByRole('button', { name: 'Edit' }).waitFor();
-  while ((await focused()) !== 'Edit') await page.keyboard.press('Tab');
-  await page.keyboard.press('Enter');
-  await page.locator('textarea:focus').waitFor();
-  await page.keyboard.press('Control+A');
-  await page.keyboard.type('{"by": "keyboard"}');
-  await page.keyboard.press('Control+Enter');
-  await sees(page, '.body .json', 'keyboard');
-  assert.equal((await request('GET', 'access/row-59')).body.by, 'keyboard');
-});
+for (const [name, [place, use]] of Object.entries(PAGES)) looks(name, { place }, use);
 
 test('the theme is switched and stays', async (t) => {
   const page = await openPage(t, '/', { theme: 'light' });

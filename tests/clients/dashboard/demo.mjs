@@ -3,12 +3,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage, sees } from '../lib/browser.mjs';
+import { looks } from '../lib/looks.mjs';
 import { request, serverUrl, startServer, stopServer } from '../lib/server.mjs';
 import { deadline, until } from '../lib/wait.mjs';
 
-deadline(120);
+deadline(300);
 
 const IDS = ['cpu', 'disk', 'memory', 'network', 'processes'];
+const EXAMPLE = 'examples/host.html';
+/** How many points the lines of the example have. */
+const points = (page) => page.locator('path').evaluateAll((paths) => paths.map((path) => path.getAttribute('d')?.split('L').length ?? 0));
+const allAreDrawn = (page) => until('five cards with a line each', async () => (await points(page)).length === 5 && (await points(page)).every((many) => many >= 2));
 const generation = async (id) => parseInt((await request('GET', `demo/${id}`)).body._rev ?? '0');
 
 test('the figures are this machine\'s, and each is a document that moves', async () => {
@@ -30,13 +35,12 @@ test('the dashboard shows them as they come', async (t) => {
 });
 
 test('the example page shows each, by a policy that knows its script, and goes on after a restart', async (t) => {
-  const page = await openPage(t);
-  const { headers } = await fetch(`${serverUrl}/_dashboard/examples/host.html`);
+  const { headers } = await fetch(`${serverUrl}/_dashboard/${EXAMPLE}`);
   assert.match(headers.get('content-security-policy'), /script-src 'self' 'sha256-[^']+'; style-src 'self' 'sha256-/);
-  await page.goto(`${serverUrl}/_dashboard/examples/host.html`);
+  const page = await openPage(t, '', { file: EXAMPLE });
   await sees(page, '#state', /^live$/);
-  const drawn = () => page.locator('path').evaluateAll((paths) => paths.map((path) => path.getAttribute('d')?.split('L').length ?? 0));
-  await until('five cards with a line each', async () => (await drawn()).length === 5 && (await drawn()).every((points) => points >= 2));
+  const drawn = () => points(page);
+  await allAreDrawn(page);
   await stopServer();
   await sees(page, '#state', 'connection lost');
   const before = Math.max(...(await drawn()));
@@ -44,3 +48,14 @@ test('the example page shows each, by a policy that knows its script, and goes o
   await sees(page, '#state', /^live$/);
   await until('the lines go on', async () => (await drawn()).every((points) => points > before));
 });
+
+test('without its database the example says so', async (t) => {
+  const page = await openPage(t, '', { file: EXAMPLE });
+  await page.route('**/demo/_feed?*', (route) => route.fulfill({ status: 404, body: '{}' }));
+  await page.reload();
+  await sees(page, '#state', 'refused');
+});
+
+looks('host', { file: EXAMPLE }, allAreDrawn);
+looks('demo-overview', {}, (page) => sees(page, 'tbody', 'demo'));
+looks('demo-feed', { place: '/db/demo' }, (page) => page.getByRole('option').nth(10).waitFor());

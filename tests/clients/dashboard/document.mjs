@@ -152,7 +152,7 @@ test('a conflict is resolved by picking a leaf, on a page that was open across a
   const page = await openPage(t, '/db/document-conflict/doc/d');
   await sees(page, '.body .json', '"says": "alone"');
   await stopServer();
-  await sees(page, 'main .state', 'connection lost');
+  await sees(page, 'main .state', 'the server has stopped');
   await startServer();
   await writeConflict('document-conflict', 'd');
   await sees(page, '.conflicts', '3 leaves stand side by side');

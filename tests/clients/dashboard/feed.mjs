@@ -17,6 +17,34 @@ const ids = (page) => page.evaluate(() => globalThis.seqtide.page.log.rows.map((
 const named = (list) => list.map(({ _id }) => _id);
 const button = (page, name) => page.getByRole('button', { name, exact: true });
 
+/** Runs each snippet that the page shows, and expects it to print these ids, joined by commas. */
+async function checkSnippets(t, page, expected) {
+  await page.getByText('The same in curl').click();
+  const snippet = (name) => page.locator(`[aria-label="${name} snippet"]`).innerText();
+
+  const curl = spawn('bash', ['-c', `exec ${await snippet('curl')}`], { stdio: ['ignore', 'pipe', 'ignore'] });
+  t.after(() => curl.kill());
+  let said = '';
+  curl.stdout.on('data', (data) => (said += data));
+  const rows = () => [...said.matchAll(/^data: (\{"seq.*\})$/gm)].map(([, data]) => JSON.parse(data).id).join();
+  await until('curl prints them', () => rows() === expected, { state: () => said });
+
+  const known = expected.split(',');
+  for (const [name, Client] of Object.entries({ EventSource, WebSocket })) {
+    const printed = [];
+    const feed = new Function(name, 'console', `${await snippet(name)}; return feed;`)(Client, { log: (_, id) => printed.push(id) });
+    t.after(() => feed.close());
+    await until(`${name} prints them`, () => printed.filter((id) => known.includes(id)).join() === expected, { state: () => printed.join() });
+  }
+}
+
+/** What a field of the filter is said to have wrong. */
+async function errorUnder(page, label) {
+  const field = page.getByLabel(label, { exact: true });
+  const id = (await field.getAttribute('aria-describedby')).split(' ')[0];
+  return { invalid: await field.getAttribute('aria-invalid'), text: await page.locator(`#${id}`).innerText() };
+}
+
 test('rows come as they are written, and a paused page loses none, even across a restart', async (t) => {
   await createDatabase('feed-pause');
   const page = await openPage(t, '/db/feed-pause');
@@ -28,7 +56,7 @@ test('rows come as they are written, and a paused page loses none, even across a
   await sees(page, '.controls .notice', '20 rows, 20 wait');
   assert.equal((await ids(page)).length, 20, 'a paused page does not move');
   await stopServer();
-  await sees(page, '.controls .state', 'connection lost');
+  await sees(page, '.controls .state', 'the server has stopped');
   await startServer();
   await writeDocuments('feed-pause', third);
   await sees(page, '.controls .notice', '20 rows, 40 wait');
@@ -37,6 +65,21 @@ test('rows come as they are written, and a paused page loses none, even across a
   await until('80 rows', async () => (await ids(page)).length >= 80);
   assert.deepEqual(await ids(page), named([...first, ...second, ...third, ...fourth]), 'each once and in order');
   assert.match(await page.locator('.rows .row').first().innerText(), /d-00019/);
+});
+
+test('a page that follows goes on after a restart where it was', async (t) => {
+  await createDatabase('feed-restart');
+  const page = await openPage(t, '/db/feed-restart');
+  const [first, second] = ['a', 'b'].map((prefix) => documents(prefix, 20));
+  await writeDocuments('feed-restart', first);
+  await until('20 rows', async () => (await ids(page)).length === 20);
+  await stopServer();
+  await sees(page, '.controls .state', 'the server has stopped');
+  await startServer();
+  await writeDocuments('feed-restart', second);
+  await sees(page, '.controls .state', /^live$/);
+  await until('40 rows', async () => (await ids(page)).length >= 40);
+  assert.deepEqual(await ids(page), named([...first, ...second]), 'each once and in order');
 });
 
 test('a paused page that can hold no more leaves the rest at the server, and gets it when it goes on', async (t) => {
@@ -82,14 +125,69 @@ test('who has scrolled keeps what he looks at while rows come', async (t) => {
   const top = () =>
     page.evaluate(() => {
       const box = document.querySelector('.rows').getBoundingClientRect();
-      // Between two drawings there may be none.
-      return document.elementFromPoint(box.x + 120, box.y + 17).closest('.row')?.querySelector('.id').textContent;
+      return document.elementFromPoint(box.x + 120, box.y + 17)?.closest('.rows .row')?.querySelector('.id').textContent;
     });
   await page.getByRole('listbox').evaluate((element) => (element.scrollTop = 34 * 100));
-  await until('a row in the middle', async () => (await top()) === 'old-00399');
+  await until('a row in the middle', async () => (await top()) === 'old-00399', { state: top });
   await writeDocuments('feed-scroll', documents('new', 10));
   await sees(page, '.controls .notice', '510 rows');
-  await until('it is still there', async () => (await top()) === 'old-00399');
+  await until('it is still there', async () => (await top()) === 'old-00399', { state: top });
+
+  // Where he stands at the end there is no room below that the list could be moved into.
+  const last = () => page.evaluate(() => [...document.querySelectorAll('.rows .row')].at(-1).querySelector('.id').textContent);
+  await page.getByRole('listbox').evaluate((element) => (element.scrollTop = element.scrollHeight));
+  await until('the oldest row', async () => (await last()) === 'old-00000');
+  const atTheEnd = await top();
+  await writeDocuments('feed-scroll', documents('newer', 10));
+  await sees(page, '.controls .notice', '520 rows');
+  await until('it is still there as well', async () => (await top()) === atTheEnd, { state: top });
+});
+
+test('a row of a list that moves is selected by a click and opened by a double one', async (t) => {
+  await createDatabase('feed-click');
+  await writeDocuments('feed-click', documents('n', 20));
+  const page = await openPage(t, '/db/feed-click');
+  await sees(page, '.controls .notice', '20 rows');
+  const box = await page.getByRole('listbox').boundingBox();
+  await page.mouse.move(box.x + 120, box.y + 17);
+  await page.mouse.down();
+  await writeDocuments('feed-click', documents('between', 1));
+  await sees(page, '.rows .row', 'between-00000');
+  await page.mouse.up();
+  await sees(page, '.detail h2', 'n-00019');
+  await page.mouse.dblclick(box.x + 120, box.y + 17);
+  await until('the document is opened', () => page.url().endsWith('#/db/feed-click/doc/between-00000'));
+});
+
+test('a frame of scrolling through ten thousand rows is done in the time of a frame, and has rows', async (t) => {
+  await createDatabase('feed-smooth');
+  await request('POST', 'feed-smooth/_bulk_docs', { docs: documents('n', 10_000) });
+  const page = await openPage(t, '/db/feed-smooth?since=0');
+  await sees(page, '.controls .notice', '10,000 rows');
+  const tools = await page.context().newCDPSession(page);
+  // The time that the page's own thread works: another program on this machine does not count.
+  await tools.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const worked = async () => (await tools.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value;
+  const frames = 200;
+  const before = await worked();
+  const empty = await page.evaluate(async (frames) => {
+    const list = document.querySelector('.rows');
+    const box = list.getBoundingClientRect();
+    const frame = () => new Promise(requestAnimationFrame);
+    let empty = 0;
+    for (let at = 0; at < frames; at += 1) {
+      list.scrollTop += 1500;
+      await frame();
+      // The next frame begins: what was drawn for the one before is what was seen.
+      await frame();
+      if (!document.elementFromPoint(box.x + 120, box.y + box.height / 2).closest('.rows .row')) empty += 1;
+    }
+    return empty;
+  }, frames);
+  const each = ((await worked()) - before) / (2 * frames);
+  assert.equal(empty, 0, 'frames without rows');
+  assert.ok(each < 1 / 60, `a frame takes ${(each * 1000).toFixed(1)} ms of the page's thread`);
+  t.diagnostic(`${(each * 1000).toFixed(1)} ms a frame`);
 });
 
 test('each filter has its error under its field, and a good one filters', async (t) => {
@@ -99,12 +197,9 @@ test('each filter has its error under its field, and a good one filters', async 
   });
   await writeDocuments('feed-filter', documents('x', 10));
   const page = await openPage(t, '/db/feed-filter?since=0');
+  await until('all rows', async () => (await ids(page)).length === 11);
   await page.getByText('Filter', { exact: true }).click();
-  const error = async (label) => {
-    const field = page.getByLabel(label, { exact: true });
-    const id = (await field.getAttribute('aria-describedby')).split(' ')[0];
-    return { invalid: await field.getAttribute('aria-invalid'), text: await page.locator(`#${id}`).innerText() };
-  };
+  const error = (label) => errorUnder(page, label);
   const fill = (label, text) => page.getByLabel(label, { exact: true }).fill(text);
   await fill('Selector', '{"status": {"$nope": 1}}');
   await fill('Ids', '[7]');
@@ -131,7 +226,42 @@ test('each filter has its error under its field, and a good one filters', async 
   await until('everything again', async () => (await ids(page)).length === 11);
   await fill('Filter function', 'd/broken');
   await button(page, 'Apply').click();
-  await until('a function that fails says so under its field', async () => (await error('Filter function')).text.includes('d'));
+  await until('a function that fails says so under its field', async () => (await error('Filter function')).text.includes('filters.broken of _design/d failed'));
+});
+
+test('a filter function gets its query, which has its own error', async (t) => {
+  await createDatabase('feed-query');
+  await request('PUT', 'feed-query/_design/d', {
+    filters: { by: 'function (doc, req) { return doc.status === req.query.status; }' },
+  });
+  await writeDocuments('feed-query', documents('x', 10));
+  const page = await openPage(t, '/db/feed-query?since=0');
+  await until('all rows', async () => (await ids(page)).length === 11);
+  await page.getByText('Filter', { exact: true }).click();
+  const query = page.getByLabel('Query', { exact: true });
+  for (const [text, wrong] of [
+    ['{"status"', 'This is no JSON'],
+    ['["odd"]', 'A query is a JSON object'],
+    ['{"status": "odd"}', '`query` is what a `filter` function is asked with, and none is given'],
+  ]) {
+    await query.fill(text);
+    await query.press('Enter');
+    await until(`${text} is refused`, async () => (await errorUnder(page, 'Query')).text.includes(wrong));
+    assert.equal((await errorUnder(page, 'Query')).invalid, 'true');
+  }
+  const name = page.getByLabel('Filter function', { exact: true });
+  await name.fill('d/none');
+  await name.press('Enter');
+  await until('the function is refused', async () => (await errorUnder(page, 'Filter function')).text.includes('none'));
+  assert.equal((await errorUnder(page, 'Query')).text, '', 'what the function has wrong is said once');
+  await name.fill('d/by');
+  await name.press('Enter');
+  await until('the odd ones', async () => (await ids(page)).join() === 'x-00001,x-00003,x-00005,x-00007,x-00009');
+  assert.deepEqual(await errorUnder(page, 'Query'), { invalid: null, text: '' });
+  await page.reload();
+  await until('the address keeps it', async () => (await ids(page)).join() === 'x-00001,x-00003,x-00005,x-00007,x-00009');
+  assert.equal(await query.inputValue(), '{"status": "odd"}');
+  await checkSnippets(t, page, 'x-00001,x-00003,x-00005,x-00007,x-00009');
 });
 
 test('the slider goes back over history', async (t) => {
@@ -166,23 +296,7 @@ test('the snippets give what the page shows', async (t) => {
   const selector = encodeURIComponent('{"status":"odd"}');
   const page = await openPage(t, `/db/feed-snippets?since=0&selector=${selector}&include_docs=true`);
   await until('two rows', async () => (await ids(page)).length === 2);
-  await page.getByText('The same in curl').click();
-  const snippet = (name) => page.locator(`[aria-label="${name} snippet"]`).innerText();
-  const expected = "it's-00001,it's-00003";
-
-  const curl = spawn('bash', ['-c', `exec ${await snippet('curl')}`], { stdio: ['ignore', 'pipe', 'ignore'] });
-  t.after(() => curl.kill());
-  let said = '';
-  curl.stdout.on('data', (data) => (said += data));
-  const rows = () => [...said.matchAll(/^data: (\{"seq.*\})$/gm)].map(([, data]) => JSON.parse(data).id).join();
-  await until('curl prints them', () => rows() === expected, { state: () => said });
-
-  for (const [name, Client] of Object.entries({ EventSource, WebSocket })) {
-    const printed = [];
-    const feed = new Function(name, 'console', `${await snippet(name)}; return feed;`)(Client, { log: (_, id) => printed.push(id) });
-    t.after(() => feed.close());
-    await until(`${name} prints them`, () => printed.filter((id) => id.startsWith('it')).join() === expected);
-  }
+  await checkSnippets(t, page, "it's-00001,it's-00003");
 });
 
 test('a database that is deleted, or was never there, is told', async (t) => {

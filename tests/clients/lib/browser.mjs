@@ -12,8 +12,11 @@ const executablePath = process.env.SEQTIDE_CHROMIUM ?? '/usr/bin/chromium';
 let browser = null;
 after(() => browser?.close());
 
-/** Opens a page of the dashboard by what stands behind the `#` of its address; the end of the test looks it over. */
-export async function openPage(t, place = '/', { width = 1280, height = 900, theme = 'light' } = {}) {
+/**
+ * Opens a page of the dashboard by what stands behind the `#` of its address, or another file that comes with it; the end
+ * of the test looks it over.
+ */
+export async function openPage(t, place = '/', { file = '', width = 1280, height = 900, theme = 'light' } = {}) {
   // A container's kernel may not give a sandbox, and the pages are our own.
   browser ??= await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme });
@@ -32,7 +35,7 @@ export async function openPage(t, place = '/', { width = 1280, height = 900, the
     await context.close();
     assert.deepEqual(faults, []);
   });
-  await page.goto(`${serverUrl}/_dashboard/#${place}`);
+  await page.goto(`${serverUrl}/_dashboard/${file}#${place}`);
   return page;
 }
 

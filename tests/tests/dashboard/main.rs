@@ -19,6 +19,13 @@ fn the_document_view_edits_and_resolves_conflicts() {
 }
 
 #[test]
+fn the_pages_tell_what_a_feed_says_of_itself() {
+    // Little is in memory, so that a page can fall behind it, and a stop takes its time.
+    let server = Server::launch().arg("--storage-tail-bytes-max=65536").arg("--feeds-drain-ms=3000").start();
+    run_against("dashboard/states.mjs", server);
+}
+
+#[test]
 fn the_demo_is_alive_at_once_and_after_a_restart() {
     let server = run_against("dashboard/demo.mjs", Server::launch().demo().start());
     server.stdout_line("/_dashboard/#/db/demo and http://");
@@ -27,6 +34,11 @@ fn the_demo_is_alive_at_once_and_after_a_restart() {
 #[test]
 fn the_pages_are_for_everybody() {
     run("dashboard/access.mjs");
+}
+
+#[test]
+fn everything_is_done_by_keyboard() {
+    run("dashboard/keyboard.mjs");
 }
 
 #[test]

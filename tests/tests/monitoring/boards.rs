@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use seqtide_tests::prometheus::Prometheus;
+use seqtide_tests::script::run_alone;
 use seqtide_tests::{Database, Server};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -48,6 +49,11 @@ fn the_board_imports_anywhere() {
             assert_eq!(source["uid"], "${datasource}", "{} knows of one Prometheus alone", panel["title"]);
         }
     }
+}
+
+#[test]
+fn the_board_is_what_grafana_describes() {
+    run_alone("grafana/board.mjs");
 }
 
 #[tokio::test]

@@ -4,9 +4,10 @@ import { ApiError, address, ask, documentSegments } from '../api.js';
 import { confirmed } from '../dialog.js';
 import { fill, h, say } from '../dom.js';
 import { counted } from '../format.js';
-import { json, notJson, pretty, without } from '../json.js';
+import { json, notAnObject, pretty, without } from '../json.js';
 import { picture } from '../picture.js';
-import { STATES, Stream } from '../stream.js';
+import { StateLine } from '../state.js';
+import { Stream } from '../stream.js';
 import { LEAVES_MAX, treeOf } from '../tree.js';
 
 /** Members that the server adds to what was written. */
@@ -16,13 +17,13 @@ export function documentPage({ main, names: [database, id] }) {
   const page = new DocumentPage(database, id);
   fill(main, page.parts);
   page.begin();
-  return { title: id, stream: page.stream, close: () => page.close() };
+  return { title: id, close: () => page.close(), get stream() { return page.stream; } };
 }
 
 class DocumentPage {
   constructor(database, id) {
     Object.assign(this, { database, id, segments: documentSegments(database, id), tree: treeOf([]), selected: null, whole: false, edit: null });
-    this.state = h('p', { class: 'state', role: 'status' });
+    this.state = new StateLine(() => this.begin());
     this.error = h('p', { class: 'error', role: 'alert' });
     this.conflicts = h('div', {});
     this.body = h('section', { class: 'card body', 'aria-label': 'Body' });
@@ -30,7 +31,7 @@ class DocumentPage {
     const link = h('a', { href: `#/db/${encodeURIComponent(database)}` }, database);
     this.parts = [
       h('nav', { 'aria-label': 'Where you are', class: 'path' }, h('a', { href: '#/' }, 'Databases'), ' / ', link, ' / ', h('span', { 'aria-current': 'page' }, id)),
-      h('div', { class: 'head' }, h('h1', {}, id), this.state),
+      h('div', { class: 'head' }, h('h1', {}, id), this.state.element),
       this.error,
       this.conflicts,
       h('div', { class: 'document' }, this.body, this.history),
@@ -42,9 +43,8 @@ class DocumentPage {
     this.stream = new Stream({
       url: (since) => address([this.database, '_feed'], { doc_ids: JSON.stringify([this.id]), since: since ?? 'now', heartbeat: 5000 }),
       on: { message: () => this.load(), heartbeat: () => {}, rewind: () => this.load() },
-      state: (state, error) => {
-        this.state.dataset.state = state;
-        say(this.state, error ? `${STATES[state]}: ${error.message}` : STATES[state]);
+      state: (state, detail) => {
+        this.state.show(state, detail);
         if (state === 'live') this.load();
       },
       explain: async () => {
@@ -176,7 +176,7 @@ class DocumentPage {
       this.read(rev).then((text) => fill(body, json(without(text, ADDED))), (error) => fill(body, error.message));
       const winner = rev === this.tree.winner && h('span', { class: 'badge winner' }, 'winner');
       const keep = h('button', { type: 'button', 'aria-label': `Keep this one: ${rev}`, onclick: () => this.keep(rev) }, 'Keep this one');
-      return h('div', { class: 'choice' }, h('div', { class: 'head' }, h('span', { class: 'mono' }, rev.slice(0, 12)), winner, keep), body);
+      return h('div', { class: 'choice' }, h('div', { class: 'head' }, h('span', {}, h('span', { class: 'mono' }, rev.slice(0, 12)), ' ', winner), keep), body);
     });
     const text = `${counted(alive.length, 'leaf', 'leaves')} stand side by side. Pick the one that is right: the others are deleted.`;
     fill(this.conflicts, h('section', { class: 'card conflicts' }, h('h2', {}, 'Conflict'), h('p', { class: 'notice' }, text), h('div', { class: 'choices' }, cards)));
@@ -248,7 +248,7 @@ class DocumentPage {
 
   async save() {
     const { area, base, error } = this.edit;
-    const wrong = notAnObject(area.value);
+    const wrong = notAnObject(area.value, 'A document');
     say(error, wrong ?? '');
     if (wrong) {
       area.setAttribute('aria-invalid', 'true');
@@ -297,9 +297,4 @@ class DocumentPage {
       ),
     );
   }
-}
-
-/** Why a text is no document, or nothing. */
-function notAnObject(text) {
-  return notJson(text) ?? (text.trim().startsWith('{') ? null : 'A document is a JSON object: { … }');
 }

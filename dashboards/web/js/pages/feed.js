@@ -9,7 +9,8 @@ import { brief, json } from '../json.js';
 import { Log } from '../log.js';
 import { Rows } from '../rows.js';
 import { Snippets } from '../snippets.js';
-import { STATES, Stream } from '../stream.js';
+import { StateLine } from '../state.js';
+import { Stream } from '../stream.js';
 
 /** How far back a feed begins that is asked for no place. */
 const BACK = 100;
@@ -19,14 +20,15 @@ export function feedPage({ main, names: [database], options }) {
   const page = new FeedPage(database, options);
   fill(main, page.parts);
   page.begin();
-  return { title: database, log: page.log, close: () => page.close() };
+  return { title: database, log: page.log, close: () => page.close(), get stream() { return page.stream; } };
 }
 
 class FeedPage {
   constructor(database, given) {
     Object.assign(this, { database, since: given.get('since'), log: new Log(), shown: 0, added: 0, updateSeq: 0, chosen: false });
     if (!given.has('include_docs')) given.set('include_docs', 'true');
-    this.state = h('p', { class: 'state', role: 'status' });
+    this.state = new StateLine(() => this.again());
+    this.told = h('p', { class: 'notice', role: 'status' });
     this.facts = h('p', { class: 'notice' });
     this.pauseButton = h('button', { type: 'button', class: 'main', onclick: () => this.turnPause() }, 'Pause');
     this.rows = new Rows({
@@ -36,24 +38,25 @@ class FeedPage {
       chosen: (row) => this.choose(row),
       opened: (row) => (location.hash = documentLink(database, row.id)),
     });
+    this.nothing = h('p', { class: 'notice nothing' }, 'No change to show yet');
     this.detail = h('section', { class: 'card detail', 'aria-label': 'The selected change' });
     this.waiting = h('p', { class: 'notice', role: 'status' });
     this.filter = new Filter(database, given, (options) => this.restart(this.since, options));
     this.snippets = new Snippets();
     this.slider = new SinceSlider((since) => this.restart(since, this.applied));
     this.applied = this.filter.options();
-    const open = Object.keys(this.applied).some((name) => name !== 'include_docs');
     this.parts = [
       h('nav', { 'aria-label': 'Where you are', class: 'path' }, h('a', { href: '#/' }, 'Databases'), ' / ', h('span', { 'aria-current': 'page' }, database)),
       h('div', { class: 'head' }, h('h1', {}, database), this.facts),
       h(
         'section',
         { class: 'card controls', 'aria-label': 'The feed' },
-        h('div', { class: 'head' }, this.state, this.waiting, h('div', { class: 'buttons' }, this.pauseButton, h('button', { type: 'button', onclick: () => this.clear() }, 'Clear'))),
+        h('div', { class: 'head' }, this.state.element, this.waiting, h('div', { class: 'buttons' }, this.pauseButton, h('button', { type: 'button', onclick: () => this.clear() }, 'Clear'))),
+        this.told,
         this.slider.element,
       ),
-      h('details', { class: 'card', open }, h('summary', {}, 'Filter'), this.filter.form),
-      h('div', { class: 'feed' }, h('section', { class: 'card list' }, heads(), this.rows.element), this.detail),
+      this.filter.element,
+      h('div', { class: 'feed' }, h('section', { class: 'card list' }, heads(), this.nothing, this.rows.element), this.detail),
       this.snippets.element,
     ];
     this.choose(null);
@@ -65,8 +68,12 @@ class FeedPage {
     try {
       this.know(await ask('GET', address([this.database])));
     } catch (error) {
-      this.says('failed', error);
-      if (!error.status) this.again = setTimeout(() => this.begin(), 1000);
+      if (error.status) {
+        this.says('failed', error.message);
+      } else {
+        this.says('lost');
+        this.timer = setTimeout(() => this.begin(), 1000);
+      }
       return;
     }
     if (this.closed) return;
@@ -81,7 +88,7 @@ class FeedPage {
 
   close() {
     this.closed = true;
-    clearTimeout(this.again);
+    clearTimeout(this.timer);
     cancelAnimationFrame(this.frame);
     this.stream?.close();
     this.rows.close();
@@ -110,6 +117,7 @@ class FeedPage {
 
   follow(since) {
     this.stream?.close();
+    say(this.told, '');
     this.stream = new Stream({
       since,
       url: (place) => address([this.database, '_feed'], { ...this.applied, since: place, heartbeat: HEARTBEAT_MS }),
@@ -117,11 +125,10 @@ class FeedPage {
         message: (row, text) => this.take(row, text),
         heartbeat: (event) => this.stands(event),
         'caught-up': (event) => this.stands(event),
-        rewind: (event) => this.note(event.reason),
-        error: ({ reason }) => this.filter.failed(reason),
-        end: ({ reason }) => reason === 'deleted' && this.gone(),
+        rewind: ({ reason }) => say(this.told, reason),
+        error: ({ reason }) => this.filter.failed(reason) || say(this.told, reason),
       },
-      state: (state, error) => this.says(state, error),
+      state: (state, detail) => this.says(state, detail),
       explain: () => this.refusal(),
     });
   }
@@ -136,16 +143,15 @@ class FeedPage {
     return refused;
   }
 
-  gone() {
-    this.stream.close();
-    this.says('failed', new Error('the database was deleted'));
+  /** Follows a feed that has ended from where it stood. */
+  again() {
+    if (this.stream) this.follow(this.stream.since);
+    else this.begin();
   }
 
-  says(state, error) {
-    const shown = state === 'live' && this.log.paused ? 'paused' : state;
-    this.state.dataset.state = shown;
-    this.connection = { state, error };
-    say(this.state, error ? `${STATES[shown]}: ${error.message}` : STATES[shown]);
+  says(state, detail) {
+    this.standing = [state, detail];
+    this.state.show(state === 'live' && this.log.paused ? 'paused' : state, detail);
   }
 
   take(row, text) {
@@ -163,9 +169,8 @@ class FeedPage {
     this.later();
   }
 
-  stands({ seq, pending }) {
+  stands({ seq }) {
     if (version(seq) > version(this.updateSeq)) this.updateSeq = seq;
-    this.pending = pending ?? this.pending;
     this.later();
   }
 
@@ -179,7 +184,7 @@ class FeedPage {
       this.log.pause();
     }
     this.pauseButton.textContent = this.log.paused ? 'Resume' : 'Pause';
-    this.says(this.connection.state, this.connection.error);
+    this.says(...this.standing);
     this.paint();
   }
 
@@ -192,16 +197,13 @@ class FeedPage {
   paint() {
     this.rows.show(this.log.rows, this.added);
     this.added = 0;
+    this.nothing.hidden = this.log.rows.length > 0;
     this.slider.reach(this.updateSeq);
     const { rows, held, dropped, paused } = this.log;
     const parts = [counted(rows.length, 'row')];
     if (dropped) parts.push(`${count(dropped)} older ones let go`);
     if (paused) parts.push(this.resumeAt ? `${count(held.length)} wait here, the rest at the server` : `${count(held.length)} wait`);
     say(this.waiting, parts.join(', '));
-  }
-
-  note(text) {
-    this.filter.general.textContent = text;
   }
 
   choose(row) {
@@ -239,8 +241,7 @@ class SinceSlider {
       h('label', { for: 'since' }, 'Changes since'),
       this.input,
       this.words,
-      to('Beginning', () => '0'),
-      to('Now', () => sequenceAt(this.updateSeq, version(this.updateSeq))),
+      h('div', { class: 'buttons' }, to('Beginning', () => '0'), to('Now', () => sequenceAt(this.updateSeq, version(this.updateSeq)))),
     );
   }
 

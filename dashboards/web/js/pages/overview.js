@@ -4,10 +4,12 @@ import { Chart } from '../chart.js';
 import { Databases } from '../databases.js';
 import { fill, h, say } from '../dom.js';
 import { byLabel } from '../figures.js';
-import { bytes, count, duration, figure } from '../format.js';
+import { bytes, count, counted, duration, figure } from '../format.js';
+import { StateLine } from '../state.js';
+import { cell, row, table } from '../table.js';
 
 const perSecond = (value) => (value === null ? '–' : `${figure(value)}/s`);
-const share = (value) => (value === null ? '–' : `${figure(value * 100)} %`);
+const share = (value) => (value === null ? '–' : `${figure(Math.round(value * 1000) / 10)} %`);
 
 const CHARTS = [
   { title: 'Writes', unit: perSecond, lines: [{ name: 'writes', label: 'documents' }, { name: 'commits', label: 'commits' }] },
@@ -30,6 +32,7 @@ const CHARTS = [
   { title: 'Memory', unit: bytes, least: 2 ** 20, binary: true, lines: [{ name: 'memory', label: 'resident' }] },
 ];
 
+const HEADS = ['Database', 'Documents', 'Update sequence', 'Size', 'Writes a second'];
 /** Databases on one page of the table. */
 const PAGE = 25;
 
@@ -72,19 +75,18 @@ class DatabaseTable {
       'aria-label': 'Find a database by its name',
       oninput: () => this.turn(0),
     });
-    this.body = h('tbody');
+    this.body = h('tbody', { role: 'rowgroup' });
     this.caption = h('caption', {});
     this.pager = h('div', { class: 'pager' });
-    const heads = ['Database', 'Documents', 'Update sequence', 'Size', 'Writes a second'];
-    const columns = heads.map((head, at) => h('th', { scope: 'col', class: at > 0 && 'number' }, head));
+    this.state = new StateLine(() => this.databases.follow());
     this.card = h(
       'section',
       { class: 'card' },
-      h('div', { class: 'head' }, h('h2', {}, 'Databases'), this.search),
-      h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Databases' }, h('table', {}, this.caption, h('thead', {}, h('tr', {}, columns)), this.body)),
+      h('div', { class: 'head' }, h('h2', {}, 'Databases'), h('div', { class: 'buttons' }, this.state.element, this.search)),
+      table('Databases', HEADS.map((name, at) => ({ name, isFigure: at > 0 })), this.caption, this.body),
       this.pager,
     );
-    this.databases = new Databases(() => this.show());
+    this.databases = new Databases(() => this.show(), (state, detail) => this.state.show(state, detail));
   }
 
   close() {
@@ -122,16 +124,16 @@ function captionOf({ error, loaded, names, found, wanted }) {
   if (error) return `The databases cannot be listed: ${error.message}`;
   if (!loaded) return 'Asking…';
   if (names.length === 0) return 'There is no database yet: curl -X PUT makes one, and it appears here.';
-  return wanted ? `${count(found.length)} of ${count(names.length)}` : count(names.length);
+  return wanted ? `${count(found.length)} of ${counted(names.length, 'database')}` : counted(names.length, 'database');
 }
 
 /** A row stays the same element while its figures change, so that who stands on its link stays there. */
 class Row {
   constructor(name) {
     this.name = name;
-    this.cells = Array.from({ length: 4 }, () => h('td', { class: 'number' }, '…'));
+    this.cells = HEADS.slice(1).map((head) => cell(head, { class: 'number' }, '…'));
     const link = h('a', { href: `#/db/${encodeURIComponent(name)}` }, name);
-    this.element = h('tr', {}, h('th', { scope: 'row' }, link), this.cells);
+    this.element = row(link, this.cells);
   }
 
   show(known) {

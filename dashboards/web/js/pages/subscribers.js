@@ -4,6 +4,7 @@ import { address, ask } from '../api.js';
 import { confirmed } from '../dialog.js';
 import { fill, h, say } from '../dom.js';
 import { bytes, counted, duration, figure } from '../format.js';
+import { cell, row, table } from '../table.js';
 
 const ASK_EVERY_MS = 1000;
 /** Feeds on one page of the table. */
@@ -25,17 +26,16 @@ class Subscribers {
     this.rows = new Map();
     this.error = h('p', { class: 'error', role: 'alert' });
     this.caption = h('caption', {}, 'Asking…');
-    this.body = h('tbody');
+    this.body = h('tbody', { role: 'rowgroup' });
     this.pager = h('div', { class: 'pager' });
     this.previous = h('button', { type: 'button', onclick: () => this.turn(this.places.slice(0, -1)) }, 'Previous');
     this.next = h('button', { type: 'button', onclick: () => this.turn([...this.places, this.last]) }, 'Next');
     fill(this.pager, this.previous, this.next);
-    const columns = HEADS.map((head, at) => h('th', { scope: 'col', class: at >= FIGURES && 'number' }, head));
-    const table = h('table', {}, this.caption, h('thead', {}, h('tr', {}, columns, h('th', { scope: 'col' }, h('span', { class: 'unseen' }, 'End it')))), this.body);
+    const columns = HEADS.map((name, at) => ({ name, isFigure: at >= FIGURES }));
     this.parts = [
       h('h1', {}, 'Subscribers'),
       this.error,
-      h('section', { class: 'card subscribers' }, h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Open feeds' }, table), this.pager),
+      h('section', { class: 'card subscribers' }, table('Open feeds', [...columns, { name: 'End it', isUnseen: true }], this.caption, this.body), this.pager),
     ];
     this.timer = setInterval(() => document.hidden || this.load(), ASK_EVERY_MS);
   }
@@ -93,21 +93,18 @@ class Subscribers {
 class Row {
   constructor({ id, kind, database, client, filter }, end) {
     const link = database && h('a', { href: `#/db/${encodeURIComponent(database)}` }, database);
-    this.state = h('td', {});
-    this.figures = Array.from({ length: HEADS.length - FIGURES }, () => h('td', { class: 'number' }));
+    this.state = cell('State');
+    this.figures = HEADS.slice(FIGURES).map((head) => cell(head, { class: 'number' }));
     const button = h('button', { type: 'button', class: 'danger', 'aria-label': `End feed ${id}`, onclick: end }, 'End');
-    this.element = h(
-      'tr',
-      {},
-      h('th', { scope: 'row' }, String(id)),
-      h('td', {}, kind),
-      h('td', {}, link ?? 'all'),
-      h('td', {}, client ?? 'this program'),
-      h('td', { class: 'filter-text' }, filter ?? ''),
+    this.element = row(String(id), [
+      cell('Kind', {}, kind),
+      cell('Database', {}, link ?? 'all'),
+      cell('Client', {}, client ?? 'this program'),
+      cell('Filter', { class: 'filter-text' }, filter ?? '–'),
       this.state,
       this.figures,
-      h('td', {}, button),
-    );
+      cell('', {}, button),
+    ]);
   }
 
   show({ state, seq, lag, sent, opened_on: opened }) {
