@@ -1,9 +1,17 @@
-import { SeqtideError } from './error.js';
-import { events } from './events.js';
+import { lines } from './lines.js';
 import { Watchdog, backoff, pause } from './waits.js';
 
-/** Before a first attempt has told otherwise, in milliseconds. */
-const RETRY = 500;
+/** Where the server has not told otherwise, in milliseconds. */
+const RETRY = 1000;
+
+/** What a server answers that has something against what it is asked for: against one subscription, which may be among many. */
+const ABOUT_WHAT_IS_ASKED = [400, 413];
+
+/** What the whole of an answer says that refuses something. It may be that of a proxy, which has no words of a Seqtide server. */
+async function refusal(answer) {
+  const said = await answer.json().catch(() => ({}));
+  return { error: 'refused', reason: answer.statusText, ...said, status: answer.status };
+}
 
 /**
  * One connection to a server, for any number of subscriptions. It is there while there is one, comes back by itself, and
@@ -14,8 +22,10 @@ export class Connection {
   #settings;
   #subscriptions = new Map();
   #run = null;
-  /** The server's name of what is open now. */
-  #id = null;
+  /** What is open now: the server's name of it, and the attempt that opened it. */
+  #open = null;
+  /** Those that the server has taken once: it has nothing against how they are asked for. */
+  #accepted = new WeakSet();
   #changes = Promise.resolve();
   /** How long silence is none, in milliseconds: two heartbeats of the connection that is open. */
   #patience;
@@ -23,7 +33,7 @@ export class Connection {
   #failures = 0;
 
   constructor(url, { heartbeat = 30_000, headers = {}, fetch = globalThis.fetch.bind(globalThis) } = {}) {
-    this.#url = String(url).replace(/\/+$/, '');
+    this.#url = url;
     this.#settings = { heartbeat, headers, fetch };
   }
 
@@ -34,31 +44,38 @@ export class Connection {
       this.#run = stop;
       // Those that are asked for in one go are asked for together.
       queueMicrotask(() => this.#follow(stop));
-    } else if (this.#id !== null) {
+    } else {
       this.#change(subscription.asked, subscription);
     }
   }
 
   remove(subscription) {
-    if (!this.#subscriptions.delete(subscription.name)) return;
-    if (this.#subscriptions.size === 0) {
-      this.#run?.abort();
-      this.#run = null;
-      this.#id = null;
-    } else if (this.#id !== null) {
-      this.#change({ unsubscribe: subscription.name });
-    }
+    if (!this.#subscriptions.has(subscription.name)) return;
+    this.#forget(subscription.name);
+    this.#change({ unsubscribe: subscription.name });
   }
 
   close() {
     for (const subscription of [...this.#subscriptions.values()]) subscription.close();
+    this.#stop();
+  }
+
+  /** Without a subscription there is no connection. */
+  #forget(name) {
+    this.#subscriptions.delete(name);
+    if (this.#subscriptions.size === 0) this.#stop();
+  }
+
+  #stop() {
+    this.#run?.abort();
+    this.#run = null;
+    this.#open = null;
   }
 
   async #follow(stop) {
     while (!stop.signal.aborted) {
       await this.#once(stop);
       if (stop.signal.aborted) return;
-      this.#id = null;
       await pause(backoff(this.#failures, this.#retry), stop.signal);
       this.#failures += 1;
     }
@@ -69,7 +86,6 @@ export class Connection {
     const attempt = new AbortController();
     const giveUp = () => attempt.abort();
     stop.signal.addEventListener('abort', giveUp);
-    const asked = [...this.#subscriptions.values()];
     const watchdog = new Watchdog(() => {
       this.#all((subscription) => subscription.become('silent'));
       attempt.abort();
@@ -77,16 +93,14 @@ export class Connection {
     this.#patience = 2 * this.#settings.heartbeat;
     try {
       watchdog.heard(this.#patience);
-      const body = JSON.stringify({
-        heartbeat: this.#settings.heartbeat,
-        subscriptions: asked.map((subscription) => subscription.asked),
-      });
-      const answer = await this.#post('/_feed/many', body, attempt.signal, { Accept: 'text/event-stream' });
-      if (!answer.ok) return await this.#refused(answer, asked);
-      for await (const { data, retry } of events(answer.body)) {
-        if (stop.signal.aborted) return;
-        if (retry !== undefined) this.#retry = retry;
-        for (const item of data === undefined ? [] : JSON.parse(data)) await this.#receive(item, asked, watchdog);
+      const { answer, asked } = await this.#ask(attempt.signal);
+      if (!answer.ok) return await this.#refused(answer);
+      for await (const items of lines(answer.body)) {
+        for (const item of items) {
+          if (stop.signal.aborted) return;
+          if (item.event === 'connection') this.#opened(item, asked, attempt);
+          else await this.#receive(item, watchdog);
+        }
         watchdog.heard(this.#patience);
       }
     } catch {
@@ -95,43 +109,39 @@ export class Connection {
       watchdog.stop();
       stop.signal.removeEventListener('abort', giveUp);
       attempt.abort();
-      if (!stop.signal.aborted) this.#all((subscription) => subscription.become('connecting'));
+      if (!stop.signal.aborted) {
+        this.#open = null;
+        this.#all((subscription) => subscription.become('connecting'));
+      }
     }
   }
 
-  async #receive(item, asked, watchdog) {
-    if (item.event === 'connection') {
-      // The server may beat in a time of its own.
-      if (item.heartbeat !== undefined) this.#patience = 2 * item.heartbeat;
-      this.#opened(item.id, asked);
-      return;
-    }
-    if (item.retry !== undefined) this.#retry = item.retry;
-    if (item.sub === undefined) {
-      for (const [name, seq] of Object.entries(item.seqs ?? {})) this.#subscriptions.get(name)?.moved(seq);
-      if (item.event === 'draining') this.#all((subscription) => subscription.become('draining'));
-      return;
-    }
-    const subscription = this.#subscriptions.get(item.sub);
-    if (subscription === undefined) return;
-    if (item.event === 'refused' && item.error === 'service unavailable') {
-      this.#later(subscription);
-      return;
-    }
-    subscription.receive(item);
-    if (subscription.state === 'ended') this.#subscriptions.delete(item.sub);
-    const room = subscription.room();
-    if (room !== undefined) {
-      // Who does not read cannot hear that the other side is silent.
-      watchdog.stop();
-      await room;
-      watchdog.heard(this.#patience);
+  /**
+   * Asks for a connection with all there are. Where one of them keeps the server from opening it, it is asked for with those
+   * that it has taken before, or with none: the others are then asked for one by one, and what is refused is refused alone.
+   */
+  async #ask(signal) {
+    const all = [...this.#subscriptions.values()];
+    const fewer = [all.filter((subscription) => this.#accepted.has(subscription)), []];
+    for (let asked = all; ; ) {
+      const body = JSON.stringify({
+        heartbeat: this.#settings.heartbeat,
+        subscriptions: asked.map((subscription) => subscription.asked),
+      });
+      const answer = await this.#post('/_feed/many', body, signal, { Accept: 'application/x-ndjson' });
+      const next = fewer.find(({ length }) => length < asked.length);
+      if (next === undefined || !ABOUT_WHAT_IS_ASKED.includes(answer.status)) return { answer, asked };
+      await answer.body?.cancel();
+      asked = next;
     }
   }
 
-  #opened(id, asked) {
-    this.#id = id;
+  #opened({ id, heartbeat, retry = RETRY }, asked, attempt) {
+    // The server may beat in a time of its own.
+    if (heartbeat !== undefined) this.#patience = 2 * heartbeat;
+    this.#retry = retry;
     this.#failures = 0;
+    this.#open = { id, attempt };
     const open = new Set(asked);
     for (const subscription of this.#subscriptions.values()) {
       if (!open.has(subscription)) this.#change(subscription.asked, subscription);
@@ -141,54 +151,85 @@ export class Connection {
     }
   }
 
+  async #receive(item, watchdog) {
+    // Each that drains says how long to wait: the longest is it.
+    if (item.retry !== undefined) this.#retry = Math.max(this.#retry, item.retry);
+    if (item.sub === undefined) {
+      for (const [name, seq] of Object.entries(item.seqs ?? {})) this.#subscriptions.get(name)?.moved(seq);
+      if (item.event === 'draining') this.#all((subscription) => subscription.become('draining'));
+      return;
+    }
+    const subscription = this.#subscriptions.get(item.sub);
+    if (subscription === undefined) return;
+    if (item.event === 'subscribed') this.#accepted.add(subscription);
+    this.#tell(subscription, item);
+    const room = subscription.room();
+    if (room !== undefined) {
+      // Who does not read cannot hear that the other side is silent.
+      watchdog.stop();
+      await room;
+      watchdog.heard(this.#patience);
+    }
+  }
+
+  #tell(subscription, item) {
+    if (item.event === 'refused' && item.error === 'service unavailable') {
+      this.#later(subscription);
+      return;
+    }
+    subscription.receive(item);
+    if (subscription.state === 'ended') this.#forget(subscription.name);
+  }
+
   /** The server had no place for it. */
   async #later(subscription) {
-    const stop = this.#run;
+    const open = this.#open;
     subscription.become('connecting');
-    await pause(backoff(0, Math.max(this.#retry, 1000)), stop.signal);
-    const isWanted = this.#run === stop && this.#subscriptions.get(subscription.name) === subscription;
-    if (isWanted && this.#id !== null) this.#change(subscription.asked, subscription);
+    await pause(backoff(0, Math.max(this.#retry, RETRY)), open.attempt.signal);
+    // The next connection asks for all.
+    const isWanted = this.#open === open && this.#subscriptions.get(subscription.name) === subscription;
+    if (isWanted) this.#change(subscription.asked, subscription);
   }
 
   /** Asks for a change of what is open. When it cannot be asked, the connection is lost, and the next one asks for all. */
   #change(change, subscription) {
-    const id = this.#id;
+    const open = this.#open;
+    if (open === null) return;
     // One after the other: a subscription that is given up at once must not be asked for after that.
-    this.#changes = this.#changes.then(() => this.#ask(id, change, subscription));
+    this.#changes = this.#changes.then(() => this.#make(open, change, subscription));
   }
 
-  async #ask(id, change, subscription) {
-    if (this.#id !== id) return;
+  async #make({ id, attempt }, change, subscription) {
+    if (attempt.signal.aborted) return;
+    const watchdog = new Watchdog(() => attempt.abort());
     try {
-      const answer = await this.#post(`/_feed/${id}`, JSON.stringify(change), this.#run?.signal);
-      const said = await answer.json();
-      if (answer.ok || subscription === undefined || this.#id !== id) return;
-      if (answer.status === 503) this.#later(subscription);
-      else if (answer.status !== 409) this.#fail(subscription, { ...said, status: answer.status });
+      watchdog.heard(this.#patience);
+      // To a list of changes 404 says that there is no such connection, and nothing else.
+      const answer = await this.#post(`/_feed/${id}`, JSON.stringify([change]), attempt.signal);
+      const isAboutChange = ABOUT_WHAT_IS_ASKED.includes(answer.status);
+      const [said] = isAboutChange ? [await refusal(answer)] : await answer.json();
+      if (said.ok !== true && typeof said.error !== 'string') throw new Error(`${answer.status} is no answer to a change`);
+      // What is subscribed to already, and what is no more, is as it was asked for.
+      if (said.ok || said.error === 'conflict' || subscription === undefined || attempt.signal.aborted) return;
+      const { sub, ...refused } = said;
+      this.#tell(subscription, { event: 'refused', ...refused });
     } catch {
-      // See above.
+      attempt.abort();
+    } finally {
+      watchdog.stop();
     }
   }
 
-  /** The whole was refused: for good, unless the server has no room. */
-  async #refused(answer, asked) {
-    const said = await answer.json().catch(() => ({}));
+  /** Every connection is refused: for good, unless the server has no room. */
+  async #refused(answer) {
     if (answer.status >= 500 || answer.status === 429) {
       const seconds = Number(answer.headers.get('retry-after'));
       if (seconds > 0) this.#retry = seconds * 1000;
+      await answer.body?.cancel();
       return;
     }
-    const error = { error: 'refused', reason: answer.statusText, ...said, status: answer.status };
-    for (const subscription of asked) this.#fail(subscription, error);
-    if (this.#subscriptions.size === 0) {
-      this.#run?.abort();
-      this.#run = null;
-    }
-  }
-
-  #fail(subscription, error) {
-    this.#subscriptions.delete(subscription.name);
-    subscription.fail(new SeqtideError(error));
+    const refused = await refusal(answer);
+    this.#all((subscription) => this.#tell(subscription, { event: 'refused', ...refused }));
   }
 
   #post(path, body, signal, headers = {}) {
@@ -201,6 +242,6 @@ export class Connection {
   }
 
   #all(tell) {
-    for (const subscription of this.#subscriptions.values()) tell(subscription);
+    for (const subscription of [...this.#subscriptions.values()]) tell(subscription);
   }
 }

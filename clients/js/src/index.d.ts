@@ -54,6 +54,7 @@ export interface FollowOptions<Doc = Record<string, unknown>> {
   view?: string;
   query?: object;
   style?: 'main_only' | 'all_docs';
+  /** How many rows, of all connections together. */
   limit?: number;
   live?: boolean;
   on_rewind?: 'rewind' | 'error';
@@ -61,9 +62,9 @@ export interface FollowOptions<Doc = Record<string, unknown>> {
   onRow?(row: Row<Doc>, subscription: Subscription<Doc>): unknown;
   onState?(state: State, subscription: Subscription<Doc>): void;
   onEvent?(event: FeedEvent, subscription: Subscription<Doc>): void;
-  /** Where the token is kept; what is there wins over `since`. */
+  /** Where the token is kept; what is there wins over `since`. `follow` throws where another subscription keeps its own there. */
   storage?: TokenStorage;
-  /** Under which name; `seqtide:` and the database's where none is given. */
+  /** Under which name; one of the server, the database and the options that choose rows where none is given. */
   key?: string;
 }
 
@@ -73,7 +74,7 @@ export interface Subscription<Doc = Record<string, unknown>> extends AsyncIterab
   readonly state: State;
   /** Where to go on: everything up to here was taken. */
   readonly token: Seq;
-  /** Nothing more is wanted. */
+  /** Nothing more is wanted: no row is given any more, and what has its token's key may be followed anew. */
   close(): void;
 }
 
@@ -100,5 +101,6 @@ export class Seqtide {
 /** What a server refuses, or why a subscription cannot go on. */
 export class SeqtideError extends Error {
   readonly error: string;
+  /** Where a whole request was refused. */
   readonly status?: number;
 }

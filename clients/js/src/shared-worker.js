@@ -1,11 +1,10 @@
 // The worker that has the one connection of all tabs. What a tab follows is a subscription of this connection; what it gives
 // goes to the tab over its port, in order.
 
+import { Asked } from './asked.js';
 import { Connection } from './connection.js';
+import { Room } from './room.js';
 import { isLast } from './subscription.js';
-
-/** Rows that a tab has not taken yet, at most; then the connection is not read. */
-const UNTAKEN_MAX = 1000;
 
 /** One for all tabs: the worker's name says which server it is of. */
 let connection = null;
@@ -30,23 +29,29 @@ class Tab {
   hear({ open, lock, follow, db, options, close, taken }) {
     if (open !== undefined) {
       connection ??= new Connection(open.url, open);
-      navigator.locks.request(lock, () => this.#followed.forEach((followed) => this.#close(followed)));
+      navigator.locks.request(lock, () => [...this.#followed.keys()].forEach((name) => this.#close(name)));
     }
     if (follow !== undefined) this.#follow(follow, db, options);
-    if (close !== undefined && this.#followed.has(close)) this.#close(this.#followed.get(close));
+    if (close !== undefined) this.#close(close);
     if (taken !== undefined) this.#followed.get(taken)?.taken();
   }
 
   #follow(name, db, options) {
-    const say = (what) => this.#port.postMessage({ name, ...what });
+    const say = (what) => {
+      this.#port.postMessage({ name, ...what });
+      if (followed.state === 'ended') this.#followed.delete(name);
+    };
     const followed = new Followed(`${this.#number}.${name}`, db, options, say);
     this.#followed.set(name, followed);
     connection.add(followed);
   }
 
-  #close(followed) {
+  #close(name) {
+    const followed = this.#followed.get(name);
+    if (followed === undefined) return;
+    this.#followed.delete(name);
     connection.remove(followed);
-    followed.taken(Infinity);
+    followed.end();
   }
 }
 
@@ -55,23 +60,24 @@ class Followed {
   state = 'connecting';
   #asked;
   #say;
-  #untaken = 0;
-  #room = null;
+  /** For rows that the tab has none for. */
+  #room = new Room();
 
   constructor(name, db, options, say) {
     this.name = name;
-    this.#asked = { ...options, subscribe: name, db };
+    this.#asked = new Asked(name, db, options);
     this.#say = say;
   }
 
   get asked() {
-    return this.#asked;
+    return this.#asked.whole;
   }
 
   receive({ sub, ...item }) {
-    if (item.seq !== undefined) this.#asked.since = item.seq;
-    if (item.event === undefined) this.#untaken += 1;
-    if (isLast(item)) this.state = 'ended';
+    this.#asked.received(item);
+    if (item.event === undefined) this.#room.fill();
+    // That it has all it wanted the tab counts for itself.
+    if (isLast(item) || this.#asked.isDone) this.end();
     this.#say({ item });
   }
 
@@ -84,16 +90,16 @@ class Followed {
     this.#say({ state });
   }
 
-  fail({ error, message, status }) {
-    this.receive({ event: 'refused', error, reason: message, status });
-  }
-
   room() {
-    return this.#untaken < UNTAKEN_MAX ? undefined : new Promise((resolve) => (this.#room = resolve));
+    return this.#room.wait();
   }
 
-  taken(rows = 1) {
-    this.#untaken = Math.max(0, this.#untaken - rows);
-    if (this.#untaken < UNTAKEN_MAX / 2) this.#room?.();
+  taken() {
+    this.#room.free();
+  }
+
+  end() {
+    this.state = 'ended';
+    this.#room.close();
   }
 }

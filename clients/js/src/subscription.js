@@ -1,7 +1,7 @@
+import { Asked } from './asked.js';
 import { SeqtideError } from './error.js';
-
-/** Rows that wait for whoever takes them; with more the connection is not read. */
-const ROWS_MAX = 1000;
+import { Kept, keyOf } from './kept.js';
+import { Room } from './room.js';
 
 /** Whether nothing follows this event: one that ends with its server goes on with it. */
 export function isLast({ event, reason }) {
@@ -25,48 +25,52 @@ function errorOf(db, { event, error, reason, status }) {
 export class Subscription {
   /** Where a subscription with the same options goes on: everything up to here was taken. */
   token;
-  /** What comes next from the server lies behind this. */
-  received;
   state = 'connecting';
 
   #owner;
   #given;
+  #asked;
+  #kept = null;
   #rows = [];
+  #room = new Room();
   #wanted = null;
-  #room = null;
   #error = null;
   #taking = null;
 
-  constructor(owner, name, db, { onRow, onState, onEvent, storage, key, ...options }) {
+  constructor(owner, name, url, db, { onRow, onState, onEvent, storage, key, ...options }) {
     this.#owner = owner;
     this.name = name;
     this.db = db;
-    this.options = options;
-    this.#given = { onRow, onState, onEvent, storage, key: key ?? `seqtide:${db}` };
-    this.token = storage?.getItem(this.#given.key) ?? options.since ?? 'now';
-    this.received = this.token;
+    this.#given = { onRow, onState, onEvent };
+    if (storage) this.#kept = new Kept(storage, key ?? keyOf(url, db, options));
+    this.token = this.#kept?.token ?? options.since ?? 'now';
+    this.#asked = new Asked(name, db, { ...options, since: this.token });
     if (onRow) this.#hand();
   }
 
   /** What the server is asked for. */
   get asked() {
-    return { ...this.options, subscribe: this.name, db: this.db, since: this.received };
+    return this.#asked.whole;
   }
 
   /** Nothing more is wanted. */
   close() {
     if (this.state !== 'ended') this.#owner.remove(this);
+    this.#rows = [];
     this.#end(null);
+    this.#kept?.giveBack();
   }
 
   /** Takes what the server says: a row or an event. */
-  receive(item) {
+  receive({ sub, ...item }) {
     if (this.state === 'ended') return;
-    if (item.seq !== undefined) this.received = item.seq;
+    this.#asked.received(item);
     if (item.event === undefined) {
-      const { sub, ...row } = item;
-      this.#rows.push(row);
+      this.#rows.push(item);
+      this.#room.fill();
       this.#wanted?.();
+      // The connection may be lost before the server says so.
+      if (this.#asked.isDone) this.receive({ event: 'end', seq: item.seq, reason: 'limit' });
       return;
     }
     this.#given.onEvent?.(item, this);
@@ -89,9 +93,9 @@ export class Subscription {
     return undefined;
   }
 
-  /** Everything up to `received` was looked at; it is the token unless rows wait to be taken. */
-  moved(seq = this.received) {
-    this.received = seq;
+  /** Everything up to here was looked at; it is the token unless rows wait to be taken. */
+  moved(seq = this.#asked.since) {
+    this.#asked.since = seq;
     if (this.#rows.length === 0 && this.#taking === null) this.#keep(seq);
   }
 
@@ -102,15 +106,9 @@ export class Subscription {
     this.#given.onState?.(state, this);
   }
 
-  /** Ends with an error that keeps the subscription from going on. */
-  fail(error) {
-    this.#end(error);
-  }
-
   /** Waits until there is room for more rows; `undefined` when there is. */
   room() {
-    if (this.#rows.length < ROWS_MAX || this.state === 'ended') return undefined;
-    return new Promise((resolve) => (this.#room = resolve));
+    return this.#room.wait();
   }
 
   /** The next row; `undefined` at the end. The one before counts as taken. */
@@ -129,7 +127,7 @@ export class Subscription {
     }
     const row = this.#rows.shift();
     this.#taking = row.seq;
-    if (this.#rows.length < ROWS_MAX / 2) this.#room?.();
+    this.#room.free();
     return row;
   }
 
@@ -145,6 +143,8 @@ export class Subscription {
     try {
       for await (const row of this) await this.#given.onRow(row, this);
     } catch (error) {
+      // What the server said was told when it came.
+      if (error === this.#error) return;
       this.#given.onEvent?.({ event: 'error', error: error.error ?? error.name, reason: error.message }, this);
     }
   }
@@ -152,7 +152,7 @@ export class Subscription {
   #keep(token) {
     if (this.token === token) return;
     this.token = token;
-    this.#given.storage?.setItem(this.#given.key, String(token));
+    this.#kept?.keep(token);
   }
 
   #end(error) {
@@ -160,6 +160,6 @@ export class Subscription {
     this.#error = error;
     this.become('ended');
     this.#wanted?.();
-    this.#room?.();
+    this.#room.close();
   }
 }

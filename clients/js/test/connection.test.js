@@ -1,61 +1,16 @@
-// The client against a server that misbehaves as it is told to.
+// How a connection comes, is lost, comes back and goes.
 
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { Seqtide, SeqtideError } from '../src/index.js';
-
-/**
- * A server whose connections are told what to do by `script`, one function for each; what they were asked for is in
- * `asked`, what came by `/_feed/{connection}` in `changes`.
- */
-async function serve(t, script, change = () => [200, { ok: true }]) {
-  const told = { asked: [], changes: [], at: [] };
-  const server = createServer(async (request, answer) => {
-    let body = '';
-    for await (const piece of request) body += piece;
-    if (request.url === '/_feed/many') {
-      told.asked.push(JSON.parse(body));
-      told.at.push(Date.now());
-      const part = script[Math.min(told.asked.length, script.length) - 1];
-      const send = (...items) => answer.write(`data: ${JSON.stringify(items)}\nid: x\n\n`);
-      const { heartbeat } = told.asked.at(-1);
-      part({ answer, send, open: (beats = heartbeat) => open(answer, send, told.asked.length, beats) });
-    } else {
-      told.changes.push(JSON.parse(body));
-      const [status, said] = change(told.changes.length);
-      answer.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(said));
-    }
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => (server.closeAllConnections(), server.close()));
-  told.url = `http://127.0.0.1:${server.address().port}`;
-  return told;
-}
-
-function open(answer, send, number, heartbeat) {
-  answer.writeHead(200, { 'Content-Type': 'text/event-stream' });
-  send({ event: 'connection', id: `c-${number}`, heartbeat });
-}
-
-const row = (sub, seq) => ({ sub, seq, id: `d-${seq}`, changes: [] });
-
-async function take(subscription, count) {
-  const rows = [];
-  for await (const { seq } of subscription) {
-    rows.push(seq);
-    if (rows.length === count) return rows;
-  }
-  return rows;
-}
+import { Seqtide } from '../src/index.js';
+import { row, serve, take, until } from './server.js';
 
 test('a lost connection goes on behind the last row, no sooner than the server asks for', async (t) => {
   const server = await serve(t, [
     ({ open, answer, send }) => {
-      open();
-      answer.write('retry: 300\n\n');
+      open({ retry: 300 });
       send({ sub: '1', event: 'subscribed', seq: 3 }, row('1', 4), row('1', 5));
       answer.end();
     },
@@ -72,7 +27,7 @@ test('a lost connection goes on behind the last row, no sooner than the server a
 test('silence ends a connection, and everybody is told', async (t) => {
   const states = [];
   const server = await serve(t, [
-    ({ open, send }) => (open(), send({ sub: '1', event: 'caught-up', seq: 1 })),
+    ({ open, send }) => (open({ retry: 10 }), send({ sub: '1', event: 'caught-up', seq: 1 })),
     ({ open, send }) => (open(), send(row('1', 2))),
   ]);
   const seqtide = new Seqtide(server.url, { heartbeat: 100 });
@@ -83,7 +38,10 @@ test('silence ends a connection, and everybody is told', async (t) => {
 });
 
 test('silence is two of the heartbeats that the server says it gives', async (t) => {
-  const server = await serve(t, [({ open }) => open(50), ({ open, send }) => (open(), send(row('1', 2)))]);
+  const server = await serve(t, [
+    ({ open }) => open({ heartbeat: 50, retry: 10 }),
+    ({ open, send }) => (open(), send(row('1', 2))),
+  ]);
   const seqtide = new Seqtide(server.url, { heartbeat: 60_000 });
   assert.deepEqual(await take(seqtide.follow('db'), 1), [2]);
   assert.equal(server.asked.length, 2);
@@ -101,6 +59,22 @@ test('a server that is about to stop is so when everything was given, too', asyn
   seqtide.close();
 });
 
+test('of those that drain the one that asks for the longest wait gets it, and the next connection forgets it', async (t) => {
+  const draining = (sub, retry) => ({ sub, event: 'draining', seq: 1, retry });
+  const server = await serve(t, [
+    ({ open, answer, send }) => (open({ retry: 10 }), send(draining('1', 700), draining('2', 300)), answer.end()),
+    ({ open, answer }) => (open({ retry: 10 }), answer.end()),
+    ({ open, send }) => (open(), send(row('1', 2))),
+  ]);
+  const seqtide = new Seqtide(server.url);
+  const one = seqtide.follow('a');
+  seqtide.follow('b');
+  assert.deepEqual(await take(one, 1), [2]);
+  assert.ok(server.at[1] - server.at[0] >= 700, 'the longest');
+  assert.ok(server.at[2] - server.at[1] < 700, 'and then no more');
+  seqtide.close();
+});
+
 test('subscriptions share a connection, and one comes and goes alone', async (t) => {
   const server = await serve(t, [({ open, send }) => (open(), send(row('1', 1), row('2', 9)))]);
   const seqtide = new Seqtide(server.url);
@@ -115,88 +89,101 @@ test('subscriptions share a connection, and one comes and goes alone', async (t)
     { since: 0, subscribe: '1', db: 'a' },
     { since: 0, prefix: 'x', subscribe: '2', db: 'b' },
   ]);
-  while (server.changes.length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until('all changes', () => server.changes.length === 3);
   const third = { limit: 5, subscribe: '3', db: 'c', since: 'now' };
   assert.deepEqual(server.changes, [{ unsubscribe: '1' }, third, { unsubscribe: '3' }]);
   seqtide.close();
 });
 
-test('what the server refuses is thrown, and others go on', async (t) => {
-  const server = await serve(
-    t,
-    [({ open, send }) => (open(), send({ sub: '1', event: 'refused', error: 'not_found', reason: 'no' }, row('2', 1)))],
-    () => [400, { error: 'bad_request', reason: 'never' }],
-  );
-  const seqtide = new Seqtide(server.url);
-  const [one, two] = [seqtide.follow('a'), seqtide.follow('b')];
-  await assert.rejects(take(one, 1), (error) => error instanceof SeqtideError && error.error === 'not_found');
-  const three = seqtide.follow('c');
-  await assert.rejects(take(three, 1), (error) => error.error === 'bad_request' && error.status === 400);
-  assert.deepEqual(await take(two, 1), [1]);
-});
-
 test('a server without room is asked again', async (t) => {
   const server = await serve(t, [
-    ({ answer }) => answer.writeHead(503, { 'Retry-After': '1' }).end('{"error":"service unavailable"}'),
+    ({ refuse }) => refuse(503, { error: 'service unavailable' }, { 'Retry-After': '1' }),
     ({ open, send }) => (open(), send({ sub: '1', event: 'refused', error: 'service unavailable', reason: 'full' })),
   ]);
   const seqtide = new Seqtide(server.url);
   seqtide.follow('a');
-  while (server.changes.length < 1) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until('it is asked again', () => server.changes.length === 1);
   assert.equal(server.changes[0].subscribe, '1');
   assert.ok(server.at[1] - server.at[0] >= 1000, 'as it said');
   seqtide.close();
 });
 
-test('the token is kept once a row is taken, and is where the next visit begins', async (t) => {
+// The connection was kept open, and the subscription waited for ever.
+for (const [how, change] of Object.entries({
+  'is answered 500': () => [500, { error: 'internal_server_error', reason: 'disk' }],
+  'is answered by a page': (_, answer) => void answer.end('<html>'),
+  'is answered by something else': () => [200, ['hello']],
+  'meets an id that is no more': () => [404, { error: 'not_found', reason: 'there is no such connection' }],
+  'gets no answer': () => undefined,
+  'is cut': (_, answer) => void answer.destroy(),
+})) {
+  test(`a change that ${how} costs the connection, and the next one asks for all`, async (t) => {
+    const beats = [];
+    t.after(() => beats.forEach(clearInterval));
+    const alive = ({ open, send }) => {
+      open({ retry: 10 });
+      beats.push(setInterval(() => send({ event: 'heartbeat', seqs: {} }), 50));
+    };
+    const server = await serve(t, [alive, ({ open, send }) => (open(), send(row('2', 7)))], change);
+    const seqtide = new Seqtide(server.url, { heartbeat: 100 });
+    t.after(() => seqtide.close());
+    seqtide.follow('a', { since: 0 });
+    await until('the connection', () => server.open === 1);
+    const late = seqtide.follow('b', { since: 0 });
+    const taken = take(late, 1);
+    await until('the next connection', () => server.asked.length === 2);
+    assert.deepEqual(server.asked[1].subscriptions.map(({ db }) => db), ['a', 'b']);
+    assert.deepEqual(await taken, [7]);
+  });
+}
+
+// It came back for ever, with nothing to ask for, and `close` did not end it.
+test('when all has ended there is no connection, and the process ends', async (t) => {
   const server = await serve(t, [
-    ({ open, send }) => {
-      open();
-      send({ sub: '1', event: 'subscribed', seq: 0 }, row('1', 1), row('1', 2), { sub: '1', event: 'caught-up', seq: 2 });
-      setTimeout(() => send({ event: 'heartbeat', seqs: { 1: 7 } }), 50);
-    },
+    ({ open, send }) => (open({ retry: 10 }), send(row('1', 1), { sub: '1', event: 'end', seq: 1, reason: 'caught-up' })),
   ]);
-  const kept = new Map();
-  const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, token) => kept.set(key, token) };
-  const seqtide = new Seqtide(server.url);
-  const steps = [];
-  const onRow = async (row) => {
-    await null;
-    steps.push([row.seq, kept.get('seqtide:db')]);
-  };
-  seqtide.follow('db', { storage, onRow });
-  while (kept.get('seqtide:db') !== '7') await new Promise((resolve) => setTimeout(resolve, 5));
-  assert.deepEqual(steps, [[1, '0'], [2, '1']], 'a row that is being taken is not behind us');
-  seqtide.close();
-  const again = new Seqtide(server.url);
-  again.follow('db', { storage, since: 0 });
-  while (server.asked.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
-  assert.equal(server.asked[1].subscriptions[0].since, '7');
-  again.close();
+  const program = `
+    import { Seqtide } from ${JSON.stringify(new URL('../src/index.js', import.meta.url))};
+    const seqtide = new Seqtide(${JSON.stringify(server.url)});
+    for await (const { seq } of seqtide.follow('db', { since: 0, live: false })) console.log(seq);
+    seqtide.close();`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const late = setTimeout(() => child.kill(), 10_000);
+  let printed = '';
+  child.stdout.on('data', (piece) => (printed += piece));
+  const [code, signal] = await once(child, 'exit');
+  clearTimeout(late);
+  assert.deepEqual([code, signal, printed], [0, null, '1\n'], 'it ends by itself');
+  assert.equal(server.asked.length, 1);
 });
 
-test('who does not take rows is not read for', async (t) => {
-  let written = 0;
+test('when all has ended the next one has a connection of its own', async (t) => {
+  const end = ({ open, send, subscriptions: [{ subscribe: sub }] }) => {
+    open({ retry: 10 });
+    send(row(sub, 1), { sub, event: 'end', seq: 1, reason: 'caught-up' });
+  };
+  const server = await serve(t, [end]);
+  const seqtide = new Seqtide(server.url);
+  for (const connections of [1, 2]) {
+    assert.deepEqual(await take(seqtide.follow('db', { since: 0, live: false })), [1]);
+    await until('the connection is gone', () => server.open === 0);
+    assert.equal(server.asked.length, connections);
+  }
+});
+
+// Each connection gave as many rows as the first was asked for.
+test('a limit counts across lost connections', async (t) => {
+  const rows = (from, to) => Array.from({ length: to - from + 1 }, (_, index) => row('1', from + index));
+  const events = [];
   const server = await serve(t, [
-    ({ open, answer, send }) => {
-      open();
-      const more = () => {
-        while (written < 200_000 && send(...Array.from({ length: 100 }, () => row('1', (written += 1)))));
-        if (written < 200_000) answer.once('drain', more);
-      };
-      more();
-    },
+    ({ open, answer, send }) => (open({ retry: 10 }), send(...rows(1, 7)), answer.end()),
+    ({ open, answer, send }) => (open({ retry: 10 }), send(...rows(8, 10)), answer.end()),
+    ({ open, send }) => (open(), send(...rows(11, 20))),
   ]);
   const seqtide = new Seqtide(server.url);
-  const subscription = seqtide.follow('db', { since: 0 });
-  const rows = subscription[Symbol.asyncIterator]();
-  assert.equal((await rows.next()).value.seq, 1);
-  let before;
-  do {
-    before = written;
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  } while (written !== before);
-  assert.ok(written < 200_000, 'it waits for the reader');
-  for (let expected = 2; expected <= 200_000; expected += 1) assert.equal((await rows.next()).value.seq, expected);
-  seqtide.close();
+  const subscription = seqtide.follow('db', { since: 0, limit: 10, onEvent: (event) => events.push(event) });
+  assert.deepEqual(await take(subscription), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  assert.deepEqual(server.asked.map(({ subscriptions: [{ since, limit }] }) => [since, limit]), [[0, 10], [7, 3]]);
+  assert.deepEqual(events, [{ event: 'end', seq: 10, reason: 'limit' }], 'the connection was lost before the server said so');
+  assert.equal(subscription.state, 'ended');
 });

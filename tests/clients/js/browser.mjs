@@ -7,7 +7,7 @@ import { createServer, request as forward } from 'node:http';
 import { after, test } from 'node:test';
 import { chromium } from 'playwright-core';
 import { followAcrossRestart } from '../lib/follow.mjs';
-import { createDatabase, serverUrl, writeDocuments } from '../lib/server.mjs';
+import { createDatabase, request, serverUrl, writeDocuments } from '../lib/server.mjs';
 import { deadline, until } from '../lib/wait.mjs';
 
 deadline(300);
@@ -109,7 +109,7 @@ test('tabs share one connection, and one that is closed leaves the others alone'
   await tabs[1].evaluate(() => window.seqtide.close());
   const open = async () => {
     const metrics = await (await fetch(`${serverUrl}/metrics`)).text();
-    return Number(/^seqtide_feeds_open\{kind="sse"\} (\d+)$/m.exec(metrics)[1]);
+    return Number(/^seqtide_feeds_open\{kind="lines"\} (\d+)$/m.exec(metrics)[1]);
   };
   await until('two subscriptions are given up', async () => (await open()) === 1);
   await writeDocuments('browser-shared', documents(20, 40));
@@ -118,6 +118,29 @@ test('tabs share one connection, and one that is closed leaves the others alone'
   assert.equal((await seen(tabs[1])).length, 20);
   assert.deepEqual([site.open, site.opened - opened], [1, 1], 'it is the same connection still');
   assert.deepEqual(tabs.flatMap(({ faults }) => faults), []);
+});
+
+// Its worker was not told of rows that were taken, and the connection of all tabs was not read any more.
+test('a tab that takes its rows slowly gets all of them over the shared connection', async (t) => {
+  await createDatabase('browser-slow');
+  await until('the tabs before have gone', () => site.open === 0);
+  const all = documents(0, 5000);
+  const { status } = await request('POST', 'browser-slow/_bulk_docs', { docs: all });
+  assert.equal(status, 201);
+  const context = await browser.newContext();
+  t.after(() => context.close());
+  const [slow, other] = [await tab(context), await tab(context)];
+  await slow.evaluate(() => {
+    window.seqtide = new Seqtide(location.origin, { heartbeat: 1000, shared: true });
+    const next = () => new Promise((resolve) => setTimeout(resolve));
+    seqtide.follow('browser-slow', { since: 0, onRow: async (row) => (rows.push(row), rows.length % 10 === 0 && (await next())) });
+  });
+  await follow(other, 'browser-slow', { shared: true });
+  for (const each of [slow, other]) {
+    await until('all rows', async () => (await seen(each)).length === all.length, { state: async () => (await seen(each)).length });
+    assert.deepEqual(await seen(each), ids(all));
+  }
+  assert.equal(site.open, 1);
 });
 
 test('without shared workers a tab has a connection of its own', async (t) => {

@@ -106,3 +106,40 @@ test('a subscription comes and goes while others follow, and ends with its datab
   await assert.rejects(async () => { for await (const _ of seqtide.follow('js-one', { sinc: 0 })); }, wrong('bad_request'));
   assert.equal(one.state, 'live');
 });
+
+// What the server has against one refused the whole connection, and with it all the others.
+test('of many that are asked for at once those end that the server refuses, each with its reason', async (t) => {
+  await createDatabase('js-many');
+  const seqtide = new Seqtide(serverUrl, { heartbeat: 5000 });
+  t.after(() => seqtide.close());
+  const refused = [];
+  const onEvent = ({ event, error, reason }) => event === 'refused' && refused.push([error, reason]);
+  const follow = (options) => seqtide.follow('js-many', { since: 0, onEvent, ...options });
+  const wrong = follow({ sinc: 0 });
+  const many = Array.from({ length: 203 }, (_, index) => follow({ prefix: `${index}-` }));
+  const live = () => many.filter(({ state }) => state === 'live').length;
+  const ended = () => many.filter(({ state }) => state === 'ended').length;
+  await until('all are decided', () => live() === 200 && ended() === 3, { state: () => `${live()} live, ${ended()} ended` });
+  assert.equal(wrong.state, 'ended');
+  assert.deepEqual(refused.map(([error]) => error), ['bad_request', 'too_large', 'too_large', 'too_large']);
+  assert.match(refused[0][1], /sinc/);
+  assert.match(refused[1][1], /at most 200 subscriptions/);
+});
+
+// Over Server-Sent Events the id of each message has whatever was asked for later, and was full after a few of these.
+test('what is followed later may be long, and is followed again by the next connection', async (t) => {
+  await createDatabase('js-long');
+  const { url, freeze } = await relay(t);
+  const seqtide = new Seqtide(url, { heartbeat: 1000 });
+  t.after(() => seqtide.close());
+  const first = seqtide.follow('js-long', { since: 0 });
+  await until('the first is live', () => first.state === 'live');
+  const rows = [];
+  const lists = Array.from({ length: 20 }, () => Array.from({ length: 100 }, () => crypto.randomUUID()));
+  const long = lists.map((doc_ids, index) => seqtide.follow('js-long', { since: 0, doc_ids, onRow: ({ id }) => rows.push([index, id]) }));
+  await until('all are live', () => long.every(({ state }) => state === 'live'), { state: () => long.map(({ state }) => state) });
+  freeze();
+  await writeDocuments('js-long', lists.map(([_id]) => ({ _id })));
+  await until('the next connection gives each its own', () => rows.length === lists.length);
+  assert.deepEqual(rows.sort(([one], [other]) => one - other), lists.map(([id], index) => [index, id]));
+});

@@ -33,7 +33,8 @@ test('the page shows code that follows a database', async () => {
   await run('first', first.replaceAll('console.log', 'told'), { told: (...words) => said.push(words) });
   assert.deepEqual(said, [[1, 'first', 7], [2, 'last', 9]]);
 
-  const kept = new Map([['seqtide:orders', '1']]);
+  const key = `seqtide:${serverUrl}/orders`;
+  const kept = new Map([[key, '1']]);
   const localStorage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value) };
   Object.defineProperty(globalThis, 'localStorage', { value: localStorage, configurable: true });
   const [shown, states] = [[], []];
@@ -42,7 +43,7 @@ test('the page shows code that follows a database', async () => {
     show: ({ id }) => shown.push(id),
     told: (state) => states.push(state),
   });
-  await until('what was not taken yet is shown, and kept', () => kept.get('seqtide:orders') === '2');
+  await until('what was not taken yet is shown, and kept', () => kept.get(key) === '2');
   globalThis.followed.close();
   assert.deepEqual(shown, ['last']);
   assert.deepEqual(states.slice(0, 2), ['catching-up', 'live']);

@@ -1,5 +1,9 @@
 // The client's own tests, which need no server.
 
 import '../../../clients/js/test/connection.test.js';
-import '../../../clients/js/test/events.test.js';
+import '../../../clients/js/test/lines.test.js';
+import '../../../clients/js/test/refused.test.js';
+import '../../../clients/js/test/room.test.js';
+import '../../../clients/js/test/shared.test.js';
+import '../../../clients/js/test/tokens.test.js';
 import '../../../clients/js/test/waits.test.js';

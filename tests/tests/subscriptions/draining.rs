@@ -39,7 +39,8 @@ async fn a_browser_is_told_when_to_come_back_and_no_connection_is_opened() {
     for event in answer.text().split_terminator("\n\n").filter(|event| event.starts_with("data: ")) {
         let lines: Vec<&str> = event.lines().collect();
         let items: Vec<Value> = serde_json::from_str(&lines[0]["data: ".len()..]).expect("a list");
-        let waits: Vec<u64> = items.iter().filter_map(|item| item["retry"].as_u64()).collect();
+        let draining = items.iter().filter(|item| item["event"] == "draining");
+        let waits: Vec<u64> = draining.filter_map(|item| item["retry"].as_u64()).collect();
         told += waits.len();
         longest = waits.iter().copied().fold(longest, u64::max);
         let retry = (!waits.is_empty()).then(|| format!("retry: {longest}"));

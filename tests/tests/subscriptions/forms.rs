@@ -17,7 +17,7 @@ async fn an_event_of_sse_is_a_list_of_rows_and_events_with_an_id() {
     let text = feed.until(|text| text.ends_with("\n\n") && text.matches("caught-up").count() == 2).await;
     let mut items = Vec::new();
     let (retry, events) = text.split_once("\n\n").expect("a first event");
-    assert!(retry.strip_prefix("retry: ").is_some_and(|millis| millis.parse::<u64>().is_ok()), "{retry}");
+    let retry: u64 = retry.strip_prefix("retry: ").and_then(|millis| millis.parse().ok()).expect("when to come back");
     for event in events.split_terminator("\n\n") {
         let (data, id) = event.strip_prefix("data: ").and_then(|rest| rest.split_once("\nid: ")).expect("data and id");
         assert!(!id.is_empty() && !id.contains('\n'), "{id:?}");
@@ -27,6 +27,7 @@ async fn an_event_of_sse_is_a_list_of_rows_and_events_with_an_id() {
     assert!(items.contains(&row), "{text}");
     assert_eq!(items[0]["event"], "connection");
     assert_eq!(items[0]["heartbeat"], 1000);
+    assert_eq!(items[0]["retry"], retry);
     let of = |sub: &str| -> Vec<String> { items.iter().filter(|item| item["sub"] == sub).map(brief).collect() };
     assert_eq!(of("all"), ["all subscribed 0", "all opened 0", "all o-1 1", "all caught-up 1"]);
     assert_eq!(of("people"), ["people subscribed 0", "people opened 0", "people p-1 1", "people caught-up 1"]);
@@ -42,6 +43,9 @@ async fn a_body_brings_the_same_as_a_url_and_lines_are_an_item_each() {
     assert_eq!(feed.header("content-type"), Some("application/x-ndjson"));
     let text = feed.until(|text| text.contains("\"event\":\"heartbeat\"") && text.ends_with('\n')).await;
     let items: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!((&items[0]["event"], &items[0]["heartbeat"]), (&json!("connection"), &json!(50)));
+    let retry = items[0]["retry"].as_u64().expect("when to come back");
+    assert!((1000..=2000).contains(&retry), "no sooner than a second, and not all at once: {retry}");
     let said: Vec<String> = items[1..5].iter().map(brief).collect();
     assert_eq!(said, ["orders subscribed 0", "orders opened 0", "orders o-1 1", "orders caught-up 1"]);
     assert_eq!(items[3]["doc"]["v"], 1);

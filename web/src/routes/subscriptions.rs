@@ -75,7 +75,7 @@ pub async fn open(call: Call) -> Answer {
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(form.content_type());
     answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
-    let opening = form.opening(subscriptions.comeback(state.config.feeds.retry));
+    let opening = form.opening(subscriptions.comeback);
     Ok(reply::streaming(&req, answer, body(opening, subscriptions)))
 }
 
@@ -137,34 +137,40 @@ impl Wanted {
         cutting: Option<Cutting>,
     ) -> Result<Subscriptions, ApiError> {
         let sum = checksum(self.named.iter().map(|(asked, _)| (&*asked.name, asked.place())));
-        let mut subscriptions = Subscriptions::new(Arc::clone(handle), sum, cutting);
         let named = self.named.into_iter().map(|asked| (asked, true));
         let mut all = Vec::new();
         for ((asked, resume), named) in named.chain(self.later.into_iter().map(|asked| (asked, false))) {
             all.push((asked.checked(client, resume)?, resume, named));
         }
+        // What is open decides when its reader is to come back, and that is said before anything of them.
+        let mut begun = Vec::new();
         for (checked, resume, named) in all {
             let (name, db) = (checked.name.clone(), checked.db.clone());
             let later = (!named).then(|| checked.given.clone());
             if resume == Resume::Never {
-                subscriptions.closed(name, db, later, resume);
+                begun.push((name, db, later, resume, None));
                 continue;
             }
             // Of those that the client comes back for there may be more than a connection has: one may be had now whose name
             // and place were free for others when it was refused.
             let opened = match handle.reserve(&name) {
-                Ok(reserved) => checked.open(client, handle).await.map(|opened| (reserved, opened)),
+                Ok(reserved) => checked.open(client, handle).await.inspect(|_| reserved.hold(later.clone())),
                 Err(refused) => Err(refused),
             };
+            begun.push((name, db, later, resume, Some(opened)));
+        }
+        let least = client.state.config.feeds.retry;
+        let opened = begun.iter().filter_map(|(.., opened)| opened.as_ref()?.as_ref().ok());
+        let comeback = opened.map(|opened| opened.feed.comeback(least)).max().unwrap_or(least);
+        let mut subscriptions = Subscriptions::new(Arc::clone(handle), sum, comeback, cutting);
+        for (name, db, later, resume, opened) in begun {
             match opened {
-                Ok((reserved, opened)) => {
-                    reserved.hold(later);
-                    subscriptions.open(opened, named);
-                }
-                Err(refused) => {
+                Some(Ok(opened)) => subscriptions.open(opened, later.is_none()),
+                Some(Err(refused)) => {
                     subscriptions.refuse(Some(&name), &refused);
                     subscriptions.closed(name, db, later, resume);
                 }
+                None => subscriptions.closed(name, db, later, resume),
             }
         }
         Ok(subscriptions)

@@ -36,6 +36,8 @@ const UNUSED: Duration = Duration::from_secs(10);
 
 /// What a connection's subscriptions give, as messages; it ends when the server stops, or nobody wants anything of it.
 pub struct Subscriptions {
+    /// How long its reader is to wait before it comes back when the connection breaks.
+    pub comeback: Duration,
     handle: Arc<Handle>,
     /// Of what the request named.
     checksum: u32,
@@ -124,13 +126,16 @@ impl Known {
 }
 
 impl Subscriptions {
-    /// Those of a connection, whose request named what has this checksum, and which is cut by this.
-    pub fn new(handle: Arc<Handle>, checksum: u32, cutting: Option<Cutting>) -> Subscriptions {
+    /// Those of a connection, whose request named what has this checksum, whose reader comes back after this long, and which
+    /// is cut by this.
+    pub fn new(handle: Arc<Handle>, checksum: u32, comeback: Duration, cutting: Option<Cutting>) -> Subscriptions {
         let Reader { form, heartbeat, .. } = handle.reader;
         let mut message = Message::new(form);
-        let (id, millis) = (&handle.id, heartbeat.as_millis());
-        message.add(format!("{{\"event\":\"connection\",\"id\":\"{id}\",\"heartbeat\":{millis}}}").into());
+        let (id, beat, retry) = (&handle.id, heartbeat.as_millis(), comeback.as_millis());
+        let event = format!("{{\"event\":\"connection\",\"id\":\"{id}\",\"heartbeat\":{beat},\"retry\":{retry}}}");
+        message.add(event.into());
         Subscriptions {
+            comeback,
             handle,
             checksum,
             known: BTreeMap::new(),
@@ -146,11 +151,6 @@ impl Subscriptions {
             over: None,
             _cutting: cutting,
         }
-    }
-
-    /// How long its reader is to wait, `least` at least, before it comes back when its connection breaks.
-    pub fn comeback(&self, least: Duration) -> Duration {
-        self.turns.iter().map(|active| active.feed.comeback(least)).max().unwrap_or(least)
     }
 
     /// Whether it is over because the server stops.

@@ -1,0 +1,18 @@
+/** Gives the objects of a stream of bytes that has one a line, as many as come together; none is only a sign of life. */
+export async function* lines(body) {
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  let unread = '';
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      unread += decoder.decode(value, { stream: true });
+      const whole = unread.split('\n');
+      unread = whole.pop();
+      yield whole.filter((line) => line !== '').map((line) => JSON.parse(line));
+    }
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}

@@ -1,0 +1,68 @@
+// A server that misbehaves as it is told to, and what tests take from it.
+
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+
+/**
+ * A server whose connections are told what to do by `script`, one function for each and the last for all that follow; `change`
+ * answers what comes by `/_feed/{connection}`, or says nothing. What connections were asked for is in `asked`, what came for
+ * them later in `changes`.
+ */
+export async function serve(t, script, change = () => [200, [{ ok: true }]]) {
+  const told = { asked: [], changes: [], at: [], open: 0 };
+  const server = createServer(async (request, answer) => {
+    let body = '';
+    for await (const piece of request) body += piece;
+    if (request.url === '/_feed/many') {
+      told.asked.push(JSON.parse(body));
+      told.at.push(Date.now());
+      told.open += 1;
+      answer.on('close', () => (told.open -= 1));
+      const number = told.asked.length;
+      const { heartbeat } = told.asked.at(-1);
+      const send = (...items) => answer.write(items.map((item) => `${JSON.stringify(item)}\n`).join(''));
+      const open = (more = {}) => {
+        answer.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
+        send({ event: 'connection', id: `c-${number}`, heartbeat, ...more });
+      };
+      const refuse = (status, said, headers = {}) => answer.writeHead(status, headers).end(JSON.stringify(said));
+      const { subscriptions } = told.asked.at(-1);
+      script[Math.min(number, script.length) - 1]({ answer, send, open, refuse, subscriptions });
+    } else {
+      told.changes.push(...JSON.parse(body));
+      const said = change(told.changes.at(-1), answer);
+      if (said) answer.writeHead(said[0], { 'Content-Type': 'application/json' }).end(JSON.stringify(said[1]));
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => (server.closeAllConnections(), server.close()));
+  told.url = `http://127.0.0.1:${server.address().port}`;
+  return told;
+}
+
+export const row = (sub, seq) => ({ sub, seq, id: `d-${seq}`, changes: [] });
+
+/** The sequences of so many rows, or of all there are. */
+export async function take(subscription, count) {
+  const rows = [];
+  for await (const { seq } of subscription) {
+    rows.push(seq);
+    if (rows.length === count) return rows;
+  }
+  return rows;
+}
+
+/** Polls `condition` until it holds, and fails with `state()` after ten seconds. */
+export async function until(what, condition, state = () => '') {
+  const end = Date.now() + 10_000;
+  while (!condition()) {
+    if (Date.now() > end) throw new Error(`not within 10 s: ${what} ${state()}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** A storage as browsers have it, and what is in it. */
+export function storageOf(kept = new Map()) {
+  return { kept, getItem: (key) => kept.get(key) ?? null, setItem: (key, token) => kept.set(key, token) };
+}
