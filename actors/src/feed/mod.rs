@@ -175,6 +175,8 @@ pub struct Feed<S: Source = Documents> {
     reading: Option<Reading<S::Row>>,
     /// How many pages it has taken since it waited.
     pages: usize,
+    /// How often rows had been purged when it took the last page, which has none of those.
+    purges: u64,
     metrics: FeedMetrics,
     /// A feed that reads for others has none.
     seat: Option<Seat>,
@@ -222,6 +224,7 @@ impl<S: Source> Feed<S> {
             about: seat.known().map(|known| known.about()),
             told: Told::of(&seat),
             metrics: FeedMetrics::new(options.kind),
+            purges: source.purges(),
             source,
             options,
             subscriber,
@@ -248,9 +251,9 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    /// How often rows were purged: what the feed gives next is of this state, or a later one.
+    /// How often rows had been purged when the rows were looked over that it gave last: what is purged later they may have.
     pub fn purges(&self) -> u64 {
-        self.source.purges()
+        self.purges
     }
 
     /// How its sequences are written.
@@ -430,11 +433,14 @@ impl<S: Source> Feed<S> {
         let (wanted, purges) = (reading.wanted, reading.purges);
         self.reading = None;
         let Some(page) = self.unless_closed(page)? else { return Ok(None) };
+        // Before the page is looked over: what is purged meanwhile counts as what it may have.
+        let purges_by_now = self.source.purges();
         let Some(page) = self.source.without_purged(page, purges) else {
             self.read_as_rows(wanted);
             return Ok(None);
         };
         self.pages += 1;
+        self.purges = purges_by_now;
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
         self.has_looked(page.state);
