@@ -132,6 +132,43 @@ async fn an_id_is_of_what_was_asked_for() {
     }
 }
 
+/// Whose row of which document an item is, if it is one.
+fn row(item: &Value) -> Option<String> {
+    let id = item["id"].as_str().filter(|_| item.get("event").is_none())?;
+    Some(format!("{} {id}", item["sub"].as_str().expect("every row says whose it is")))
+}
+
+/// A subscription that came later and was refused came back beside the one that took its name, and before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_takes_the_name_of_one_that_was_refused_is_the_one_that_comes_back() {
+    let server = Server::start();
+    let api = Api::new(&server);
+    let old = Database::create(&server, "old").await;
+    Database::create(&server, "new").await;
+    let asked = json!([{ "subscribe": "x", "db": "none" }]);
+    let mut client = Client::open(&api, &asked).await;
+    client.until(|item| is(item, "refused", "x")).await;
+    client.change(&json!({ "subscribe": "x", "db": "old" })).await.assert_status(200);
+    client.until(|item| is(item, "caught-up", "x")).await;
+    let id = client.last_event_id.take();
+    drop(client);
+    old.request("DELETE", "").expect(200).await;
+    let mut client = Client::try_open(&api, &url(&asked), id).await.expect("the same request");
+    client.until(|item| is(item, "refused", "x")).await;
+    client.change(&json!({ "subscribe": "x", "db": "new" })).await.assert_status(200);
+    client.until(|item| is(item, "caught-up", "x")).await;
+    let id = client.last_event_id.take();
+    drop(client);
+    let old = Database::create(&server, "old").await;
+    let mut client = Client::try_open(&api, &url(&asked), id).await.expect("the same request");
+    let items = client.until(|item| is(item, "caught-up", "x")).await;
+    assert!(!items.iter().any(|item| item["event"] == "refused"), "{items:?}");
+    old.put("of-old", &json!({})).await;
+    Database::at(&server, "new").put("of-new", &json!({})).await;
+    let items = client.until(|item| row(item).is_some()).await;
+    assert_eq!(items.last().and_then(row).as_deref(), Some("x of-new"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_came_later_fits_into_an_id() {
     let (server, _) = fresh().await;
