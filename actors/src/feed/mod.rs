@@ -276,6 +276,12 @@ impl<S: Source> Feed<S> {
         if self.is_opened() { self.subscriber.position() } else { self.begins }
     }
 
+    /// How many rows it gives at most behind its position, where it was asked for so many at most.
+    pub fn rows_left(&self) -> Option<u64> {
+        let limit = self.options.limit?;
+        Some(if self.is_opened() { self.subscriber.rows_left() } else { limit })
+    }
+
     /// Counts bytes of it that were handed to its reader.
     pub fn sent(&self, bytes: usize) {
         self.metrics.bytes(bytes);
@@ -627,14 +633,15 @@ mod tests {
         let engine = Engine::start(folder.path()).unwrap();
         let database = engine.create_database("db").await.unwrap();
         database.put("a", "{}").await.unwrap();
-        let from_start = FeedOptions { since: Since::START, ..FeedOptions::live(FeedKind::Embedded) };
+        let from_start = FeedOptions { since: Since::START, limit: Some(3), ..FeedOptions::live(FeedKind::Embedded) };
         let mut feed = database.feed(from_start).await.unwrap();
         feed.look_ahead(Duration::from_secs(30)).await.unwrap();
         assert_eq!(feed.position(), Sequence::ZERO);
         assert!(matches!(feed.next().await.unwrap(), Some(FeedEvent::Open { .. })));
         assert_eq!(feed.position(), Sequence::ZERO, "its rows have not been given");
+        assert_eq!(feed.rows_left(), Some(3), "nor are they counted");
         assert!(matches!(feed.next().await.unwrap(), Some(FeedEvent::Rows(_))));
-        assert_eq!(feed.position(), Sequence::new(0, 1));
+        assert_eq!((feed.position(), feed.rows_left()), (Sequence::new(0, 1), Some(2)));
         engine.shutdown().await.unwrap();
     }
 }

@@ -25,7 +25,7 @@ use super::any_feed::{AnyFeed, Turned};
 use super::asked::{Opened, Reader};
 use super::connections::{Handle, Lookout, News};
 use super::message::{Form, Message, Sub};
-use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Resume};
+use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Place, Resume};
 use crate::error::ApiError;
 use crate::feeds::native;
 use crate::feeds::pieces::{PIECE_BYTES, Pieces};
@@ -102,9 +102,9 @@ struct Known {
     format: SeqFormat,
     /// How it was given, if the request that opened the connection did not name it.
     later: Option<Box<RawValue>>,
-    /// Everything up to here was given.
-    position: Sequence,
-    /// What the client was told of it.
+    /// What was given of it.
+    given: Place,
+    /// What the client was told of its position.
     told: Sequence,
     state: State,
 }
@@ -143,7 +143,7 @@ impl Known {
     /// What becomes of it when the client comes back.
     fn resume(&self) -> Resume {
         match self.state {
-            State::Open(_) => Resume::Behind(self.position),
+            State::Open(_) => Resume::Behind(self.given),
             State::Closed(resume) => resume,
         }
     }
@@ -187,25 +187,17 @@ impl Subscriptions {
 
     /// Takes note of a subscription that is not open: its place in an id is kept.
     pub fn closed(&mut self, name: String, db: Option<String>, later: Option<Box<RawValue>>, resume: Resume) {
-        let (format, position) = (SeqFormat::Integer, Sequence::ZERO);
-        self.keep(Known {
-            sub: Sub::of(&name),
-            name,
-            db,
-            format,
-            later,
-            position,
-            told: position,
-            state: State::Closed(resume),
-        });
+        let (format, told) = (SeqFormat::Integer, Sequence::ZERO);
+        let given = Place { position: told, rows_left: None };
+        self.keep(Known { sub: Sub::of(&name), name, db, format, later, given, told, state: State::Closed(resume) });
     }
 
     /// Takes a subscription in.
     pub fn open(&mut self, opened: Opened, named: bool) {
-        let Opened { name, db, given, feed, lookout } = opened;
-        let (format, position, later) = (feed.seq_format(), feed.position(), (!named).then_some(given));
-        let sub = Sub::of(&name);
-        let known = Known { name, sub, db, format, later, position, told: position, state: State::Open(None) };
+        let Opened { name, db, given: asked, feed, lookout } = opened;
+        let (format, given, later) = (feed.seq_format(), feed.place(), (!named).then_some(asked));
+        let (sub, position) = (Sub::of(&name), given.position);
+        let known = Known { name, sub, db, format, later, given, told: position, state: State::Open(None) };
         let key = self.keep(known);
         self.say(key, &format!("{{\"event\":\"subscribed\",\"seq\":{}}}", format.json(position)));
         self.turns.push_back(Active { key, feed, _lookout: lookout });
@@ -350,7 +342,7 @@ impl Subscriptions {
     /// Takes what came of a turn.
     fn take(&mut self, active: Active, turned: Result<Turned, seqtide::Error>) {
         let Some(known) = self.known.get_mut(&active.key) else { return };
-        known.position = active.feed.position();
+        known.given = active.feed.place();
         match turned {
             Ok(Turned::Rows(rows)) => self.give(active, rows),
             Ok(Turned::Says(event)) => self.pass_on(active, &event),
@@ -389,7 +381,7 @@ impl Subscriptions {
             self.message.come_back_after(longest);
         }
         self.message.add_of(&known.sub, &event.json());
-        known.told = known.position;
+        known.told = known.given.position;
         active.feed.sent(self.message.bytes().saturating_sub(before));
         match event.end {
             Some(EndReason::Shutdown) => {
@@ -444,15 +436,15 @@ impl Subscriptions {
         self.beat.set(sleep(self.handle.reader.heartbeat));
         let mut json = b"{\"event\":\"heartbeat\",\"seqs\":{".to_vec();
         let mut is_first = true;
-        let has_moved = |known: &&mut Known| known.state.is_open() && known.told != known.position;
+        let has_moved = |known: &&mut Known| known.state.is_open() && known.told != known.given.position;
         for known in self.known.values_mut().filter(has_moved) {
             if !std::mem::replace(&mut is_first, false) {
                 json.push(b',');
             }
             write_json_string(&mut json, &known.name);
             json.push(b':');
-            known.format.json(known.position).write(&mut json);
-            known.told = known.position;
+            known.format.json(known.given.position).write(&mut json);
+            known.told = known.given.position;
         }
         json.extend_from_slice(b"}}");
         self.message.add(json.into());
