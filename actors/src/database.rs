@@ -177,7 +177,7 @@ impl Database {
         &self.name
     }
 
-    async fn opened(&self) -> Result<Arc<OpenDatabase>, Error> {
+    pub(crate) async fn opened(&self) -> Result<Arc<OpenDatabase>, Error> {
         match self.engine.open.get(&self.name) {
             Some(open) => Ok(open),
             None => self.engine.registry.send(Open(self.name.clone())).await.map_err(|_gone| Error::Stopped)?,

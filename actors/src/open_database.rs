@@ -9,9 +9,10 @@ use actix::Addr;
 use seqtide_storage::json::Body;
 use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{Identity, LeafBody, Request, Snapshot, StorageError, Store, StoreGauge};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
+use crate::by_itself::by_itself;
 use crate::error::Error;
 use crate::feed::EndReason;
 use crate::indexing::Indexing;
@@ -98,12 +99,29 @@ impl OpenDatabase {
         self.store.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(|| self.live.gone())
     }
 
-    /// Reads from a snapshot on a thread that may block; the snapshot ends when `read` returns.
+    /// Reads from a snapshot on a thread that may block; the snapshot ends when `read` returns. Begun, it goes on whether or
+    /// not it is asked for meanwhile.
     pub async fn read<T: Send + 'static>(
         self: &Arc<Self>,
         read: impl FnOnce(&Snapshot<'_>) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, Error> {
-        let permit = Arc::clone(&self.readers).acquire_owned().await.map_err(|_closed| self.live.gone())?;
+        if let Ok(permit) = Arc::clone(&self.readers).try_acquire_owned() {
+            return self.read_with(permit, read).await;
+        }
+        let database = Arc::clone(self);
+        by_itself(async move {
+            let readers = Arc::clone(&database.readers);
+            let permit = readers.acquire_owned().await.map_err(|_closed| database.live.gone())?;
+            database.read_with(permit, read).await
+        })
+        .await
+    }
+
+    async fn read_with<T: Send + 'static>(
+        &self,
+        permit: OwnedSemaphorePermit,
+        read: impl FnOnce(&Snapshot<'_>) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, Error> {
         let store = self.store()?;
         let under_way = self.readings.begin();
         let reading = spawn_blocking(move || {
@@ -216,5 +234,45 @@ fn report(error: &StorageError, store: &Store) {
     if error.is_damage() {
         metrics::damaged_read();
         tracing::error!(%error, folder = %store.folder().display(), "a read came upon damage");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::{Engine, EngineOptions};
+
+    /// A feed that is not asked for anything, as nobody takes what it gives, kept others from reading.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_waited_for_a_reader_and_is_not_asked_any_more_keeps_nobody_from_reading() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = EngineOptions::new(folder.path());
+        options.store.readers_max = READERS_SPARE as u32 + 1;
+        let engine = Engine::start_with(options).unwrap();
+        let database = engine.create_database("db").await.unwrap().opened().await.unwrap();
+        let (release, released) = mpsc::channel::<()>();
+        let held = {
+            let database = Arc::clone(&database);
+            tokio::spawn(async move { database.read(move |_| Ok(released.recv().is_err())).await })
+        };
+        while database.readers.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let mut stalled = Box::pin(database.read(|_| Ok(1)));
+        assert!(timeout(Duration::ZERO, &mut stalled).await.is_err(), "it has to wait");
+        let next = {
+            let database = Arc::clone(&database);
+            tokio::spawn(async move { database.read(|_| Ok(2)).await })
+        };
+        drop(release);
+        assert!(held.await.unwrap().unwrap());
+        let read = timeout(Duration::from_secs(30), next).await.expect("the one before it is not polled");
+        assert_eq!(read.unwrap().unwrap(), 2);
+        assert_eq!(stalled.await.unwrap(), 1);
+        engine.shutdown().await.unwrap();
     }
 }

@@ -8,7 +8,6 @@ use seqtide_storage::{
     Change, ChangesPage, Direction, Lookup, PageLimits, ReadChanges, Snapshot, StorageError, now_secs,
 };
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use super::large_page::{LARGE_PAGE_BYTES, LARGE_PAGE_ROWS, LargePage};
 use super::options::{FeedOptions, OLDEST_SEQ, Since};
@@ -16,6 +15,7 @@ use super::seen::Seen;
 use super::shown::{PageRow, Viewing};
 use super::source::{Lag, Page, Source, Wanted};
 use super::{EndReason, Feed, by_function};
+use crate::by_itself::by_itself;
 use crate::error::Error;
 use crate::filter::Ids;
 use crate::functions::Functions;
@@ -101,6 +101,7 @@ impl Source for Documents {
         async move {
             match options.filter.function.clone() {
                 Some(function) => {
+                    // It holds a place among those that functions are asked about.
                     let page =
                         async move { by_function::read(&database, &functions, &function, &options, wanted).await };
                     by_itself(page).await
@@ -199,18 +200,6 @@ impl Source for Documents {
 
     fn identity(&self) -> Option<[usize; 2]> {
         Some([Arc::as_ptr(&self.database).addr(), self.wake.identity()])
-    }
-}
-
-/// Goes on with a page whether or not its feed is asked for it meanwhile: it holds what others wait for. It is given up
-/// with its feed.
-async fn by_itself(page: impl Future<Output = Result<Page<Row>, Error>> + Send + 'static) -> Result<Page<Row>, Error> {
-    let mut task = JoinSet::new();
-    task.spawn(page);
-    match task.join_next().await {
-        Some(Ok(page)) => page,
-        Some(Err(cut_short)) if cut_short.is_panic() => std::panic::resume_unwind(cut_short.into_panic()),
-        _ => Err(Error::Stopped),
     }
 }
 

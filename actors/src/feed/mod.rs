@@ -175,6 +175,8 @@ pub struct Feed<S: Source = Documents> {
     reading: Option<Reading<S::Row>>,
     /// How many pages it has taken since it waited.
     pages: usize,
+    /// How often rows had been purged when it took the last page, which has none of those.
+    purges: u64,
     metrics: FeedMetrics,
     /// A feed that reads for others has none.
     seat: Option<Seat>,
@@ -222,6 +224,7 @@ impl<S: Source> Feed<S> {
             about: seat.known().map(|known| known.about()),
             told: Told::of(&seat),
             metrics: FeedMetrics::new(options.kind),
+            purges: source.purges(),
             source,
             options,
             subscriber,
@@ -248,9 +251,9 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    /// How often rows were purged: what the feed gives next is of this state, or a later one.
+    /// How often rows had been purged when the rows were looked over that it gave last: what is purged later they may have.
     pub fn purges(&self) -> u64 {
-        self.source.purges()
+        self.purges
     }
 
     /// How its sequences are written.
@@ -271,6 +274,12 @@ impl<S: Source> Feed<S> {
     /// The token to resume from. What was looked ahead at has not been given.
     pub fn position(&self) -> Sequence {
         if self.is_opened() { self.subscriber.position() } else { self.begins }
+    }
+
+    /// How many rows it gives at most behind its position, where it was asked for so many at most.
+    pub fn rows_left(&self) -> Option<u64> {
+        let limit = self.options.limit?;
+        Some(if self.is_opened() { self.subscriber.rows_left() } else { limit })
     }
 
     /// Counts bytes of it that were handed to its reader.
@@ -430,11 +439,14 @@ impl<S: Source> Feed<S> {
         let (wanted, purges) = (reading.wanted, reading.purges);
         self.reading = None;
         let Some(page) = self.unless_closed(page)? else { return Ok(None) };
+        // Before the page is looked over: what is purged meanwhile counts as what it may have.
+        let purges_by_now = self.source.purges();
         let Some(page) = self.source.without_purged(page, purges) else {
             self.read_as_rows(wanted);
             return Ok(None);
         };
         self.pages += 1;
+        self.purges = purges_by_now;
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
         self.has_looked(page.state);
@@ -621,14 +633,15 @@ mod tests {
         let engine = Engine::start(folder.path()).unwrap();
         let database = engine.create_database("db").await.unwrap();
         database.put("a", "{}").await.unwrap();
-        let from_start = FeedOptions { since: Since::START, ..FeedOptions::live(FeedKind::Embedded) };
+        let from_start = FeedOptions { since: Since::START, limit: Some(3), ..FeedOptions::live(FeedKind::Embedded) };
         let mut feed = database.feed(from_start).await.unwrap();
         feed.look_ahead(Duration::from_secs(30)).await.unwrap();
         assert_eq!(feed.position(), Sequence::ZERO);
         assert!(matches!(feed.next().await.unwrap(), Some(FeedEvent::Open { .. })));
         assert_eq!(feed.position(), Sequence::ZERO, "its rows have not been given");
+        assert_eq!(feed.rows_left(), Some(3), "nor are they counted");
         assert!(matches!(feed.next().await.unwrap(), Some(FeedEvent::Rows(_))));
-        assert_eq!(feed.position(), Sequence::new(0, 1));
+        assert_eq!((feed.position(), feed.rows_left()), (Sequence::new(0, 1), Some(2)));
         engine.shutdown().await.unwrap();
     }
 }

@@ -61,8 +61,8 @@ pub trait Source: Send + Sync + Sized + 'static {
     /// As [`Source::read`].
     fn lag(&self, seq: Sequence) -> impl Future<Output = Result<Lag, Error>> + Send;
 
-    /// Whether a page may be read now that is asked for later: what it is read with is free in plenty. One that had to wait for
-    /// it could be given it while nobody asks for the page, and keep it from others.
+    /// Whether a page may be read now that is asked for later: what it is read with is free in plenty, and kept from nobody who
+    /// asks for a page at once.
     fn may_read_ahead(&self) -> bool {
         false
     }

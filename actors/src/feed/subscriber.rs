@@ -208,6 +208,11 @@ impl Subscriber {
         self.position
     }
 
+    /// How many rows it may still give.
+    pub fn rows_left(&self) -> u64 {
+        self.rows_left
+    }
+
     /// Ends the feed at the next step.
     pub fn drain(&mut self, reason: EndReason) {
         self.phase = Phase::Draining(reason);

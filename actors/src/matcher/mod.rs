@@ -10,6 +10,7 @@ mod place;
 mod prefixes;
 mod terms;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seqtide_storage::model::sequence::Sequence;
@@ -29,18 +30,35 @@ pub(crate) struct Matcher {
     examined: watch::Sender<Sequence>,
 }
 
-/// When a group was woken last.
-#[derive(Debug, Clone, Copy, Default)]
+/// How a group was woken.
+#[derive(Debug, Default)]
 struct Mark {
+    woken: Woken,
+    /// Someone has looked since.
+    is_seen: AtomicBool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Woken {
     /// How many commits have woken it.
     wakes: u64,
-    /// Up to where everything had been examined before the last of them.
+    /// The first of those that nobody in the group has looked between.
+    first: u64,
+    /// Up to where everything had been examined before that one.
     examined_before: Sequence,
 }
 
 impl Mark {
-    fn next(self, examined_before: Sequence) -> Mark {
-        Mark { wakes: self.wakes + 1, examined_before }
+    fn wake(&mut self, examined_before: Sequence) {
+        let wakes = self.woken.wakes + 1;
+        let is_seen = std::mem::take(self.is_seen.get_mut());
+        self.woken =
+            if is_seen { Woken { wakes, first: wakes, examined_before } } else { Woken { wakes, ..self.woken } };
+    }
+
+    fn look(&self) -> Woken {
+        self.is_seen.store(true, Ordering::Relaxed);
+        self.woken
     }
 }
 
@@ -52,16 +70,14 @@ pub(crate) struct Wake {
 }
 
 impl Wake {
-    fn new(woken: watch::Receiver<Mark>, group: Option<Arc<Group>>) -> Wake {
-        let wakes_seen = woken.borrow().wakes;
+    fn new(mut woken: watch::Receiver<Mark>, group: Option<Arc<Group>>) -> Wake {
+        let wakes_seen = woken.borrow_and_update().look().wakes;
         Wake { woken, wakes_seen, group }
     }
 
     /// Another place in the same group.
     pub fn again(&self) -> Wake {
-        let mut woken = self.woken.clone();
-        woken.mark_unchanged();
-        Wake::new(woken, self.group.clone())
+        Wake::new(self.woken.clone(), self.group.clone())
     }
 
     /// The same for all who are in one group, as long as one of them is.
@@ -83,15 +99,12 @@ impl Wake {
     }
 
     /// Up to where nothing concerned this subscriber since it was here last, `examined` being what the matcher said
-    /// before. `None` when it was woken more than once: then it cannot tell.
+    /// before. `None` when that cannot be told: it was woken more than once, and another of its group was here in between.
     pub fn nothing_up_to(&mut self, examined: Sequence) -> Option<Sequence> {
-        let mark = *self.woken.borrow_and_update();
-        let wakes = mark.wakes - std::mem::replace(&mut self.wakes_seen, mark.wakes);
-        match wakes {
-            0 => Some(examined),
-            1 => Some(mark.examined_before),
-            _ => None,
-        }
+        // Nobody is woken while it is borrowed.
+        let Woken { wakes, first, examined_before } = self.woken.borrow_and_update().look();
+        let wakes_seen = std::mem::replace(&mut self.wakes_seen, wakes);
+        if wakes == wakes_seen { Some(examined) } else { (first == wakes_seen + 1).then_some(examined_before) }
     }
 }
 
@@ -129,10 +142,10 @@ impl Matcher {
         let before = self.examined();
         let concerned = self.groups().concerned_by(rows, counted);
         for group in concerned {
-            group.woken.send_modify(|mark| *mark = mark.next(before));
+            group.woken.send_modify(|mark| mark.wake(before));
         }
         if !rows.is_empty() {
-            self.all.send_modify(|mark| *mark = mark.next(before));
+            self.all.send_modify(|mark| mark.wake(before));
         }
         self.examined.send_replace(newest);
     }

@@ -1,9 +1,12 @@
 //! What a connection may have.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::client::{Client, is, url};
 use super::{all_of, fresh};
+use seqtide_tests::http::escaped;
 use seqtide_tests::{Api, Database, Server};
 
 fn numbered(count: usize) -> Value {
@@ -122,6 +125,9 @@ async fn an_id_is_of_what_was_asked_for() {
     for (subscriptions, id) in [
         (json!([all_of("db"), { "subscribe": "x", "db": "db" }]), &*id),
         (json!([{ "subscribe": "x", "db": "db" }]), &*id),
+        (json!([{ "subscribe": "db", "since": 0, "prefix": "a" }]), &*id),
+        (json!([{ "subscribe": "db", "since": 0, "limit": 3 }]), &*id),
+        (json!([all_of("db")]), "1AAAA"),
         (json!([all_of("db")]), "17"),
         (json!([all_of("db")]), "no id"),
     ] {
@@ -130,6 +136,104 @@ async fn an_id_is_of_what_was_asked_for() {
         assert_eq!(answer.status, 400, "{subscriptions} {id}");
         assert!(answer.text().contains("last-event-id"), "{}", answer.text());
     }
+}
+
+/// What the id knows better may differ, and how it is written.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_is_taken_with_another_beginning() {
+    let (server, database) = fresh().await;
+    let api = Api::new(&server);
+    let asked = json!([{ "subscribe": "db", "since": 0, "prefix": "a", "include_docs": true }]);
+    let mut client = Client::open(&api, &asked).await;
+    client.until(|item| is(item, "caught-up", "db")).await;
+    let id = client.last_event_id.take();
+    database.put("a", &json!({})).await;
+    let subscriptions =
+        "[{\"include_docs\": true, \"prefix\":\"a\",\"db\":\"db\",\"subscribe\":\"db\",\"since\":\"now\"}]";
+    let url = format!("/_feed/many?heartbeat=1000&subscriptions={}", escaped(subscriptions));
+    let mut client = Client::try_open(&api, &url, id).await.expect("the same subscription");
+    client.until(|item| item["id"] == "a").await;
+}
+
+/// Each connection gave as many rows as `limit` says.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_goes_on_with_its_subscription() {
+    let (server, database) = fresh().await;
+    let api = Api::new(&server);
+    let limited = |name: &str| json!({ "subscribe": name, "db": "db", "since": 0, "limit": 3 });
+    let asked = json!([limited("named"), all_of("db")]);
+    let mut client = Client::open(&api, &asked).await;
+    client.change(&limited("later")).await.assert_status(200);
+    client.until(|item| is(item, "caught-up", "later")).await;
+    for id in ["a", "b"] {
+        database.put(id, &json!({})).await;
+    }
+    let mut given = BTreeSet::new();
+    while given.len() < 6 {
+        given.extend(row(&client.next().await.expect("it goes on")));
+    }
+
+    let mut client = Client::try_open(&api, &url(&asked), client.last_event_id).await.expect("the same request");
+    for id in ["c", "d"] {
+        database.put(id, &json!({})).await;
+    }
+    let mut awaited = BTreeSet::from(["end of later", "end of named", "db d"].map(str::to_owned));
+    while !awaited.is_empty() {
+        let item = client.next().await.expect("it goes on");
+        if let Some(row) = row(&item) {
+            assert!(given.insert(row.clone()), "{row} comes twice");
+            awaited.remove(&row);
+        }
+        if item["event"] == "end" {
+            assert_eq!((&item["reason"], &item["seq"]), (&json!("limit"), &json!(3)));
+            awaited.remove(&format!("end of {}", item["sub"].as_str().expect("a name")));
+        }
+    }
+    let expected = ["db a", "db b", "db c", "db d", "later a", "later b", "later c", "named a", "named b", "named c"];
+    assert_eq!(given.iter().collect::<Vec<_>>(), expected);
+
+    // They are over, and stay so.
+    let mut client = Client::try_open(&api, &url(&asked), client.last_event_id).await.expect("the same request");
+    database.put("e", &json!({})).await;
+    let items = client.until(|item| row(item).is_some()).await;
+    assert!(items.iter().all(|item| item["sub"].is_null() || item["sub"] == "db"), "{items:?}");
+}
+
+/// Whose row of which document an item is, if it is one.
+fn row(item: &Value) -> Option<String> {
+    let id = item["id"].as_str().filter(|_| item.get("event").is_none())?;
+    Some(format!("{} {id}", item["sub"].as_str().expect("every row says whose it is")))
+}
+
+/// A subscription that came later and was refused came back beside the one that took its name, and before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_takes_the_name_of_one_that_was_refused_is_the_one_that_comes_back() {
+    let server = Server::start();
+    let api = Api::new(&server);
+    let old = Database::create(&server, "old").await;
+    Database::create(&server, "new").await;
+    let asked = json!([{ "subscribe": "x", "db": "none" }]);
+    let mut client = Client::open(&api, &asked).await;
+    client.until(|item| is(item, "refused", "x")).await;
+    client.change(&json!({ "subscribe": "x", "db": "old" })).await.assert_status(200);
+    client.until(|item| is(item, "caught-up", "x")).await;
+    let id = client.last_event_id.take();
+    drop(client);
+    old.request("DELETE", "").expect(200).await;
+    let mut client = Client::try_open(&api, &url(&asked), id).await.expect("the same request");
+    client.until(|item| is(item, "refused", "x")).await;
+    client.change(&json!({ "subscribe": "x", "db": "new" })).await.assert_status(200);
+    client.until(|item| is(item, "caught-up", "x")).await;
+    let id = client.last_event_id.take();
+    drop(client);
+    let old = Database::create(&server, "old").await;
+    let mut client = Client::try_open(&api, &url(&asked), id).await.expect("the same request");
+    let items = client.until(|item| is(item, "caught-up", "x")).await;
+    assert!(!items.iter().any(|item| item["event"] == "refused"), "{items:?}");
+    old.put("of-old", &json!({})).await;
+    Database::at(&server, "new").put("of-new", &json!({})).await;
+    let items = client.until(|item| row(item).is_some()).await;
+    assert_eq!(items.last().and_then(row).as_deref(), Some("x of-new"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

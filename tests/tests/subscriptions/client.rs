@@ -97,7 +97,12 @@ impl Client {
 
 /// Where a connection with these subscriptions is opened.
 pub fn url(subscriptions: &Value) -> String {
-    format!("/_feed/many?heartbeat=1000&subscriptions={}", escaped(&subscriptions.to_string()))
+    url_with(1000, subscriptions)
+}
+
+/// The same with a heartbeat of so many milliseconds.
+pub fn url_with(heartbeat: u64, subscriptions: &Value) -> String {
+    format!("/_feed/many?heartbeat={heartbeat}&subscriptions={}", escaped(&subscriptions.to_string()))
 }
 
 /// Whether an item is this event of this subscription.

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::client::{Client, is, url};
+use super::client::{Client, is, url, url_with};
 use super::{all_of, two};
-use seqtide_tests::Api;
 use seqtide_tests::doors::FeedSocket;
 use seqtide_tests::http::SOON;
+use seqtide_tests::{Api, Database, Server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_backlog_starves_nobody() {
@@ -31,6 +31,60 @@ async fn a_large_backlog_starves_nobody() {
         .map(|row| row["seq"].as_u64().expect("a number"))
         .collect();
     assert_eq!(seqs, (1..=5000).collect::<Vec<_>>());
+}
+
+/// A connection with a subscription to orders by a function, which is being asked about a document that it hangs at, and one
+/// to people.
+async fn hanging(server: &Server) -> (Client, [Database; 2]) {
+    let api = Api::new(server);
+    let [orders, people] = [Database::create(server, "orders").await, Database::create(server, "people").await];
+    let hangs = "function (doc) { while (doc.hangs); return true; }";
+    orders.request("PUT", "/_design/d").json(&json!({ "filters": { "f": hangs } })).expect(201).await;
+    let subscriptions = json!([{ "subscribe": "orders", "filter": "d/f" }, { "subscribe": "people" }]);
+    let mut client = Client::try_open(&api, &url_with(60_000, &subscriptions), None).await.expect("a connection");
+    for _ in subscriptions.as_array().expect("a list") {
+        client.until(|item| item["event"] == "caught-up").await;
+    }
+    let asked = async || api.metric("seqtide_filter_evaluations_total").await;
+    let before = asked().await;
+    orders.put("o-1", &json!({ "hangs": true })).await;
+    let deadline = Instant::now() + SOON;
+    while asked().await == before {
+        assert!(Instant::now() < deadline, "the function is not asked");
+        sleep(Duration::from_millis(5)).await;
+    }
+    (client, [orders, people])
+}
+
+/// One whose function did not answer kept the others from being heard for as long, a heartbeat at most.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_waits_for_its_function_keeps_no_other_waiting() {
+    let server = Server::launch().arg("--functions-batch-timeout-ms=2000").start();
+    let (mut client, [orders, people]) = hanging(&server).await;
+    people.put("p-1", &json!({})).await;
+    let items = client.until(|item| item["event"] == "error").await;
+    assert_eq!(items.last().map(|error| &error["sub"]), Some(&json!("orders")));
+    assert!(items.iter().any(|item| item["id"] == "p-1"), "it came behind the one that hangs: {items:?}");
+    // Its name is free.
+    client.change(&json!({ "subscribe": "orders" })).await.assert_status(200);
+    orders.put("o-2", &json!({})).await;
+    client.until(|item| item["id"] == "o-2").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_waits_for_its_function_is_given_up_at_once() {
+    let server = Server::launch().arg("--functions-batch-timeout-ms=60000").start();
+    let (mut client, [_, people]) = hanging(&server).await;
+    // Its turn is over by the time another has one.
+    people.put("p-1", &json!({})).await;
+    client.until(|item| item["id"] == "p-1").await;
+    client.change(&json!({ "unsubscribe": "orders" })).await.assert_status(200);
+    client.until(|item| is(item, "unsubscribed", "orders")).await;
+    let (api, deadline) = (Api::new(&server), Instant::now() + SOON);
+    while !feeds(&api).await.is_empty() {
+        assert!(Instant::now() < deadline, "it holds its place");
+        sleep(Duration::from_millis(10)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -166,6 +166,64 @@ async fn who_has_to_read_for_itself_after_a_purge_does_not_lag() {
     assert_eq!(stalled.rows().len(), 4);
 }
 
+/// How many pages of feeds were read from memory so that each of these feeds got a document more.
+async fn pages_for_one_more(database: &Database, feeds: &mut [RawFeed], id: &str) -> u64 {
+    let pages = async || {
+        let read = database.api.metric("seqtide_feed_pages_total{source=\"memory\"}").await;
+        read.expect("it is there from the start")
+    };
+    let before = pages().await;
+    database.put(id, &json!({})).await;
+    for feed in feeds {
+        feed.until(|feed| feed.text.contains(&format!("\"id\":\"{id}\"")) && feed.text.ends_with("\n\n")).await;
+    }
+    pages().await - before
+}
+
+/// The first row behind a purge sent every feed of the database to read for itself: it was taken for one that had been read
+/// before.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_everything_reads_along_with_the_others_after_a_purge() {
+    const FEEDS: u64 = 40;
+    let (server, database) = fresh().await;
+    let rev = database.put("secret", &json!({})).await.rev();
+    let mut feeds = Vec::new();
+    for _ in 0..FEEDS {
+        feeds.push(RawFeed::open(server.address(), "/db/_feed?since=0").await);
+    }
+    let mut tries = (0..100).map(|number| format!("try-{number}"));
+    // Until they read together.
+    while pages_for_one_more(&database, &mut feeds, &tries.next().expect("they read together soon")).await >= FEEDS {}
+    database.purge(&json!({ "secret": [rev] })).await;
+    let pages = pages_for_one_more(&database, &mut feeds, "after").await;
+    assert!(pages < FEEDS / 2, "{pages} pages for {FEEDS} feeds");
+}
+
+/// A member of a group that is in the middle of a row when the server is drained was told nothing before its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_in_the_middle_of_a_row_when_the_server_is_drained_is_told_behind_it() {
+    let mut server = Server::launch().arg("--feeds-drain-ms=3000").start();
+    let database = Database::create(&server, "db").await;
+    let path = "/db/_feed?include_docs=true&since=0";
+    let mut stalled = RawFeed::open_narrow(server.address(), path).await;
+    let mut healthy = RawFeed::open(server.address(), path).await;
+    for feed in [&mut stalled, &mut healthy] {
+        feed.until(|feed| feed.text.contains("caught-up") && feed.text.ends_with("\n\n")).await;
+    }
+    database.put("large", &json!({ "pad": "x".repeat(7_000_000) })).await;
+    healthy.until(|feed| feed.rows().len() == 1 && feed.text.ends_with("\n\n")).await;
+    server.terminate();
+    healthy.until(|feed| feed.text.contains("event: draining")).await;
+    for feed in [&mut stalled, &mut healthy] {
+        let text = feed.read_to_end().await;
+        assert_eq!(events_of(text).collect::<Vec<_>>(), ["opened", "caught-up", "draining", "end"]);
+        let draining = text.split("\n\n").find(|event| event.starts_with("event: draining\n")).expect("it is there");
+        assert!(draining.contains("\nid: 1\nretry: "), "{draining}");
+        assert_eq!(feed.rows().len(), 1);
+    }
+    assert_eq!(server.wait().code(), Some(0));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn chunks_stay_whole_for_who_reads_a_little_at_a_time() {
     let (server, database) = fresh().await;

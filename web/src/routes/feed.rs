@@ -204,6 +204,23 @@ impl Options {
         self.0.insert("last-event-id".to_owned(), Value::from(token));
     }
 
+    /// Gives so many rows at most, whatever was said.
+    pub fn limit_to(&mut self, rows: u64) {
+        self.0.insert("limit".to_owned(), Value::from(rows));
+    }
+
+    /// Whether this one was given.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// All but these, as text that is equal where they are, in whichever order they were given.
+    pub fn without(&self, names: &[&str]) -> String {
+        let mut options: Vec<_> = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str())).collect();
+        options.sort_unstable_by_key(|(name, _)| *name);
+        options.into_iter().map(|(name, value)| format!("{}:{value},", Value::from(name.as_str()))).collect()
+    }
+
     fn set(&mut self, name: &str, value: Value, known: &[&str]) -> Result<(), ApiError> {
         if !known.contains(&name) {
             let known = known.join(", ");

@@ -119,8 +119,8 @@ impl Wanted {
         };
         let resumed = Resumed::read(id, most)?;
         let later = read(&resumed.later)?;
-        let of_named: Vec<_> = named.iter().map(|asked| (&*asked.name, asked.place())).collect();
-        let of_later: Vec<_> = later.iter().map(Asked::place).collect();
+        let of_named: Vec<_> = named.iter().map(Asked::subject).collect();
+        let of_later: Vec<_> = later.iter().map(Asked::subject).collect();
         let mut places = resumed.places(&of_named, &of_later)?;
         let places_of_later = places.split_off(named.len());
         Ok(Wanted {
@@ -136,7 +136,7 @@ impl Wanted {
         handle: &Arc<Handle>,
         cutting: Option<Cutting>,
     ) -> Result<Subscriptions, ApiError> {
-        let sum = checksum(self.named.iter().map(|(asked, _)| (&*asked.name, asked.place())));
+        let sum = checksum(self.named.iter().map(|(asked, _)| asked.subject()));
         let named = self.named.into_iter().map(|asked| (asked, true));
         let mut all = Vec::new();
         for ((asked, resume), named) in named.chain(self.later.into_iter().map(|asked| (asked, false))) {

@@ -9,6 +9,7 @@ use seqtide::storage::model::sequence::{SeqFormat, Sequence};
 use seqtide::{Databases, Feed, FeedEvent, FeedRow, Source, Turn};
 use tokio::time::Instant;
 
+use super::resume_id::Place;
 use crate::feeds::native::{self, Event, Item};
 
 /// A feed of the one or the other.
@@ -60,6 +61,11 @@ impl AnyFeed {
     /// [`Feed::position`].
     pub fn position(&self) -> Sequence {
         with!(self, feed => feed.position())
+    }
+
+    /// Where who comes back goes on.
+    pub fn place(&self) -> Place {
+        with!(self, feed => Place { position: feed.position(), rows_left: feed.rows_left() })
     }
 
     /// [`Feed::seq_format`].

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::any_feed::AnyFeed;
 use super::connections::{Handle, Lookout};
 use super::message::Form;
-use super::resume_id::{ALL_DATABASES, Resume};
+use super::resume_id::{ALL_DATABASES, Place, Resume, Subject};
 use crate::error::ApiError;
 use crate::routes::changes::members;
 use crate::routes::feed::{AskedDocuments, Door, Options};
@@ -20,6 +20,12 @@ const NAME_BYTES_MAX: usize = 100;
 
 /// The options of a database's feed that are the connection's here.
 const OF_CONNECTION: [&str; 2] = ["heartbeat", "last-event-id"];
+
+/// What says which subscription it is, and of what.
+const OF_NAME: [&str; 2] = ["subscribe", "db"];
+
+/// What says where a subscription begins: an id knows better where it stands, and a client may ask with its latest `since`.
+const OF_BEGINNING: [&str; 2] = ["on_rewind", "since"];
 
 /// What all subscriptions of one client have in common.
 pub struct Client<'a> {
@@ -48,6 +54,8 @@ pub struct Asked {
     pub db: Option<String>,
     /// All of it as it was given.
     pub given: Box<RawValue>,
+    /// What it is asked for, wherever it begins, as text that is equal where that is.
+    asks_for: String,
     options: Options,
 }
 
@@ -69,7 +77,7 @@ impl Asked {
         let is_of_all = members.get("db").is_some_and(|db| db.get() == "null");
         let of_feed = if is_of_all { Engine::KNOWN } else { Database::KNOWN };
         let of_feed = of_feed.iter().filter(|name| !OF_CONNECTION.contains(name));
-        let known: Vec<&str> = of_feed.copied().chain(["subscribe", "db"]).collect();
+        let known: Vec<&str> = of_feed.copied().chain(OF_NAME).collect();
         let mut options = Options::default();
         options.take_body(given.get().as_bytes(), &known)?;
         let name = options.text("subscribe")?.unwrap_or_default().to_owned();
@@ -78,12 +86,18 @@ impl Asked {
             return Err(ApiError::bad_request(reason));
         }
         let db = if is_of_all { None } else { Some(options.text("db")?.unwrap_or(&name).to_owned()) };
-        Ok(Asked { name, db, given: given.to_owned(), options })
+        let asks_for = options.without(&[&OF_BEGINNING[..], &OF_NAME].concat());
+        Ok(Asked { name, db, given: given.to_owned(), asks_for, options })
     }
 
-    /// What positions are of, for an id.
-    pub fn place(&self) -> &str {
-        self.db.as_deref().unwrap_or(ALL_DATABASES)
+    /// It, as ids know it.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject {
+            name: &self.name,
+            db: self.db.as_deref().unwrap_or(ALL_DATABASES),
+            options: &self.asks_for,
+            has_limit: self.options.has("limit"),
+        }
     }
 
     /// Reads the options of one that begins, or goes on.
@@ -91,8 +105,11 @@ impl Asked {
     /// # Errors
     /// 400 for what they may not be.
     pub fn checked(mut self, client: &Client<'_>, resume: Resume) -> Result<Checked, ApiError> {
-        if let Resume::Behind(position) = resume {
+        if let Resume::Behind(Place { position, rows_left }) = resume {
             self.options.go_on_behind(&position.to_integer().to_string());
+            if let Some(rows_left) = rows_left {
+                self.options.limit_to(rows_left);
+            }
         }
         let (kind, heartbeat) = (client.reader.form.kind(), client.reader.heartbeat);
         let feed = match &self.db {

@@ -4,9 +4,10 @@
 //! An `EventSource` says two things when it comes back: its URL and the last `id:`. So the subscriptions that the request
 //! named are in the request, and the id has their positions; what was subscribed later is in the id as it was given.
 //!
-//! `1` + base64url(checksum of what the request named, then a number for each subscription) + for those that came later
-//! `.` + base64url(deflated JSON list). A number says how far a position lies from the one before it of the same database,
-//! so subscriptions that are live on one database take a byte each, and a run of equal numbers is said once.
+//! `2` + base64url(checksum of what the request named, then a number for each subscription, then for each of those that has
+//! a `limit` and goes on how many rows are left of it) + for those that came later `.` + base64url(deflated JSON list). A
+//! number says how far a position lies from the one before it of the same database, so subscriptions that are live on one
+//! database take a byte each, and a run of equal numbers is said once.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -22,7 +23,10 @@ use serde_json::value::RawValue;
 use crate::error::ApiError;
 
 /// What an id begins with: the form of the rest.
-const FORM: char = '1';
+const FORM: char = '2';
+
+/// That of ids that said nothing of options and limits.
+const EARLIER_FORM: char = '1';
 
 /// Most characters that definitions may take in an id: with 200 positions it stays below the 8 KiB that proxies take in a
 /// header.
@@ -38,8 +42,30 @@ pub enum Resume {
     Never,
     /// It begins as it was asked for: nothing was given so far.
     AsAsked,
-    /// It goes on: everything up to here was given.
-    Behind(Sequence),
+    /// It goes on.
+    Behind(Place),
+}
+
+/// Where a subscription goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Everything up to here was given.
+    pub position: Sequence,
+    /// How many rows are left of its `limit`, if it has one.
+    pub rows_left: Option<u64>,
+}
+
+/// A subscription, as ids know it.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its database, or [`ALL_DATABASES`].
+    pub db: &'a str,
+    /// What it is asked for besides, as text that is equal where that is.
+    pub options: &'a str,
+    /// Whether it has a `limit`.
+    pub has_limit: bool,
 }
 
 const NEVER: u128 = 0;
@@ -56,10 +82,10 @@ pub fn places_max(subscriptions_max: usize) -> usize {
 /// What stands in an id's reckoning for all databases: none has this name.
 pub const ALL_DATABASES: &str = "";
 
-/// Tells one list of subscriptions, by name and database, from another.
-pub fn checksum<'a>(named: impl Iterator<Item = (&'a str, &'a str)>) -> u32 {
+/// Tells one list of subscriptions from another.
+pub fn checksum<'a>(named: impl Iterator<Item = Subject<'a>>) -> u32 {
     let mut sum = 0;
-    for text in named.flat_map(|(name, db)| [name, db]) {
+    for text in named.flat_map(|Subject { name, db, options, .. }| [name, db, options]) {
         sum = crc32c::crc32c_append(sum, text.as_bytes());
         sum = crc32c::crc32c_append(sum, &[0]);
     }
@@ -81,18 +107,20 @@ pub fn encode_definitions<'a>(definitions: impl Iterator<Item = &'a str>) -> Str
 /// The id of subscriptions, by their databases, in the order in which they were made.
 pub fn encode<'a>(checksum: u32, places: impl Iterator<Item = (&'a str, Resume)>, definitions: &str) -> String {
     let mut bytes = checksum.to_be_bytes().to_vec();
-    let mut numbers = Vec::new();
+    let (mut numbers, mut rows_left) = (Vec::new(), Vec::new());
     let mut last = HashMap::new();
     for (db, resume) in places {
         numbers.push(match resume {
             Resume::Never => NEVER,
             Resume::AsAsked => AS_ASKED,
-            Resume::Behind(position) => {
-                let position = position.to_integer();
+            Resume::Behind(place) => {
+                rows_left.extend(place.rows_left.map(u128::from));
+                let position = place.position.to_integer();
                 BEHIND + zigzag(position, last.insert(db, position).unwrap_or(0))
             }
         });
     }
+    numbers.append(&mut rows_left);
     for run in numbers.chunk_by(|one, next| one == next) {
         let repeated = u128::from(run.len() > 1);
         write_number(&mut bytes, run[0] << 1 | repeated);
@@ -123,36 +151,53 @@ impl Resumed {
     /// # Errors
     /// 400 for what is no id.
     pub fn read(id: &str, subscriptions_max: usize) -> Result<Resumed, ApiError> {
-        read(id, places_max(subscriptions_max)).ok_or_else(|| {
-            let reason = "`last-event-id` is not the id of an event of such a feed";
-            ApiError::bad_request(reason)
+        // A place and what is left of a limit for each.
+        read(id, 2 * places_max(subscriptions_max)).ok_or_else(|| {
+            ApiError::bad_request(match id.starts_with(EARLIER_FORM) {
+                true => {
+                    "`last-event-id` is of an earlier version of the server, and does not say all that is to be known: \
+                     leave it out and give each subscription its `since`"
+                }
+                false => "`last-event-id` is not the id of an event of such a feed",
+            })
         })
     }
 
-    /// What becomes of the subscriptions that the request names, by name and database, and of those that came later, which
-    /// are on these databases.
+    /// What becomes of the subscriptions that the request names, and of those that came later.
     ///
     /// # Errors
     /// 400 when the request names others than the id is of.
-    pub fn places(&self, named: &[(&str, &str)], later: &[&str]) -> Result<Vec<Resume>, ApiError> {
-        if checksum(named.iter().copied()) != self.checksum || named.len() + later.len() != self.numbers.len() {
-            return Err(ApiError::bad_request(
-                "`last-event-id` is of a feed that was opened with other subscriptions: ask with those it was opened \
-                 with, or leave it out and give each its `since`",
-            ));
+    pub fn places(&self, named: &[Subject<'_>], later: &[Subject<'_>]) -> Result<Vec<Resume>, ApiError> {
+        let is_of_these = checksum(named.iter().copied()) == self.checksum;
+        is_of_these.then(|| self.places_of(named.iter().chain(later))).flatten().ok_or_else(|| {
+            ApiError::bad_request(
+                "`last-event-id` is of a feed that was opened with other subscriptions, or with other options of them: \
+                 ask with those it was opened with, or leave it out and give each its `since`",
+            )
+        })
+    }
+
+    /// `None` when the numbers are not of so many.
+    fn places_of<'a>(&self, subjects: impl Iterator<Item = &'a Subject<'a>> + Clone) -> Option<Vec<Resume>> {
+        let (numbers, mut rows_left) = self.numbers.split_at_checked(subjects.clone().count())?;
+        let (mut places, mut last) = (Vec::with_capacity(numbers.len()), HashMap::new());
+        for (Subject { db, has_limit, .. }, number) in subjects.zip(numbers) {
+            places.push(match *number {
+                NEVER => Resume::Never,
+                AS_ASKED => Resume::AsAsked,
+                number => {
+                    let position = unzigzag(number - BEHIND, last.get(db).copied().unwrap_or(0));
+                    last.insert(db, position);
+                    let mut place = Place { position: Sequence::from_integer(position), rows_left: None };
+                    if *has_limit {
+                        let (rows, rest) = rows_left.split_first()?;
+                        (place.rows_left, rows_left) = (Some(u64::try_from(*rows).ok()?), rest);
+                    }
+                    Resume::Behind(place)
+                }
+            });
         }
-        let mut last = HashMap::new();
-        let dbs = named.iter().map(|(_, db)| db).chain(later);
-        let places = dbs.zip(&self.numbers).map(|(db, number)| match *number {
-            NEVER => Resume::Never,
-            AS_ASKED => Resume::AsAsked,
-            number => {
-                let position = unzigzag(number - BEHIND, last.get(db).copied().unwrap_or(0));
-                last.insert(db, position);
-                Resume::Behind(Sequence::from_integer(position))
-            }
-        });
-        Ok(places.collect())
+        rows_left.is_empty().then_some(places)
     }
 }
 
@@ -223,11 +268,24 @@ mod tests {
     type Named<'a> = Vec<(&'a str, &'a str, Resume)>;
 
     fn at(number: u64) -> Resume {
-        Resume::Behind(Sequence::from_integer(number))
+        Resume::Behind(Place { position: Sequence::from_integer(number), rows_left: None })
+    }
+
+    fn limited(number: u64, rows_left: u64) -> Resume {
+        Resume::Behind(Place { position: Sequence::from_integer(number), rows_left: Some(rows_left) })
+    }
+
+    fn subject<'a>(name: &'a str, db: &'a str) -> Subject<'a> {
+        Subject { name, db, options: "{}", has_limit: false }
+    }
+
+    fn subjects<'a>(of: &Named<'a>) -> Vec<Subject<'a>> {
+        let has_limit = |resume: &Resume| matches!(resume, Resume::Behind(Place { rows_left: Some(_), .. }));
+        of.iter().map(|(name, db, resume)| Subject { has_limit: has_limit(resume), ..subject(name, db) }).collect()
     }
 
     fn id_of(named: &Named, later: &Named) -> String {
-        let sum = checksum(named.iter().map(|(name, db, _)| (*name, *db)));
+        let sum = checksum(subjects(named).into_iter());
         let places = named.iter().chain(later).map(|(_, db, resume)| (*db, *resume));
         let definitions: Vec<String> =
             later.iter().map(|(name, db, _)| format!("{{\"subscribe\":\"{name}\",\"db\":\"{db}\"}}")).collect();
@@ -237,10 +295,8 @@ mod tests {
     fn assert_comes_back(named: &Named, later: &Named) {
         let resumed = Resumed::read(&id_of(named, later), 200).unwrap();
         assert_eq!(resumed.later.len(), later.len());
-        let names: Vec<_> = named.iter().map(|(name, db, _)| (*name, *db)).collect();
-        let dbs: Vec<_> = later.iter().map(|(_, db, _)| *db).collect();
         let expected: Vec<_> = named.iter().chain(later).map(|(_, _, resume)| *resume).collect();
-        assert_eq!(resumed.places(&names, &dbs).unwrap(), expected);
+        assert_eq!(resumed.places(&subjects(named), &subjects(later)).unwrap(), expected);
     }
 
     #[test]
@@ -250,21 +306,35 @@ mod tests {
         assert_comes_back(&vec![("a", "x", at(0)), ("b", "x", Resume::Never), ("c", "y", far)], &vec![]);
         assert_comes_back(&vec![("a", "x", far), ("b", "x", at(0))], &vec![("é", "y", at(7))]);
         assert_comes_back(&vec![("a", "x", Resume::AsAsked)], &vec![("b", "x", at(12)), ("c", "x", at(12))]);
+        assert_comes_back(
+            &vec![("a", "x", limited(5, 0)), ("b", "x", at(5)), ("c", "x", Resume::Never)],
+            &vec![("d", "y", limited(7, u64::MAX)), ("e", "x", limited(7, u64::MAX))],
+        );
     }
 
     #[test]
     fn what_is_not_ours_is_refused() {
         let id = id_of(&vec![("a", "x", at(5)), ("b", "x", at(5))], &vec![("c", "y", at(1))]);
-        for wrong in ["", "1", "12", "7", "é", "1AAAA", &id[1..], &id[..id.len() - 4], &format!("2{}", &id[1..])] {
+        for wrong in ["", "2", "21", "7", "é", "2AAAA", &id[1..], &id[..id.len() - 4], &format!("3{}", &id[1..])] {
             assert!(Resumed::read(wrong, 200).is_err(), "{wrong:?}");
         }
         assert!(Resumed::read(&id, 1).is_err(), "more than there may be");
+        let earlier = Resumed::read(&format!("1{}", &id[1..]), 200).unwrap_err();
+        assert!(earlier.reason().contains("of an earlier version"), "{}", earlier.reason());
         let resumed = Resumed::read(&id, 3).unwrap();
-        assert!(resumed.places(&[("a", "x"), ("b", "x")], &["y"]).is_ok());
-        for other in [[("a", "x"), ("b", "y")], [("b", "x"), ("a", "x")]] {
-            assert!(resumed.places(&other, &["y"]).is_err(), "{other:?}");
+        let (a, b, c) = (subject("a", "x"), subject("b", "x"), subject("c", "y"));
+        assert!(resumed.places(&[a, b], &[c]).is_ok());
+        let others = [
+            [a, subject("b", "y")],
+            [b, a],
+            [a, Subject { options: "{\"prefix\":\"p\"}", ..b }],
+            [a, Subject { has_limit: true, ..b }],
+        ];
+        for other in others {
+            assert!(resumed.places(&other, &[c]).is_err(), "{other:?}");
         }
-        assert!(resumed.places(&[("a", "x")], &["x", "y"]).is_err());
+        assert!(resumed.places(&[a], &[b, c]).is_err());
+        assert!(resumed.places(&[a, b], &[c, c]).is_err());
     }
 
     /// The figures of docs/subscriptions.md.

@@ -2,8 +2,8 @@
 //!
 //! A feed that may have something to give stands in a queue; the first has a turn, in which it reads one page at most, and goes
 //! to the end of the queue. So a subscription with a long way to go keeps no other from being heard, and one page is on its
-//! way at a time, however many subscriptions there are. Feeds that have given all there is wait until they are woken.
-//! Nothing has a turn while nobody takes messages.
+//! way at a time, however many subscriptions there are; a few more where one takes long to read. Feeds that have given all
+//! there is wait until they are woken. Nothing has a turn while nobody takes messages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::Stream;
-use futures_util::future::{AbortHandle, Abortable};
+use futures_util::future::{AbortHandle, AbortRegistration, Abortable};
 use futures_util::stream::FuturesUnordered;
 use seqtide::EndReason;
 use seqtide::storage::json::write_json_string;
@@ -25,7 +25,7 @@ use super::any_feed::{AnyFeed, Turned};
 use super::asked::{Opened, Reader};
 use super::connections::{Handle, Lookout, News};
 use super::message::{Form, Message, Sub};
-use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Resume};
+use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Place, Resume};
 use crate::error::ApiError;
 use crate::feeds::native;
 use crate::feeds::pieces::{PIECE_BYTES, Pieces};
@@ -33,6 +33,12 @@ use crate::takeover::Cutting;
 
 /// A connection without a subscription ends after so long.
 const UNUSED: Duration = Duration::from_secs(10);
+
+/// A turn that takes longer, as where a function is slow, goes on beside those of the others.
+const TURN: Duration = Duration::from_millis(50);
+
+/// So many turns do at once: each may have a page.
+const LONG_TURNS_MAX: usize = 8;
 
 /// What a connection's subscriptions give, as messages; it ends when the server stops, or nobody wants anything of it.
 pub struct Subscriptions {
@@ -47,7 +53,9 @@ pub struct Subscriptions {
     /// Of those that came later, as an id has them.
     definitions: String,
     turns: VecDeque<Active>,
-    turn: Option<InTurn>,
+    turn: Option<Taking>,
+    /// Turns that go on beside those of the others, who do not wait for them any more.
+    long_turns: FuturesUnordered<Abortable<InTurn>>,
     waiting: FuturesUnordered<Waiting>,
     beat: Pin<Box<Sleep>>,
     /// Since when there has been no subscription.
@@ -63,11 +71,29 @@ pub struct Subscriptions {
 type InTurn = Pin<Box<dyn Future<Output = (Active, Result<Turned, seqtide::Error>)> + Send>>;
 type Waiting = Abortable<Pin<Box<dyn Future<Output = Active> + Send>>>;
 
+/// A turn, until it is too long for the others to wait.
+struct Taking {
+    key: u64,
+    turn: InTurn,
+    too_long: Option<Pin<Box<Sleep>>>,
+}
+
 /// A subscription's feed.
 struct Active {
     key: u64,
     feed: AnyFeed,
     _lookout: Lookout,
+}
+
+impl Active {
+    fn take_turn(mut self) -> Taking {
+        let key = self.key;
+        let turn = Box::pin(async move {
+            let turned = self.feed.turn().await;
+            (self, turned)
+        });
+        Taking { key, turn, too_long: None }
+    }
 }
 
 /// What is known of a subscription.
@@ -78,9 +104,9 @@ struct Known {
     format: SeqFormat,
     /// How it was given, if the request that opened the connection did not name it.
     later: Option<Box<RawValue>>,
-    /// Everything up to here was given.
-    position: Sequence,
-    /// What the client was told of it.
+    /// What was given of it.
+    given: Place,
+    /// What the client was told of its position.
     told: Sequence,
     state: State,
 }
@@ -103,7 +129,7 @@ impl Over {
 }
 
 enum State {
-    /// Its feed is open; with a way to end its waiting.
+    /// Its feed is open; with a way to give it up where it waits or has a long turn.
     Open(Option<AbortHandle>),
     /// Its feed is not open, and this becomes of it when the client comes back.
     Closed(Resume),
@@ -119,7 +145,7 @@ impl Known {
     /// What becomes of it when the client comes back.
     fn resume(&self) -> Resume {
         match self.state {
-            State::Open(_) => Resume::Behind(self.position),
+            State::Open(_) => Resume::Behind(self.given),
             State::Closed(resume) => resume,
         }
     }
@@ -143,6 +169,7 @@ impl Subscriptions {
             definitions: String::new(),
             turns: VecDeque::new(),
             turn: None,
+            long_turns: FuturesUnordered::new(),
             waiting: FuturesUnordered::new(),
             beat: Box::pin(sleep(heartbeat)),
             unused: None,
@@ -160,35 +187,27 @@ impl Subscriptions {
 
     /// Takes note of a subscription that is not open: its place in an id is kept.
     pub fn closed(&mut self, name: String, db: Option<String>, later: Option<Box<RawValue>>, resume: Resume) {
-        let (format, position) = (SeqFormat::Integer, Sequence::ZERO);
-        self.keep(Known {
-            sub: Sub::of(&name),
-            name,
-            db,
-            format,
-            later,
-            position,
-            told: position,
-            state: State::Closed(resume),
-        });
+        let (format, told) = (SeqFormat::Integer, Sequence::ZERO);
+        let given = Place { position: told, rows_left: None };
+        self.keep(Known { sub: Sub::of(&name), name, db, format, later, given, told, state: State::Closed(resume) });
     }
 
     /// Takes a subscription in.
     pub fn open(&mut self, opened: Opened, named: bool) {
-        let Opened { name, db, given, feed, lookout } = opened;
-        let (format, position, later) = (feed.seq_format(), feed.position(), (!named).then_some(given));
-        let sub = Sub::of(&name);
-        let known = Known { name, sub, db, format, later, position, told: position, state: State::Open(None) };
+        let Opened { name, db, given: asked, feed, lookout } = opened;
+        let (format, given, later) = (feed.seq_format(), feed.place(), (!named).then_some(asked));
+        let (sub, position) = (Sub::of(&name), given.position);
+        let known = Known { name, sub, db, format, later, given, told: position, state: State::Open(None) };
         let key = self.keep(known);
         self.say(key, &format!("{{\"event\":\"subscribed\",\"seq\":{}}}", format.json(position)));
         self.turns.push_back(Active { key, feed, _lookout: lookout });
     }
 
     fn keep(&mut self, known: Known) -> u64 {
-        // Whoever asks for the name anew does not want the old one back.
-        if let Some(key) = self.known.iter().find(|(_, other)| other.name == known.name).map(|(key, _)| *key) {
-            self.forget(key);
-        }
+        // Whoever asks for the name anew wants none of the old ones back: there may be one that the request names and one
+        // that came later.
+        let old = self.known.iter().filter(|(_, other)| other.name == known.name).map(|(key, _)| *key);
+        old.collect::<Vec<_>>().into_iter().for_each(|key| self.forget(key));
         let (key, is_later) = (self.next_key, known.later.is_some());
         self.next_key += 1;
         self.known.insert(key, known);
@@ -252,6 +271,10 @@ impl Subscriptions {
             self.turns.extend(woken);
             return true;
         }
+        if let Poll::Ready(Some(ended)) = Pin::new(&mut self.long_turns).poll_next(cx) {
+            ended.into_iter().for_each(|(active, turned)| self.take(active, turned));
+            return true;
+        }
         self.take_turn(cx)
     }
 
@@ -270,7 +293,8 @@ impl Subscriptions {
 
     /// Ends the connection if it is to end, or has had no subscription for long.
     fn no_feed_is_open(&mut self, cx: &mut Context<'_>, ends: bool) -> bool {
-        if self.turn.is_some() || !self.turns.is_empty() || !self.waiting.is_empty() {
+        let are_idle = self.turns.is_empty() && self.waiting.is_empty() && self.long_turns.is_empty();
+        if self.turn.is_some() || !are_idle {
             self.unused = None;
             return false;
         }
@@ -290,21 +314,36 @@ impl Subscriptions {
     }
 
     fn take_turn(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.turn.is_none() {
-            let Some(mut active) = self.turns.pop_front() else { return false };
-            self.turn = Some(Box::pin(async move {
-                let turn = active.feed.turn().await;
-                (active, turn)
-            }));
+        let next = || self.turns.pop_front().map(Active::take_turn);
+        let Some(mut taking) = self.turn.take().or_else(next) else { return false };
+        if let Poll::Ready((active, turned)) = taking.turn.as_mut().poll(cx) {
+            self.take(active, turned);
+            return true;
         }
-        let Some(Poll::Ready((active, turn))) = self.turn.as_mut().map(|turn| turn.as_mut().poll(cx)) else {
+        let too_long = taking.too_long.get_or_insert_with(|| Box::pin(sleep(TURN)));
+        if too_long.as_mut().poll(cx).is_pending() || self.long_turns.len() >= LONG_TURNS_MAX {
+            self.turn = Some(taking);
             return false;
-        };
-        self.turn = None;
-        // It may have been given up meanwhile.
-        let Some(known) = self.known.get_mut(&active.key).filter(|known| known.state.is_open()) else { return true };
-        known.position = active.feed.position();
-        match turn {
+        }
+        if let Some(registration) = self.may_be_given_up(taking.key) {
+            self.long_turns.push(Abortable::new(taking.turn, registration));
+        }
+        true
+    }
+
+    /// What goes on with a feed that is given up with its subscription; `None` when that is over.
+    fn may_be_given_up(&mut self, key: u64) -> Option<AbortRegistration> {
+        let known = self.known.get_mut(&key).filter(|known| known.state.is_open())?;
+        let (abort, registration) = AbortHandle::new_pair();
+        known.state = State::Open(Some(abort));
+        Some(registration)
+    }
+
+    /// Takes what came of a turn.
+    fn take(&mut self, active: Active, turned: Result<Turned, seqtide::Error>) {
+        let Some(known) = self.known.get_mut(&active.key) else { return };
+        known.given = active.feed.place();
+        match turned {
             Ok(Turned::Rows(rows)) => self.give(active, rows),
             Ok(Turned::Says(event)) => self.pass_on(active, &event),
             Ok(Turned::GoesOn) => self.turns.push_back(active),
@@ -318,7 +357,6 @@ impl Subscriptions {
                 self.close(active.key, is_named);
             }
         }
-        true
     }
 
     /// Puts rows of a feed into the message.
@@ -343,7 +381,7 @@ impl Subscriptions {
             self.message.come_back_after(longest);
         }
         self.message.add_of(&known.sub, &event.json());
-        known.told = known.position;
+        known.told = known.given.position;
         active.feed.sent(self.message.bytes().saturating_sub(before));
         match event.end {
             Some(EndReason::Shutdown) => {
@@ -360,9 +398,7 @@ impl Subscriptions {
     }
 
     fn wait(&mut self, mut active: Active, until: Option<Instant>) {
-        let Some(known) = self.known.get_mut(&active.key) else { return };
-        let (abort, registration) = AbortHandle::new_pair();
-        known.state = State::Open(Some(abort));
+        let Some(registration) = self.may_be_given_up(active.key) else { return };
         let waiting = Box::pin(async move {
             active.feed.wait(until).await;
             active
@@ -384,6 +420,7 @@ impl Subscriptions {
     /// A subscription is over. One that the request names leaves its place in an id.
     fn forget(&mut self, key: u64) {
         self.turns.retain(|active| active.key != key);
+        self.turn.take_if(|taking| taking.key == key);
         let Some(known) = self.known.get_mut(&key) else { return };
         if let State::Open(Some(waiting)) = std::mem::replace(&mut known.state, State::Closed(Resume::Never)) {
             waiting.abort();
@@ -399,14 +436,15 @@ impl Subscriptions {
         self.beat.set(sleep(self.handle.reader.heartbeat));
         let mut json = b"{\"event\":\"heartbeat\",\"seqs\":{".to_vec();
         let mut is_first = true;
-        for known in self.known.values_mut().filter(|known| known.state.is_open() && known.told != known.position) {
+        let has_moved = |known: &&mut Known| known.state.is_open() && known.told != known.given.position;
+        for known in self.known.values_mut().filter(has_moved) {
             if !std::mem::replace(&mut is_first, false) {
                 json.push(b',');
             }
             write_json_string(&mut json, &known.name);
             json.push(b':');
-            known.format.json(known.position).write(&mut json);
-            known.told = known.position;
+            known.format.json(known.given.position).write(&mut json);
+            known.told = known.given.position;
         }
         json.extend_from_slice(b"}}");
         self.message.add(json.into());

@@ -29,7 +29,7 @@ const REST_MAX: Duration = Duration::from_millis(10);
 
 /// What a feed gave.
 pub enum News {
-    /// Rows, in order, read when rows had been purged so often or later.
+    /// Rows, in order, without those that had been purged when it was so often.
     Rows { blocks: Vec<Block>, purges: u64 },
     /// A word for who has everything up to a place.
     Notice { words: Bytes, at: Sequence },
@@ -44,7 +44,7 @@ pub enum News {
 /// Waits for what a live feed gives next; `None` when nothing follows.
 pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Option<News> {
     let framing = wire.framing();
-    let (format, purges) = (feed.seq_format(), feed.purges());
+    let format = feed.seq_format();
     Some(match feed.next().await {
         Ok(Some(FeedEvent::Rows(rows))) => {
             let (shape, mut blocks, mut parts) = (feed.options().shape, Blocks::new(framing), Vec::with_capacity(1));
@@ -53,7 +53,7 @@ pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Optio
                 blocks.add(row.seq(), &parts);
                 parts.clear();
             }
-            News::Rows { blocks: blocks.finish(), purges }
+            News::Rows { blocks: blocks.finish(), purges: feed.purges() }
         }
         Ok(Some(FeedEvent::Frames(_))) => {
             tracing::error!("a feed that is shared gave rows that cannot be");

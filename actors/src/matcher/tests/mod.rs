@@ -110,15 +110,39 @@ fn equal_filters_share_a_group_and_one_compiled_selector() {
     }
 }
 
+/// A feed that keeps up was taken for one that lags when two commits that concerned it came before it was polled.
 #[test]
-fn who_was_woken_twice_cannot_tell_where_the_first_one_was() {
+fn who_was_woken_twice_before_it_looked_knows_where_the_first_one_was() {
     let matcher = Matcher::new(Sequence::ZERO);
     let mut wake = matcher.join(&ids(&["a"]), false);
+    for (version, id) in [(1, "b"), (2, "a"), (3, "b"), (4, "a"), (5, "a")] {
+        commit(&matcher, version, id);
+    }
+    assert_eq!(wake.nothing_up_to(matcher.examined()), Some(Sequence::new(0, 1)));
+    commit(&matcher, 6, "b");
+    assert_eq!(wake.nothing_up_to(matcher.examined()), Some(Sequence::new(0, 6)));
+    commit(&matcher, 7, "a");
+    commit(&matcher, 8, "a");
+    assert_eq!(wake.nothing_up_to(matcher.examined()), Some(Sequence::new(0, 6)));
+}
+
+#[test]
+fn who_was_woken_again_behind_one_that_has_looked_cannot_tell_where_the_first_one_was() {
+    let matcher = Matcher::new(Sequence::ZERO);
+    let mut early = matcher.join(&Filter::prefix("a"), false);
+    let mut late = early.again();
     commit(&matcher, 1, "a");
+    assert_eq!(early.nothing_up_to(matcher.examined()), Some(Sequence::ZERO));
     commit(&matcher, 2, "a");
-    assert_eq!(wake.nothing_up_to(matcher.examined()), None);
-    commit(&matcher, 3, "b");
-    assert_eq!(wake.nothing_up_to(matcher.examined()), Some(Sequence::new(0, 3)));
+    let mut latest = late.again();
+    commit(&matcher, 3, "a");
+    assert_eq!(late.nothing_up_to(matcher.examined()), None);
+    assert_eq!(latest.nothing_up_to(matcher.examined()), Some(Sequence::new(0, 2)));
+    assert_eq!(early.nothing_up_to(matcher.examined()), None);
+    commit(&matcher, 4, "b");
+    for wake in [&mut early, &mut late, &mut latest] {
+        assert_eq!(wake.nothing_up_to(matcher.examined()), Some(Sequence::new(0, 4)));
+    }
 }
 
 #[test]
