@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::client::{Client, is, url};
 use super::{all_of, fresh};
-use seqtide_tests::http::escaped;
+use seqtide_tests::http::{SOON, escaped};
 use seqtide_tests::{Api, Database, Server};
 
 fn numbered(count: usize) -> Value {
@@ -178,7 +179,9 @@ async fn a_limit_goes_on_with_its_subscription() {
         database.put(id, &json!({})).await;
     }
     let mut awaited = BTreeSet::from(["end of later", "end of named", "db d"].map(str::to_owned));
+    let deadline = Instant::now() + SOON;
     while !awaited.is_empty() {
+        assert!(Instant::now() < deadline, "there is no {awaited:?} behind {given:?}");
         let item = client.next().await.expect("it goes on");
         if let Some(row) = row(&item) {
             assert!(given.insert(row.clone()), "{row} comes twice");

@@ -141,6 +141,7 @@ pub fn encode<'a>(checksum: u32, places: impl Iterator<Item = (&'a str, Resume)>
 pub struct Resumed {
     checksum: u32,
     numbers: Vec<u128>,
+    places_max: usize,
     /// The subscriptions that came later, as they were given.
     pub later: Vec<Box<RawValue>>,
 }
@@ -151,8 +152,7 @@ impl Resumed {
     /// # Errors
     /// 400 for what is no id.
     pub fn read(id: &str, subscriptions_max: usize) -> Result<Resumed, ApiError> {
-        // A place and what is left of a limit for each.
-        read(id, 2 * places_max(subscriptions_max)).ok_or_else(|| {
+        read(id, places_max(subscriptions_max)).ok_or_else(|| {
             ApiError::bad_request(match id.starts_with(EARLIER_FORM) {
                 true => {
                     "`last-event-id` is of an earlier version of the server, and does not say all that is to be known: \
@@ -177,9 +177,10 @@ impl Resumed {
         })
     }
 
-    /// `None` when the numbers are not of so many.
+    /// `None` when the numbers are not of so many, or these are more than there may be.
     fn places_of<'a>(&self, subjects: impl Iterator<Item = &'a Subject<'a>> + Clone) -> Option<Vec<Resume>> {
-        let (numbers, mut rows_left) = self.numbers.split_at_checked(subjects.clone().count())?;
+        let count = Some(subjects.clone().count()).filter(|count| *count <= self.places_max)?;
+        let (numbers, mut rows_left) = self.numbers.split_at_checked(count)?;
         let (mut places, mut last) = (Vec::with_capacity(numbers.len()), HashMap::new());
         for (Subject { db, has_limit, .. }, number) in subjects.zip(numbers) {
             places.push(match *number {
@@ -201,7 +202,9 @@ impl Resumed {
     }
 }
 
-fn read(id: &str, numbers_max: usize) -> Option<Resumed> {
+fn read(id: &str, places_max: usize) -> Option<Resumed> {
+    // Each may have what is left of a limit besides.
+    let numbers_max = 2 * places_max;
     let (places, later) = id.strip_prefix(FORM)?.split_once('.').unwrap_or((&id[FORM.len_utf8()..], ""));
     let places = BASE64.decode(places).ok()?;
     let (checksum, mut rest) = places.split_first_chunk::<4>()?;
@@ -215,7 +218,7 @@ fn read(id: &str, numbers_max: usize) -> Option<Resumed> {
         numbers.extend(std::iter::repeat_n(number >> 1, times));
     }
     let later = if later.is_empty() { Vec::new() } else { read_definitions(later)? };
-    Some(Resumed { checksum: u32::from_be_bytes(*checksum), numbers, later })
+    Some(Resumed { checksum: u32::from_be_bytes(*checksum), numbers, places_max, later })
 }
 
 fn read_definitions(text: &str) -> Option<Vec<Box<RawValue>>> {
@@ -318,12 +321,14 @@ mod tests {
         for wrong in ["", "2", "21", "7", "é", "2AAAA", &id[1..], &id[..id.len() - 4], &format!("3{}", &id[1..])] {
             assert!(Resumed::read(wrong, 200).is_err(), "{wrong:?}");
         }
-        assert!(Resumed::read(&id, 1).is_err(), "more than there may be");
         let earlier = Resumed::read(&format!("1{}", &id[1..]), 200).unwrap_err();
         assert!(earlier.reason().contains("of an earlier version"), "{}", earlier.reason());
         let resumed = Resumed::read(&id, 3).unwrap();
         let (a, b, c) = (subject("a", "x"), subject("b", "x"), subject("c", "y"));
         assert!(resumed.places(&[a, b], &[c]).is_ok());
+        assert!(Resumed::read(&id, 1).unwrap().places(&[a, b], &[c]).is_err(), "more than there may be");
+        let repeated = encode(0, std::iter::repeat_n(("x", Resume::Never), 13), "");
+        assert!(Resumed::read(&repeated, 3).is_err(), "more numbers than of so many");
         let others = [
             [a, subject("b", "y")],
             [b, a],
