@@ -20,7 +20,7 @@ use crate::view::{META_LOG, View};
 
 /// Rows go to LMDB when they have waited for so long. A sync of the log that meets LMDB's takes several times as long: so
 /// few do where little is written, and the more is written the more rows share a page.
-pub const WAIT_MAX: Duration = Duration::from_secs(2);
+pub const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Rows go to LMDB when they are so many bytes.
 const FREEZE_BYTES: usize = 8 << 20;
 /// Rows go to LMDB when they are so many: each may change pages of its own, which LMDB has in memory until it has committed
