@@ -1,3 +1,4 @@
+import { SeqtideError, told } from './error.js';
 import { lines } from './lines.js';
 import { Watchdog, backoff, pause } from './waits.js';
 
@@ -7,10 +8,24 @@ const RETRY = 1000;
 /** What a server answers that has something against what it is asked for: against one subscription, which may be among many. */
 const ABOUT_WHAT_IS_ASKED = [400, 413];
 
+/** Whether a server that answers so may answer otherwise soon. What it has not (501) it will not have then. */
+const isPassing = (status) => status === 429 || (status >= 500 && status !== 501);
+
+/** Why a connection was lost. What `fetch` throws has the reason in its cause, which may have no more than a code. */
+function lost(thrown) {
+  if (thrown instanceof SeqtideError) return told(thrown);
+  const { cause } = thrown ?? {};
+  return { ...told(thrown), error: 'lost', ...(cause && { reason: cause.message || cause.code }) };
+}
+
+/** What a connection is given up with on which nothing was heard. */
+const silent = (patience) => new SeqtideError({ error: 'silent', reason: `nothing was heard for ${patience} ms` });
+
 /** What the whole of an answer says that refuses something. It may be that of a proxy, which has no words of a Seqtide server. */
 async function refusal(answer) {
-  const said = await answer.json().catch(() => ({}));
-  return { error: 'refused', reason: answer.statusText, ...said, status: answer.status };
+  const { status, statusText } = answer;
+  const { error = 'refused', reason = statusText || `the answer is ${status}` } = (await answer.json().catch(() => null)) ?? {};
+  return { error, reason, status };
 }
 
 /**
@@ -81,20 +96,24 @@ export class Connection {
     }
   }
 
-  /** Opens a connection and reads it to its end, which may be that it has fallen silent. */
+  /** Opens a connection and reads it to its end, which may be that it has fallen silent, and tells why it is none any more. */
   async #once(stop) {
     const attempt = new AbortController();
     const giveUp = () => attempt.abort();
     stop.signal.addEventListener('abort', giveUp);
     const watchdog = new Watchdog(() => {
       this.#all((subscription) => subscription.become('silent'));
-      attempt.abort();
+      attempt.abort(silent(this.#patience));
     });
     this.#patience = 2 * this.#settings.heartbeat;
+    let why;
     try {
       watchdog.heard(this.#patience);
       const { answer, asked } = await this.#ask(attempt.signal);
-      if (!answer.ok) return await this.#refused(answer);
+      if (!answer.ok) {
+        why = await this.#refused(answer);
+        return;
+      }
       for await (const items of lines(answer.body)) {
         for (const item of items) {
           if (stop.signal.aborted) return;
@@ -103,15 +122,17 @@ export class Connection {
         }
         watchdog.heard(this.#patience);
       }
-    } catch {
+      why = { error: 'lost', reason: this.#open === null ? 'the answer is no feed' : 'the server has ended the connection' };
+    } catch (thrown) {
       // It is lost, or was given up; what was received is where the next one begins.
+      why = lost(attempt.signal.aborted ? attempt.signal.reason : thrown);
     } finally {
       watchdog.stop();
       stop.signal.removeEventListener('abort', giveUp);
       attempt.abort();
       if (!stop.signal.aborted) {
         this.#open = null;
-        this.#all((subscription) => subscription.become('connecting'));
+        this.#all((subscription) => subscription.receive({ event: 'connecting', ...why }));
       }
     }
   }
@@ -174,7 +195,7 @@ export class Connection {
 
   #tell(subscription, item) {
     if (item.event === 'refused' && item.error === 'service unavailable') {
-      this.#later(subscription);
+      this.#later(subscription, item);
       return;
     }
     subscription.receive(item);
@@ -182,9 +203,9 @@ export class Connection {
   }
 
   /** The server had no place for it. */
-  async #later(subscription) {
+  async #later(subscription, refused) {
     const open = this.#open;
-    subscription.become('connecting');
+    subscription.receive({ ...refused, event: 'connecting' });
     await pause(backoff(0, Math.max(this.#retry, RETRY)), open.attempt.signal);
     // The next connection asks for all.
     const isWanted = this.#open === open && this.#subscriptions.get(subscription.name) === subscription;
@@ -201,7 +222,7 @@ export class Connection {
 
   async #make({ id, attempt }, change, subscription) {
     if (attempt.signal.aborted) return;
-    const watchdog = new Watchdog(() => attempt.abort());
+    const watchdog = new Watchdog(() => attempt.abort(silent(this.#patience)));
     try {
       watchdog.heard(this.#patience);
       // To a list of changes 404 says that there is no such connection, and nothing else.
@@ -213,23 +234,20 @@ export class Connection {
       if (said.ok || said.error === 'conflict' || subscription === undefined || attempt.signal.aborted) return;
       const { sub, ...refused } = said;
       this.#tell(subscription, { event: 'refused', ...refused });
-    } catch {
-      attempt.abort();
+    } catch (thrown) {
+      attempt.abort(thrown);
     } finally {
       watchdog.stop();
     }
   }
 
-  /** Every connection is refused: for good, unless the server has no room. */
+  /** Every connection is refused, for the reason that is returned: for good, unless it passes. */
   async #refused(answer) {
-    if (answer.status >= 500 || answer.status === 429) {
-      const seconds = Number(answer.headers.get('retry-after'));
-      if (seconds > 0) this.#retry = seconds * 1000;
-      await answer.body?.cancel();
-      return;
-    }
+    const seconds = Number(answer.headers.get('retry-after'));
     const refused = await refusal(answer);
-    this.#all((subscription) => this.#tell(subscription, { event: 'refused', ...refused }));
+    if (!isPassing(answer.status)) this.#all((subscription) => this.#tell(subscription, { event: 'refused', ...refused }));
+    else if (seconds > 0) this.#retry = seconds * 1000;
+    return refused;
   }
 
   #post(path, body, signal, headers = {}) {

@@ -7,3 +7,15 @@ export class SeqtideError extends Error {
     this.status = status;
   }
 }
+
+/** What is told of anything that was thrown. */
+export function told(thrown) {
+  return { error: thrown?.error ?? thrown?.name ?? 'Error', reason: thrown?.message ?? String(thrown) };
+}
+
+/** An error that nobody takes: as any other that is not caught, Node.js ends with it, and a browser reports it. */
+export function uncaught(error) {
+  queueMicrotask(() => {
+    throw error;
+  });
+}

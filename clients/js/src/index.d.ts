@@ -13,17 +13,29 @@ export interface Row<Doc = Record<string, unknown>> {
   doc?: Doc & { _id: string; _rev: string };
 }
 
-/** What is told besides rows. */
+/**
+ * What is told besides rows: the server's events, and two of the client's own. `connecting`: an attempt failed or a connection was
+ * lost, and is made anew; `error` is `lost`, `silent`, or the word of the server. `error`: what the program's own code threw ends
+ * the subscription.
+ */
 export interface FeedEvent {
   event: string;
   seq?: Seq;
+  /** The word for what went wrong. */
+  error?: string;
+  /** What went wrong; of an `end` why it is one. */
+  reason?: string;
+  /** Where a whole request was answered so. */
+  status?: number;
+  /** With the client's `error`: what was thrown. */
+  cause?: unknown;
   [member: string]: unknown;
 }
 
 /**
- * `connecting`: there is no connection, or no answer yet. `catching-up`: rows of the past come. `live`: rows come as they are
- * written. `lagging`: the server reads for this client from its disk again. `draining`: the server is about to stop, and
- * says no more of the others.
+ * `connecting`: there is no connection, or no answer yet; the event of that name says why. `catching-up`: rows of the past come.
+ * `live`: rows come as they are written. `lagging`: the server reads for this client from its disk again. `draining`: the server
+ * is about to stop, and says no more of the others.
  * `silent`: nothing was heard for two heartbeats, and the connection is made anew. `ended`: nothing comes any more.
  */
 export type State = 'connecting' | 'catching-up' | 'live' | 'lagging' | 'draining' | 'silent' | 'ended';
@@ -61,6 +73,10 @@ export interface FollowOptions<Doc = Record<string, unknown>> {
   /** Is given each row, the next one when it is done. Without it rows are taken with `for await`. */
   onRow?(row: Row<Doc>, subscription: Subscription<Doc>): unknown;
   onState?(state: State, subscription: Subscription<Doc>): void;
+  /**
+   * Is told what the subscription ends with, which the loop throws, too. Without both of them it is an error that nobody caught: Node.js
+   * ends with it, a browser reports it.
+   */
   onEvent?(event: FeedEvent, subscription: Subscription<Doc>): void;
   /** Where the token is kept; what is there wins over `since`. `follow` throws where another subscription keeps its own there. */
   storage?: TokenStorage;
@@ -91,8 +107,9 @@ export interface Settings {
 
 /** A server, and the one connection over which its databases are followed. */
 export class Seqtide {
+  /** Throws a `TypeError` where `url` is no absolute URL of http or https, or has a user or a password, which belong into `headers`. */
   constructor(url: string | URL, settings?: Settings);
-  /** Follows a database. */
+  /** Follows a database. Throws a `TypeError` where its name is no text, a `SeqtideError` where its token's key is in use. */
   follow<Doc = Record<string, unknown>>(db: string, options?: FollowOptions<Doc>): Subscription<Doc>;
   /** Ends all that is followed, and the connection. */
   close(): void;

@@ -1,4 +1,5 @@
 import { Connection } from './connection.js';
+import { databaseName, serverUrl } from './given.js';
 import { SharedConnection } from './shared.js';
 import { Subscription } from './subscription.js';
 
@@ -8,16 +9,18 @@ export class Seqtide {
   #connection;
   #count = 0;
 
+  /** Throws a `TypeError` where `url` is none that can be asked. */
   constructor(url, { shared = false, ...settings } = {}) {
-    this.#url = String(url).replace(/\/+$/, '');
+    this.#url = serverUrl(url);
     const own = () => new Connection(this.#url, settings);
     this.#connection = shared ? SharedConnection.open(this.#url, settings, own) : own();
   }
 
-  /** Follows a database: a subscription, whose rows are taken with `for await` or by `onRow`. */
+  /** Follows a database: a subscription, whose rows are taken with `for await` or by `onRow`. Throws a `TypeError` where its name is no text. */
   follow(db, options = {}) {
+    const name = databaseName(db);
     this.#count += 1;
-    const subscription = new Subscription(this.#connection, String(this.#count), this.#url, db, options);
+    const subscription = new Subscription(this.#connection, String(this.#count), this.#url, name, options);
     this.#connection.add(subscription);
     return subscription;
   }

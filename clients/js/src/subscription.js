@@ -1,5 +1,5 @@
 import { Asked } from './asked.js';
-import { SeqtideError } from './error.js';
+import { SeqtideError, told, uncaught } from './error.js';
 import { Kept, keyOf } from './kept.js';
 import { Room } from './room.js';
 
@@ -9,10 +9,11 @@ export function isLast({ event, reason }) {
 }
 
 /** Why an ended subscription ended, if that is not what was asked for. */
-function errorOf(db, { event, error, reason, status }) {
-  if (event !== 'end') return new SeqtideError({ error, reason, status });
-  if (reason === 'deleted') return new SeqtideError({ error: reason, reason: `the database ${db} was deleted` });
-  if (reason === 'revoked') return new SeqtideError({ error: reason, reason: `following ${db} was ended by an operator` });
+function failureOf(db, { event, error, reason, status }) {
+  const failure = (said) => ({ error: new SeqtideError(said) });
+  if (event !== 'end') return failure({ error, reason, status });
+  if (reason === 'deleted') return failure({ error: reason, reason: `the database ${db} was deleted` });
+  if (reason === 'revoked') return failure({ error: reason, reason: `following ${db} was ended by an operator` });
   return null;
 }
 
@@ -34,8 +35,11 @@ export class Subscription {
   #rows = [];
   #room = new Room();
   #wanted = null;
-  #error = null;
   #taking = null;
+  /** What it ended with, in an object: anything can be thrown. */
+  #failure = null;
+  /** Whether rows are being taken with `for await`, which throws what it ends with. */
+  #isLooped = false;
 
   constructor(owner, name, url, db, { onRow, onState, onEvent, storage, key, ...options }) {
     this.#owner = owner;
@@ -57,7 +61,7 @@ export class Subscription {
   close() {
     if (this.state !== 'ended') this.#owner.remove(this);
     this.#rows = [];
-    this.#end(null);
+    this.#end();
     this.#kept?.giveBack();
   }
 
@@ -73,24 +77,33 @@ export class Subscription {
       if (this.#asked.isDone) this.receive({ event: 'end', seq: item.seq, reason: 'limit' });
       return;
     }
-    this.#given.onEvent?.(item, this);
-    if (isLast(item)) return this.#end(errorOf(this.db, item));
+    const isTold = this.#call('onEvent', item);
+    if (this.state === 'ended') return;
+    if (isLast(item)) {
+      this.#failure = failureOf(this.db, item);
+      // Without `onRow` it waits for a loop, which may be yet to come.
+      if (this.#failure && !isTold && this.#given.onRow) uncaught(this.#failure.error);
+      this.#end();
+      return;
+    }
     switch (item.event) {
       case 'subscribed':
       case 'opened':
       case 'rewind':
         this.moved();
-        return this.become('catching-up');
+        this.become('catching-up');
+        break;
       case 'caught-up':
       case 'live':
         this.moved();
         // A server that is about to stop is so when everything was given, too.
-        return this.state === 'draining' ? undefined : this.become('live');
+        if (this.state !== 'draining') this.become('live');
+        break;
+      case 'connecting':
       case 'lagging':
       case 'draining':
-        return this.become(item.event);
+        this.become(item.event);
     }
-    return undefined;
   }
 
   /** Everything up to here was looked at; it is the token unless rows wait to be taken. */
@@ -103,7 +116,7 @@ export class Subscription {
   become(state) {
     if (this.state === state || this.state === 'ended') return;
     this.state = state;
-    this.#given.onState?.(state, this);
+    this.#call('onState', state);
   }
 
   /** Waits until there is room for more rows; `undefined` when there is. */
@@ -119,7 +132,7 @@ export class Subscription {
     }
     while (this.#rows.length === 0) {
       if (this.state === 'ended') {
-        if (this.#error) throw this.#error;
+        if (this.#failure) throw this.#failure.error;
         return undefined;
       }
       await new Promise((resolve) => (this.#wanted = resolve));
@@ -132,32 +145,64 @@ export class Subscription {
   }
 
   async *[Symbol.asyncIterator]() {
+    this.#isLooped = true;
     try {
       for (let row; (row = await this.#next()) !== undefined; ) yield row;
     } finally {
+      this.#isLooped = false;
       this.close();
     }
   }
 
   async #hand() {
     try {
-      for await (const row of this) await this.#given.onRow(row, this);
-    } catch (error) {
-      // What the server said was told when it came.
-      if (error === this.#error) return;
-      this.#given.onEvent?.({ event: 'error', error: error.error ?? error.name, reason: error.message }, this);
+      for (let row; (row = await this.#next()) !== undefined; ) await this.#given.onRow(row, this);
+    } catch (thrown) {
+      // What it ended with before came out then.
+      if (this.#failure === null || thrown !== this.#failure.error) this.#fail(thrown);
+    } finally {
+      this.close();
     }
+  }
+
+  /** Calls a function of the program with what it is told, and says whether it has taken it. */
+  #call(name, what) {
+    if (!this.#given[name]) return false;
+    try {
+      this.#given[name](what, this);
+      return true;
+    } catch (thrown) {
+      // It is not called again: it would throw at its own error, too.
+      this.#given[name] = undefined;
+      this.#fail(thrown);
+      return false;
+    }
+  }
+
+  /**
+   * What the program's own code throws ends this subscription, and no other. It is told to `onEvent`, and thrown by the loop;
+   * where there is neither, nobody has caught it.
+   */
+  #fail(thrown) {
+    this.#failure ??= { error: thrown };
+    const isTold = this.#call('onEvent', { event: 'error', ...told(thrown), cause: thrown });
+    const isThrown = this.#isLooped && this.#failure.error === thrown;
+    if (!isTold && !isThrown) uncaught(thrown);
+    this.close();
   }
 
   #keep(token) {
     if (this.token === token) return;
     this.token = token;
-    this.#kept?.keep(token);
+    try {
+      this.#kept?.keep(token);
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
   }
 
-  #end(error) {
+  #end() {
     if (this.state === 'ended') return;
-    this.#error = error;
     this.become('ended');
     this.#wanted?.();
     this.#room.close();

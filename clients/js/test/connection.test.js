@@ -1,11 +1,9 @@
 // How a connection comes, is lost, comes back and goes.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { test } from 'node:test';
 import { Seqtide } from '../src/index.js';
-import { row, serve, take, until } from './server.js';
+import { row, run, serve, take, until } from './server.js';
 
 test('a lost connection goes on behind the last row, no sooner than the server asks for', async (t) => {
   const server = await serve(t, [
@@ -142,18 +140,12 @@ test('when all has ended there is no connection, and the process ends', async (t
   const server = await serve(t, [
     ({ open, send }) => (open({ retry: 10 }), send(row('1', 1), { sub: '1', event: 'end', seq: 1, reason: 'caught-up' })),
   ]);
-  const program = `
-    import { Seqtide } from ${JSON.stringify(new URL('../src/index.js', import.meta.url))};
-    const seqtide = new Seqtide(${JSON.stringify(server.url)});
-    for await (const { seq } of seqtide.follow('db', { since: 0, live: false })) console.log(seq);
-    seqtide.close();`;
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const late = setTimeout(() => child.kill(), 10_000);
-  let printed = '';
-  child.stdout.on('data', (piece) => (printed += piece));
-  const [code, signal] = await once(child, 'exit');
-  clearTimeout(late);
-  assert.deepEqual([code, signal, printed], [0, null, '1\n'], 'it ends by itself');
+  const { code, signal, out } = await run(
+    server,
+    `for await (const { seq } of seqtide.follow('db', { since: 0, live: false })) console.log(seq);
+    seqtide.close();`,
+  );
+  assert.deepEqual([code, signal, out], [0, null, '1\n'], 'it ends by itself');
   assert.equal(server.asked.length, 1);
 });
 
@@ -174,16 +166,17 @@ test('when all has ended the next one has a connection of its own', async (t) =>
 // Each connection gave as many rows as the first was asked for.
 test('a limit counts across lost connections', async (t) => {
   const rows = (from, to) => Array.from({ length: to - from + 1 }, (_, index) => row('1', from + index));
-  const events = [];
+  const ends = [];
+  const onEvent = (event) => event.event !== 'connecting' && ends.push(event);
   const server = await serve(t, [
     ({ open, answer, send }) => (open({ retry: 10 }), send(...rows(1, 7)), answer.end()),
     ({ open, answer, send }) => (open({ retry: 10 }), send(...rows(8, 10)), answer.end()),
     ({ open, send }) => (open(), send(...rows(11, 20))),
   ]);
   const seqtide = new Seqtide(server.url);
-  const subscription = seqtide.follow('db', { since: 0, limit: 10, onEvent: (event) => events.push(event) });
+  const subscription = seqtide.follow('db', { since: 0, limit: 10, onEvent });
   assert.deepEqual(await take(subscription), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   assert.deepEqual(server.asked.map(({ subscriptions: [{ since, limit }] }) => [since, limit]), [[0, 10], [7, 3]]);
-  assert.deepEqual(events, [{ event: 'end', seq: 10, reason: 'limit' }], 'the connection was lost before the server said so');
+  assert.deepEqual(ends, [{ event: 'end', seq: 10, reason: 'limit' }], 'the connection was lost before the server said so');
   assert.equal(subscription.state, 'ended');
 });

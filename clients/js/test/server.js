@@ -1,5 +1,6 @@
 // A server that misbehaves as it is told to, and what tests take from it.
 
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
@@ -51,6 +52,22 @@ export async function take(subscription, count) {
     if (rows.length === count) return rows;
   }
   return rows;
+}
+
+/** Runs a program that follows `server`, in a process of its own, until it ends by itself, and returns its exit and what it printed. */
+export async function run(server, source) {
+  const program = `
+    import { Seqtide } from ${JSON.stringify(new URL('../src/index.js', import.meta.url))};
+    const seqtide = new Seqtide(${JSON.stringify(server.url)});
+    ${source}`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const late = setTimeout(() => child.kill(), 10_000);
+  const printed = { out: '', err: '' };
+  child.stdout.on('data', (piece) => (printed.out += piece));
+  child.stderr.on('data', (piece) => (printed.err += piece));
+  const [code, signal] = await once(child, 'close');
+  clearTimeout(late);
+  return { code, signal, ...printed };
 }
 
 /** Polls `condition` until it holds, and fails with `state()` after ten seconds. */

@@ -3,14 +3,14 @@
 import assert from 'node:assert/strict';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import { createDatabase, serverUrl, writeDocuments } from '../lib/server.mjs';
+import { createDatabase, request, serverUrl, writeDocuments } from '../lib/server.mjs';
 import { deadline, until } from '../lib/wait.mjs';
 
 deadline(120);
 
 const folder = new URL('../../../clients/js/', import.meta.url);
 const readme = await readFile(new URL('README.md', folder), 'utf8');
-const [first, second] = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code);
+const [first, second, third] = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code);
 
 /** Runs code of the page, which speaks of a server and a package as whoever reads it has them. */
 async function run(name, code, globals) {
@@ -47,4 +47,12 @@ test('the page shows code that follows a database', async () => {
   globalThis.followed.close();
   assert.deepEqual(shown, ['last']);
   assert.deepEqual(states.slice(0, 2), ['catching-up', 'live']);
+
+  const reasons = [];
+  const subscribed = `globalThis.followed = ${third.trim()}`;
+  await run('third', `${opening}\n${subscribed.replaceAll('console.log', 'told')}`, { told: (...words) => reasons.push(words) });
+  await until('it is live', () => globalThis.followed.state === 'live');
+  await request('DELETE', 'orders');
+  await until('it has ended', () => globalThis.followed.state === 'ended');
+  assert.deepEqual(reasons, [['end', 'deleted']]);
 });

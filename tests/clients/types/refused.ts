@@ -8,10 +8,14 @@ const subscription = seqtide.follow<{ total: number }>('orders');
 
 // @ts-expect-error: a server has an address
 new Seqtide();
+// @ts-expect-error: which is text, or a URL
+new Seqtide(undefined);
 // @ts-expect-error: milliseconds, as a number
 new Seqtide('http://127.0.0.1:5984', { heartbeat: '10s' });
 // @ts-expect-error: a database has a name
 seqtide.follow();
+// @ts-expect-error: which is text
+seqtide.follow(null);
 // @ts-expect-error: there is no such option
 seqtide.follow('orders', { sinec: 0 });
 // @ts-expect-error: one of the words there are
@@ -34,6 +38,8 @@ const state: State = 'open';
 const settings: Settings = { headers: { 'X-Number': 1 } };
 // @ts-expect-error: a token is text there
 const storage: TokenStorage = { getItem: () => 1, setItem: () => {} };
+// @ts-expect-error: what was thrown may be anything
+seqtide.follow('orders', { onEvent: ({ cause }) => cause.message });
 // @ts-expect-error: a status is a number
 const status: string = new SeqtideError('gone').status;
 

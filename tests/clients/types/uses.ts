@@ -48,7 +48,11 @@ const options: FollowOptions<Order> = {
     await Promise.resolve();
   },
   onState: (state) => console.log(states.indexOf(state)),
-  onEvent: (event: FeedEvent, subscription) => console.log(event.event, event.seq, event.pending, subscription.token),
+  onEvent: (event: FeedEvent, subscription) => {
+    const words: (string | undefined)[] = [event.event, event.error, event.reason];
+    const status: number | undefined = event.status;
+    console.log(words, status, event.cause, event.seq, event.pending, subscription.token);
+  },
 };
 
 async function follow(): Promise<number> {

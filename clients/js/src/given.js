@@ -1,0 +1,29 @@
+// What a program gives: with anything else the server would be asked for ever for what cannot be had.
+
+const shown = (value) => (typeof value === 'string' ? JSON.stringify(value) : String(value));
+
+function parsed(url) {
+  try {
+    return new URL(url);
+  } catch {
+    return null;
+  }
+}
+
+/** The address of a server, in the one form that all who mean it have. */
+export function serverUrl(url) {
+  const { protocol, username, password, href } = parsed(url) ?? {};
+  if (!['http:', 'https:'].includes(protocol)) {
+    throw new TypeError(`a server has a URL such as http://127.0.0.1:5984, not ${shown(url)}`);
+  }
+  if (username !== '' || password !== '') {
+    throw new TypeError('a URL has no user and no password, which `fetch` refuses there: give them in `headers`, as `Authorization`');
+  }
+  return href.replace(/\/+$/, '');
+}
+
+/** The name of a database. Whether there is one the server says. */
+export function databaseName(db) {
+  if (typeof db !== 'string') throw new TypeError(`a database is followed by its name, a text such as "orders", not ${shown(db)}`);
+  return db;
+}

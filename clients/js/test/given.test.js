@@ -1,0 +1,41 @@
+// What a program gives that can never work is refused where it is given.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Seqtide } from '../src/index.js';
+
+const refused = (...words) => (error) => error instanceof TypeError && words.every((word) => error.message.includes(word));
+
+// It was asked for over and over, in silence.
+test('what is no URL of a server is refused, and what is one is named', () => {
+  for (const url of ['127.0.0.1:7810', 'localhost:7810', '', '/', 'ws://127.0.0.1:5984', undefined, null, 7810]) {
+    const named = typeof url === 'string' ? JSON.stringify(url) : String(url);
+    assert.throws(() => new Seqtide(url), refused('a URL such as http://127.0.0.1:5984', `not ${named}`), named);
+    assert.throws(() => new Seqtide(url, { shared: true }), TypeError, named);
+  }
+});
+
+test('a URL with a password, which no request can be made to, is refused without showing it', () => {
+  const hidden = (error) => refused('headers')(error) && !error.message.includes('secret');
+  for (const who of ['ann:secret', 'ann', ':secret']) assert.throws(() => new Seqtide(`http://${who}@127.0.0.1:5984`), hidden);
+});
+
+test('a URL is taken in any form that it has', async () => {
+  for (const url of ['http://127.0.0.1:5984/feeds', 'HTTP://127.0.0.1:5984/feeds//', new URL('http://127.0.0.1:5984/feeds/')]) {
+    const asked = await new Promise((resolve) => {
+      const fetch = (url, { signal }) => (resolve(url), new Promise((_, reject) => signal.addEventListener('abort', reject)));
+      const seqtide = new Seqtide(url, { fetch });
+      seqtide.follow('db');
+      setImmediate(() => seqtide.close());
+    });
+    assert.equal(asked, 'http://127.0.0.1:5984/feeds/_feed/many');
+  }
+});
+
+// Without a database the server took the subscription's number for one.
+test('a database that is no text is refused', () => {
+  const seqtide = new Seqtide('http://127.0.0.1:5984', { fetch: () => assert.fail('nothing is asked for') });
+  for (const db of [undefined, null, 7, { name: 'orders' }]) {
+    assert.throws(() => seqtide.follow(db), refused('a text such as "orders"', `not ${db}`));
+  }
+});

@@ -1,0 +1,83 @@
+// Of what is tried again the reason is told, and what will never be is not tried again.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Seqtide, SeqtideError } from '../src/index.js';
+import { row, serve, take, until } from './server.js';
+import { pretend } from './tabs.js';
+
+/** Follows a database of `url` until it has been told why so often that there is no connection, and returns that. */
+async function reasons(t, url, count, settings = {}) {
+  const seqtide = new Seqtide(url, settings);
+  t.after(() => seqtide.close());
+  const why = [];
+  const subscription = seqtide.follow('db', { onEvent: ({ event, ...rest }) => event === 'connecting' && why.push(rest) });
+  await until('the reasons', () => why.length >= count, () => JSON.stringify(why));
+  assert.equal(subscription.state, 'connecting');
+  return why.slice(0, count);
+}
+
+// A server that was never there was waited for in silence.
+test('a server that is not there is tried again, and each time that is told with what `fetch` says', async (t) => {
+  const refused = () => Promise.reject(new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED 127.0.0.1:1') }));
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const seqtide = new Seqtide('http://127.0.0.1:1', { fetch: refused });
+  const why = [];
+  const onState = () => assert.fail('it is `connecting` from the beginning');
+  seqtide.follow('db', { onState, onEvent: (event) => why.push(event) });
+  for (let attempts = 1; attempts <= 3; attempts += 1) {
+    while (why.length < attempts) await new Promise(setImmediate);
+    while (why.length === attempts && attempts < 3) (t.mock.timers.tick(1000), await new Promise(setImmediate));
+  }
+  assert.deepEqual(why, Array(3).fill({ event: 'connecting', error: 'lost', reason: 'connect ECONNREFUSED 127.0.0.1:1' }));
+  t.mock.timers.reset();
+  seqtide.close();
+});
+
+for (const shared of [false, true]) {
+  test(`a server that has no room now says why, ${shared ? 'to a tab too' : 'and so does what is no feed'}`, async (t) => {
+    if (shared) pretend(t);
+    const full = { error: 'service unavailable', reason: 'at most 10 feeds are open' };
+    const server = await serve(t, [
+      ({ refuse }) => refuse(503, full, { 'Retry-After': '0.01' }),
+      ({ answer }) => answer.end('<!doctype html>'),
+      ({ open, answer }) => (open({ retry: 10 }), answer.end()),
+      ({ open, send, subscriptions: [{ subscribe: sub }] }) => (open(), send({ sub, event: 'refused', ...full })),
+    ]);
+    assert.deepEqual(await reasons(t, server.url, 4, { shared }), [
+      { ...full, status: 503 },
+      { error: 'lost', reason: 'the answer is no feed' },
+      { error: 'lost', reason: 'the server has ended the connection' },
+      full,
+    ]);
+  });
+}
+
+test('silence is the reason where nothing was heard', async (t) => {
+  const server = await serve(t, [({ open }) => open({ retry: 10 })]);
+  const silent = { error: 'silent', reason: 'nothing was heard for 100 ms' };
+  assert.deepEqual(await reasons(t, server.url, 1, { heartbeat: 50 }), [silent]);
+});
+
+// 501 was taken for a server that has no room, and tried for ever.
+for (const status of [404, 501]) {
+  test(`an address below which no server is, answered ${status}, ends with what is said there`, async (t) => {
+    const said = { error: 'not_implemented', reason: 'attachments are not built' };
+    const server = await serve(t, [({ refuse }) => refuse(status, said)]);
+    const seqtide = new Seqtide(server.url);
+    const wrong = (error) => error instanceof SeqtideError && error.message === said.reason && error.status === status;
+    await Promise.all(['a', 'b'].map((db) => assert.rejects(take(seqtide.follow(db)), wrong)));
+    assert.equal(server.asked.length, 1);
+  });
+}
+
+test('what is lost and comes back tells nothing more', async (t) => {
+  const events = [];
+  const server = await serve(t, [
+    ({ open, answer }) => (open({ retry: 10 }), answer.end()),
+    ({ open, send }) => (open(), send({ sub: '1', event: 'caught-up', seq: 1 }, row('1', 2))),
+  ]);
+  const seqtide = new Seqtide(server.url);
+  assert.deepEqual(await take(seqtide.follow('db', { onEvent: ({ event }) => events.push(event) }), 1), [2]);
+  assert.deepEqual(events, ['connecting', 'caught-up']);
+});

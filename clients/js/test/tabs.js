@@ -1,0 +1,30 @@
+// What tabs of a browser have in common, in one process of Node.js.
+
+let workers = 0;
+
+/** What a browser has and Node.js has not: shared workers, each by its name, and locks, which are never given up here. */
+export function pretend(t) {
+  const ports = [];
+  const connects = new Map();
+  globalThis.SharedWorker = class {
+    constructor(url, { name }) {
+      const { port1, port2 } = new MessageChannel();
+      this.port = port1;
+      ports.push(port1, port2);
+      connects.set(name, connects.get(name) ?? start(`${url}?${(workers += 1)}`));
+      connects.get(name).then((onconnect) => onconnect({ ports: [port2] }));
+    }
+  };
+  const start = async (url) => {
+    globalThis.self = {};
+    await import(url);
+    return globalThis.self.onconnect;
+  };
+  const held = new Set();
+  const locks = { request: async (name, have) => held.has(name) || (held.add(name), have()) };
+  Object.defineProperty(globalThis, 'navigator', { value: { locks }, configurable: true });
+  t.after(() => {
+    ports.forEach((port) => port.close());
+    delete globalThis.SharedWorker;
+  });
+}
