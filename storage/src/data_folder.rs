@@ -113,7 +113,7 @@ impl DataFolder {
     /// # Errors
     /// [`StorageError::Io`] where it cannot be read: no server opens the folder then.
     pub fn check_catalogue(path: &Path) -> Result<(), StorageError> {
-        Catalogue::check(path)
+        Catalogue::read(path).map(drop)
     }
 
     fn folder_of(&self, name: &DbName) -> PathBuf {

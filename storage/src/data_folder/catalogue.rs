@@ -97,31 +97,24 @@ impl Floor {
 }
 
 impl Catalogue {
-    /// Looks at the file, if it is there.
-    pub fn check(path: &Path) -> Result<(), StorageError> {
+    /// Reads the file, if it is there; nothing is changed.
+    pub fn read(path: &Path) -> Result<Option<Catalogue>, StorageError> {
         let file = path.join("catalogue.json");
         match fs::read(&file) {
-            Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            read => {
-                let text = read.map_err(StorageError::io(&file))?;
-                serde_json::from_slice::<Catalogue>(&text)
-                    .map(drop)
-                    .map_err(|error| StorageError::io(&file)(error.into()))
-            }
+            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| StorageError::io(&file)(error.into())),
+            Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StorageError::io(&file)(error)),
         }
     }
 
+    /// Reads the file, or makes it.
     pub fn load(path: &Path) -> Result<Catalogue, StorageError> {
-        let file = path.join("catalogue.json");
-        match fs::read(&file) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|error| StorageError::io(&file)(error.into())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let new = Catalogue { server_uuid: hex(&random_bytes()?), ..Catalogue::default() };
-                new.save(path)?;
-                Ok(new)
-            }
-            Err(error) => Err(StorageError::io(&file)(error)),
+        if let Some(found) = Catalogue::read(path)? {
+            return Ok(found);
         }
+        let new = Catalogue { server_uuid: hex(&random_bytes()?), ..Catalogue::default() };
+        new.save(path)?;
+        Ok(new)
     }
 
     /// Saves what differs from `before`, which is on disk: where nothing does, a full disk does not matter. Gives
