@@ -58,7 +58,7 @@ impl EngineOptions {
         EngineOptions {
             data: data.into(),
             store: StoreOptions::default(),
-            tail_bytes_max: 64 << 20,
+            tail_bytes_max: 32 << 20,
             round: Duration::from_millis(20),
             reclaim: ReclaimPolicy::default(),
             write_queue_edits_max: 10_000,

@@ -26,6 +26,26 @@ async fn a_new_document_answers_its_rev_etag_and_place() {
     assert_eq!(answer.header("cache-control"), Some("must-revalidate"));
 }
 
+/// Behind a proxy it is the one that the client called.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_place_of_a_document_is_on_the_server_that_the_client_called() {
+    let (server, database) = fresh().await;
+    type Headers = &'static [(&'static str, &'static str)];
+    let cases: [(&str, Headers, &str); 5] = [
+        ("a", &[], &server.url()),
+        ("b", &[("host", "feeds.example:8080")], "http://feeds.example:8080"),
+        ("c", &[("x-forwarded-proto", "https"), ("x-forwarded-host", "feeds.example")], "https://feeds.example"),
+        ("d", &[("host", "feeds.example"), ("x-forwarded-proto", "https")], "https://feeds.example"),
+        ("e", &[("forwarded", "for=192.0.2.1;proto=https;host=feeds.example")], "https://feeds.example"),
+    ];
+    for (id, headers, called) in cases {
+        let request = database.request("PUT", &format!("/{id}")).json(&json!({}));
+        let answer =
+            headers.iter().fold(request, |request, (name, value)| request.header(name, value)).expect(201).await;
+        assert_eq!(answer.header("location"), Some(format!("{called}/db/{id}").as_str()), "{headers:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn revisions_are_couchdb_s_through_update_delete_and_recreation() {
     let (_server, database) = fresh().await;

@@ -53,7 +53,7 @@ impl Default for Config {
             storage: Storage {
                 map_bytes: 64 << 30,
                 map_bytes_max: 16 << 40,
-                tail_bytes_max: 64 << 20,
+                tail_bytes_max: 32 << 20,
                 revs_limit: 1_000,
                 reclaim_garbage_percent: 50,
                 reclaim_floor_bytes: 64 << 20,
