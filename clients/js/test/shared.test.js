@@ -43,3 +43,35 @@ test('a limit and an end are the same in a tab, and its connection goes with its
   await until('the connection is gone', () => server.open === 0);
   assert.deepEqual(server.changes, []);
 });
+
+// Each client of a page that makes and closes them went on as a tab of its own in the worker.
+test('a tab that follows nothing any more is gone for the worker, and comes back with the next it follows', async (t) => {
+  const held = pretend(t);
+  const server = await serve(t, [
+    ({ open, send, subscriptions: [{ subscribe }] }) => (open(), send(row(subscribe, 1))),
+    ({ open, send, subscriptions: [{ subscribe }] }) => (open(), send(row(subscribe, 2))),
+  ]);
+  const tab = new Seqtide(server.url, { shared: true });
+  const seqs = [];
+  for (const since of [0, 1]) {
+    tab.follow('db', { since, onRow: ({ seq }) => seqs.push(seq) });
+    await until('it is given', () => seqs.length === since + 1);
+    assert.ok(held.size > 0, 'the worker waits for the tab to go');
+    tab.close();
+    await until('the connection is gone', () => server.open === 0);
+    await until('nobody holds a lock', () => held.size === 0);
+  }
+  assert.deepEqual(seqs, [1, 2]);
+});
+
+// The worker was never told, and nobody that it was not.
+test('what is no option for a server is passed over in a tab, too', async (t) => {
+  pretend(t);
+  const server = await serve(t, [({ open, send, subscriptions: [{ subscribe }] }) => (open(), send(row(subscribe, 1)))]);
+  const tab = new Seqtide(server.url, { shared: true });
+  const rows = [];
+  tab.follow('db', { since: 0, prefix: undefined, made: () => {}, onRow: (row) => rows.push(row) });
+  await until('it is given', () => rows.length === 1);
+  assert.deepEqual(Object.keys(server.asked[0].subscriptions[0]).sort(), ['db', 'since', 'subscribe']);
+  tab.close();
+});

@@ -2,7 +2,7 @@
 
 let workers = 0;
 
-/** What a browser has and Node.js has not: shared workers, each by its name, and locks, which are never given up here. */
+/** What a browser has and Node.js has not: shared workers, each by its name, and locks, whose holders are returned. */
 export function pretend(t) {
   const ports = [];
   const connects = new Map();
@@ -20,11 +20,19 @@ export function pretend(t) {
     await import(url);
     return globalThis.self.onconnect;
   };
-  const held = new Set();
-  const locks = { request: async (name, have) => held.has(name) || (held.add(name), have()) };
+  const held = new Map();
+  const locks = {
+    async request(name, have) {
+      while (held.has(name)) await held.get(name);
+      const had = Promise.resolve(have()).then(() => held.delete(name));
+      held.set(name, had);
+      await had;
+    },
+  };
   Object.defineProperty(globalThis, 'navigator', { value: { locks }, configurable: true });
   t.after(() => {
     ports.forEach((port) => port.close());
     delete globalThis.SharedWorker;
   });
+  return held;
 }
