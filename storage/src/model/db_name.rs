@@ -3,8 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest name, in bytes: its folder's name, escaped, must fit into 255.
-pub const DB_NAME_MAX_BYTES: usize = 80;
+/// The longest name, in bytes, as CouchDB has it.
+pub const DB_NAME_MAX_BYTES: usize = 238;
+
+/// The longest name of a file, in bytes, on any usual file system.
+const FOLDER_MAX_BYTES: usize = 255;
 
 /// A database's name: a lower-case letter, then `a-z 0-9 _ $ ( ) + - /`. Source: CouchDB `couch_db.erl` `?DBNAME_REGEX`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +25,8 @@ impl DbName {
         if !(SYSTEM.contains(&text) || starts_well && text.bytes().all(legal)) {
             return Err(DbNameError::Illegal { name: text.to_owned() });
         }
-        if text.len() > DB_NAME_MAX_BYTES {
+        let folder_bytes: usize = text.bytes().map(|byte| if is_plain(byte) { 1 } else { ESCAPED_BYTES }).sum();
+        if text.len() > DB_NAME_MAX_BYTES || folder_bytes > FOLDER_MAX_BYTES {
             return Err(DbNameError::TooLong { name: text.to_owned() });
         }
         Ok(DbName(text.into()))
@@ -37,7 +41,7 @@ impl DbName {
     pub fn folder(&self) -> String {
         let mut out = String::with_capacity(self.0.len());
         for byte in self.0.bytes() {
-            if byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' {
+            if is_plain(byte) {
                 out.push(char::from(byte));
             } else {
                 out.push_str(&format!("%{byte:02x}"));
@@ -65,6 +69,14 @@ impl DbName {
     }
 }
 
+/// Whether a byte of a name is the same in the name of its folder; others are escaped.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+/// What an escaped byte takes.
+const ESCAPED_BYTES: usize = "%2f".len();
+
 impl fmt::Display for DbName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -88,8 +100,10 @@ pub enum DbNameError {
         /// The name as given.
         name: String,
     },
-    /// Longer than [`DB_NAME_MAX_BYTES`].
-    #[error("At least one path segment of `{name}` is too long: a name has at most {DB_NAME_MAX_BYTES} bytes.")]
+    /// Longer than [`DB_NAME_MAX_BYTES`], or than its folder's name may be.
+    #[error(
+        "At least one path segment of `{name}` is too long: a name has at most {DB_NAME_MAX_BYTES} bytes, and {FOLDER_MAX_BYTES} where each of $ ( ) + / counts as {ESCAPED_BYTES}."
+    )]
     TooLong {
         /// The name as given.
         name: String,
@@ -110,8 +124,10 @@ mod tests {
         for name in ["", "A", "1a", "_x", "a.b", "a b", "é"] {
             assert!(matches!(DbName::parse(name), Err(DbNameError::Illegal { .. })), "{name}");
         }
-        assert!(DbName::parse(&"a".repeat(80)).is_ok());
-        assert!(matches!(DbName::parse(&"a".repeat(81)), Err(DbNameError::TooLong { .. })));
+        for (longest, too_long) in [("a".repeat(238), "a".repeat(239)), (["a/"; 63].concat(), ["a/"; 64].concat())] {
+            assert!(DbName::parse(&longest).is_ok());
+            assert!(matches!(DbName::parse(&too_long), Err(DbNameError::TooLong { .. })));
+        }
     }
 
     #[test]
@@ -123,8 +139,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn folder_names_round_trip(name in "[a-z][a-z0-9_$()+/-]{0,79}") {
-            let name = DbName::parse(&name).unwrap();
+        fn folder_names_round_trip(name in "[a-z]([a-z0-9_-]{0,9}[$()+/]?){0,24}") {
+            let Ok(name) = DbName::parse(&name) else {
+                prop_assert!(name.len() > 238 || DbName(name.into()).folder().len() > 255);
+                return Ok(());
+            };
             prop_assert!(name.folder().len() <= 255);
             prop_assert_eq!(DbName::from_folder(&name.folder()), Some(name));
         }

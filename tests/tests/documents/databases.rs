@@ -89,7 +89,9 @@ async fn a_trailing_slash_is_the_same_database() {
 async fn names_follow_couchdb_s_rule() {
     let server = Server::start();
     let api = Api::new(&server);
-    for name in ["a", "a-b_c$d(e)+f/g", "x9", "_users", "_replicator", "_global_changes"] {
+    // As `couch_peruser` names the database of a user.
+    let of_user = ["userdb-", &"6e".repeat(115)].concat();
+    for name in ["a", "a-b_c$d(e)+f/g", "x9", "_users", "_replicator", "_global_changes", &of_user] {
         let path = format!("/{}", escaped(name));
         api.put(&path).expect(201).await;
         assert_eq!(api.get(&path).expect(200).await.json()["db_name"], json!(name));
@@ -106,7 +108,10 @@ async fn names_follow_couchdb_s_rule() {
     answer.assert_error(
         400,
         "database_name_too_long",
-        &format!("At least one path segment of `{long}` is too long: a name has at most 80 bytes."),
+        &format!(
+            "At least one path segment of `{long}` is too long: a name has at most 238 bytes, and 255 where each of $ ( ) + / \
+             counts as 3."
+        ),
     );
 }
 
