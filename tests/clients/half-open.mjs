@@ -2,43 +2,15 @@
 // own watch over the heartbeats, as docs/operations.md has it, notices within two of them and goes on where it was.
 
 import assert from 'node:assert/strict';
-import net from 'node:net';
-import { once } from 'node:events';
 import { test } from 'node:test';
 import { EventSource } from 'eventsource';
-import { createDatabase, serverUrl, writeDocuments } from './lib/server.mjs';
+import { relayed } from './lib/relay.mjs';
+import { createDatabase, writeDocuments } from './lib/server.mjs';
 import { deadline, until } from './lib/wait.mjs';
 
 deadline(120);
 
 const HEARTBEAT = 1000;
-
-/** A relay to the server whose connections can be frozen: both sides stay open and learn nothing. */
-async function relayed() {
-  const { hostname, port } = new URL(serverUrl);
-  const connections = [];
-  const relay = net.createServer((client) => {
-    const server = net.connect(port, hostname);
-    connections.push([client, server]);
-    for (const socket of [client, server]) socket.on('error', () => {});
-    client.pipe(server).pipe(client);
-  });
-  relay.listen(0, '127.0.0.1');
-  await once(relay, 'listening');
-  const freeze = () => {
-    for (const [client, server] of connections) {
-      client.unpipe(server);
-      server.unpipe(client);
-      client.resume();
-      server.resume();
-    }
-  };
-  const close = () => {
-    relay.close();
-    for (const socket of connections.flat()) socket.destroy();
-  };
-  return { url: `http://127.0.0.1:${relay.address().port}`, connections, freeze, close };
-}
 
 test('a page notices a connection that has died and goes on behind its last row', async (t) => {
   await createDatabase('half-open');

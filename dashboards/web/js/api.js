@@ -27,19 +27,37 @@ export function documentSegments(database, id) {
   return kind ? [database, kind, name] : [database, id];
 }
 
+/** How long an answer may take: a connection may have died without a word. Who only reads asks again, over another one. */
+const READING_MS = 5000;
+const READING_ATTEMPTS = 3;
+const WRITING_MS = 30_000;
+
 /**
- * Asks the server and returns what it answers, parsed.
+ * Asks the server and returns what it answers, parsed. `reads`: whether it changes nothing there.
  *
- * Throws an `ApiError` for an error in its words, and a `TypeError` where it cannot be reached.
+ * Throws an `ApiError` for an error in its words, and another error where it cannot be reached or does not answer.
  */
-export async function ask(method, url, { body, headers = {}, signal } = {}) {
-  if (body !== undefined) headers = { ...headers, 'Content-Type': 'application/json' };
-  headers = { Accept: 'application/json', ...headers };
+export async function ask(method, url, { body, reads } = {}) {
   const sent = typeof body === 'string' || body === undefined ? body : JSON.stringify(body);
-  const response = await fetch(url, { method, headers, body: sent, signal, cache: 'no-store' });
-  const text = await response.text();
-  if (!response.ok) throw new ApiError(response.status, parsed(text));
-  return parsed(text);
+  return parsed(await askText(method, url, { body: sent, reads }));
+}
+
+/** The same, as text. */
+export async function askText(method, url, { body, reads = method === 'GET' } = {}) {
+  const headers = { Accept: 'application/json', ...(body !== undefined && { 'Content-Type': 'application/json' }) };
+  for (let attempt = 1; ; attempt += 1) {
+    const signal = AbortSignal.timeout(reads ? READING_MS : WRITING_MS);
+    try {
+      const response = await fetch(url, { method, headers, body, signal, cache: 'no-store' });
+      const text = await response.text();
+      if (!response.ok) throw new ApiError(response.status, parsed(text));
+      return text;
+    } catch (error) {
+      if (error.name !== 'TimeoutError') throw error;
+      if (!reads) throw new Error('the server has not answered: look whether it was written');
+      if (attempt === READING_ATTEMPTS) throw new Error('the server does not answer');
+    }
+  }
 }
 
 function parsed(text) {

@@ -69,7 +69,7 @@ export class Databases {
     keys.forEach((name) => this.stale.delete(name));
     try {
       const asked = performance.now();
-      const infos = await ask('POST', address(['_dbs_info']), { body: { keys } });
+      const infos = await ask('POST', address(['_dbs_info']), { body: { keys }, reads: true });
       infos.forEach(({ key, info, error }) => this.learn(key, info, error, asked));
     } catch {
       keys.forEach((name) => this.stale.add(name));

@@ -24,6 +24,8 @@ export class Figures {
     this.stream = new Stream({
       url: (since) => address(['_dashboard', 'figures'], { since }),
       on: { message: (sample) => this.take(sample) },
+      // A sample a second.
+      heartbeat: 2000,
       state: (state) => {
         this.state = state;
         this.tell();

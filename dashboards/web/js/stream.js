@@ -5,6 +5,10 @@ const RETRY_MS_MIN = 500;
 const RETRY_MS_MAX = 5000;
 // A browser opens six connections to a server for all its tabs together: one that nobody sees gives its own back.
 const HIDDEN_MS = 15_000;
+// What has come while the page was busy is dealt with before a connection counts as dead.
+const GRACE_MS = 1000;
+/** A connection that says nothing for so long from its beginning is dead; a feed says at once that it is open. */
+const OPENING_MS = 4000;
 /** Why a feed ends for good, by the reasons the server gives. */
 const FINAL = { deleted: 'the database was deleted', revoked: 'an operator closed this feed' };
 
@@ -16,14 +20,17 @@ const FINAL = { deleted: 'the database was deleted', revoked: 'an operator close
  * - `state(name, detail)`: told `connecting`, `live`, `lagging` (how far behind), `draining` (the server is about to stop),
  *   `stopped` and `lost` (tries again), `away` (nobody looks) and `failed` (why)
  * - `explain()`: asked where a connection was refused; an error it returns is final
+ * - `heartbeat`: for how many milliseconds it is silent at most; a feed says so itself
  */
 export class Stream {
-  constructor({ url, on, state = () => {}, explain = async () => null, since = null }) {
+  constructor({ url, on, state = () => {}, explain = async () => null, since = null, heartbeat = null }) {
     // `why` it is not connected, and for how many milliseconds a server that stops wants it to `wait`.
     Object.assign(this, { url, on, tell: state, explain, since, delay: RETRY_MS_MIN, why: 'lost', wait: 0 });
-    Object.assign(this, { source: null, timer: null, ended: false });
+    Object.assign(this, { source: null, timer: null, heartbeat, watch: null, ended: false });
     // What a feed says of itself, whatever it is a feed of.
     this.says = {
+      opened: ({ heartbeat }) => (this.heartbeat = heartbeat),
+      heartbeat: () => {},
       lagging: (lag) => this.state('lagging', lag),
       live: () => this.state('live'),
       draining: ({ retry }) => {
@@ -49,6 +56,7 @@ export class Stream {
     this.disconnect();
     const source = new EventSource(this.url(this.since));
     this.source = source;
+    this.heard(OPENING_MS);
     source.onopen = () => {
       Object.assign(this, { delay: RETRY_MS_MIN, why: 'lost' });
       this.state('live');
@@ -62,15 +70,26 @@ export class Stream {
           // A connection that is lost before the event is dealt with must not bring it again.
           if (lastEventId) this.since = lastEventId;
           if (data !== undefined) take(JSON.parse(data), data);
+          this.heard();
         });
       }
     }
   }
 
-  async lost() {
+  /** A connection over which nothing comes for two heartbeats is dead, though nobody has said so. */
+  heard(silence = this.heartbeat === null ? OPENING_MS : 2 * this.heartbeat) {
+    clearTimeout(this.watch);
+    if (!this.source) return;
+    this.watch = setTimeout(() => {
+      // It was not refused, so there is nothing to explain.
+      this.watch = setTimeout(() => this.lost(async () => null), GRACE_MS);
+    }, silence);
+  }
+
+  async lost(explain = this.explain) {
     this.disconnect();
     this.state(this.why);
-    const error = await this.explain().catch(() => null);
+    const error = await explain().catch(() => null);
     if (this.ended || this.source) return;
     if (error) {
       this.fail(error.message);
@@ -106,6 +125,7 @@ export class Stream {
 
   disconnect() {
     clearTimeout(this.timer);
+    clearTimeout(this.watch);
     this.source?.close();
     this.source = null;
   }

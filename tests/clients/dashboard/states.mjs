@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openPage, sees } from '../lib/browser.mjs';
+import { relayed } from '../lib/relay.mjs';
 import { createDatabase, request, startServer, stopServer, writeDocuments } from '../lib/server.mjs';
 import { deadline, until } from '../lib/wait.mjs';
 
@@ -83,6 +84,19 @@ test('a server that stops says so first, and the page comes back when it was tol
   assert.ok(wait > 0, 'it was told when to come back');
   // A clock of the browser's is rounded.
   assert.ok(told[2].at - told[1].at >= wait - 5, 'it waits as long as it was told');
+});
+
+test('a connection that died without a word is noticed by the heartbeats that do not come, and nothing is missed', async (t) => {
+  await createDatabase('states-silent');
+  const relay = await relayed();
+  t.after(relay.close);
+  const page = await openPage(t, '/db/states-silent', { origin: relay.url });
+  await sees(page, STATE, /^live$/);
+  const states = await noted(page, STATE);
+  relay.freeze();
+  await writeDocuments('states-silent', [{ _id: 'meanwhile' }]);
+  await until('the document', async () => (await ids(page)).join() === 'meanwhile');
+  assert.deepEqual((await states()).map(({ text }) => text), ['connection lost, trying again', 'live']);
 });
 
 test('a feed that an operator closed is told, and followed again from where it stood', async (t) => {

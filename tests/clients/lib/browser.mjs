@@ -16,7 +16,7 @@ after(() => browser?.close());
  * Opens a page of the dashboard by what stands behind the `#` of its address, or another file that comes with it; the end
  * of the test looks it over.
  */
-export async function openPage(t, place = '/', { file = '', width = 1280, height = 900, theme = 'light' } = {}) {
+export async function openPage(t, place = '/', { origin = serverUrl, file = '', width = 1280, height = 900, theme = 'light' } = {}) {
   // A container's kernel may not give a sandbox, and the pages are our own.
   browser ??= await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme });
@@ -29,13 +29,13 @@ export async function openPage(t, place = '/', { file = '', width = 1280, height
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) faults.push(message.text());
   });
   page.on('request', (request) => {
-    if (!request.url().startsWith(`${serverUrl}/`)) faults.push(`a request to another host: ${request.url()}`);
+    if (!request.url().startsWith(`${origin}/`)) faults.push(`a request to another host: ${request.url()}`);
   });
   t.after(async () => {
     await context.close();
     assert.deepEqual(faults, []);
   });
-  await page.goto(`${serverUrl}/_dashboard/${file}#${place}`);
+  await page.goto(`${origin}/_dashboard/${file}#${place}`);
   return page;
 }
 

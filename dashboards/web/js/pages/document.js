@@ -1,6 +1,6 @@
 // A document: its body, its history as a picture, its conflicts, and how to change it.
 
-import { ApiError, address, ask, documentSegments } from '../api.js';
+import { address, ask, askText, documentSegments } from '../api.js';
 import { confirmed } from '../dialog.js';
 import { fill, h, say } from '../dom.js';
 import { counted } from '../format.js';
@@ -93,11 +93,8 @@ class DocumentPage {
   }
 
   /** The text of a revision, or why there is none. */
-  async read(rev) {
-    const answer = await fetch(this.url({ rev }), { cache: 'no-store', headers: { Accept: 'application/json' } });
-    const text = await answer.text();
-    if (!answer.ok) throw new ApiError(answer.status, JSON.parse(text));
-    return text;
+  read(rev) {
+    return askText('GET', this.url({ rev }));
   }
 
   async showBody() {
