@@ -60,7 +60,7 @@ export function without(text, names) {
 }
 
 /** Why a text is no JSON, or nothing. */
-export function notJson(text) {
+function notJson(text) {
   try {
     JSON.parse(text);
     return null;
