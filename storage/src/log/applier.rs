@@ -23,8 +23,8 @@ use crate::view::{META_LOG, View};
 pub const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Rows go to LMDB when they are so many bytes.
 const FREEZE_BYTES: usize = 8 << 20;
-/// Rows go to LMDB when they are so many: each may change pages of its own, which LMDB has in memory until it has committed
-/// them. Of a quarter of them fewer share a page, and one database was written to more slowly.
+/// Rows go to LMDB when they are so many. Of fewer, fewer share a page; among more, each takes longer to be put and found. With
+/// a quarter of them, and with twice as many, one database was written to more slowly.
 const FREEZE_ROWS: usize = 80_000;
 /// A thread that has nothing to do for so long ends.
 const IDLE_MAX: Duration = Duration::from_secs(1);
@@ -84,6 +84,7 @@ impl Shared {
     /// Puts rows into LMDB when it is time, until nothing has come for a while.
     fn run(&self) {
         let _running = Running(self);
+        be_nice();
         while self.next_work() {
             if self.apply().is_err() {
                 drop(self.changed.wait_timeout_while(self.state(), RETRY, |state| !state.closing));
@@ -184,6 +185,14 @@ impl Shared {
         }
         applied
     }
+}
+
+/// Makes this thread nicer than those that write. Nobody waits for it before much has come; where processors are few it would
+/// take turns with them otherwise, and whoever waits for an answer would wait for it.
+fn be_nice() {
+    // Elsewhere niceness is not a thread's but the process's.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(10);
 }
 
 /// Frozen rows, and up to which commit they are.

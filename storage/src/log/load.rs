@@ -17,7 +17,7 @@ const SPARE_BYTES: usize = 64 << 20;
 const ROW_BYTES: usize = 256;
 /// Rows of all logs take no more memory.
 const MEMORY_MAX: u64 = 256 << 20;
-/// No more rows go to LMDB in one transaction, which has the pages that they change in memory.
+/// No more rows go to LMDB in one transaction, as long as which a writer may have to wait.
 const ROWS_MAX: usize = 160_000;
 
 /// Rows that wait for LMDB, or are about to.

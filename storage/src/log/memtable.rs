@@ -4,6 +4,7 @@ use bytes::Bytes;
 use imbl::OrdMap;
 
 use super::key::{Key, Sought};
+use super::maybe_there::MaybeThere;
 use crate::rows::Row;
 use crate::tables::Table;
 use crate::view::{Direction, KeyRange};
@@ -16,6 +17,8 @@ pub(crate) type Over = Option<Bytes>;
 #[derive(Clone, Default)]
 pub(crate) struct Memtable {
     tables: [OrdMap<Key, Over>; Table::ALL.len()],
+    /// Which documents there may be: each write asks for one by its id, and most are not here.
+    docs: MaybeThere,
     /// What was put in, superseded rows included.
     bytes: usize,
 }
@@ -23,7 +26,12 @@ pub(crate) struct Memtable {
 impl Memtable {
     pub fn insert(&mut self, row: Row<Bytes>) {
         self.bytes += row.key.len() + row.value.as_ref().map_or(0, Bytes::len);
-        self.tables[row.table as usize].insert(row.key.into(), row.value);
+        let rows = &mut self.tables[row.table as usize];
+        let key = Key::from(row.key);
+        if row.table == Table::Docs {
+            self.docs.add(&key, rows.keys());
+        }
+        rows.insert(key, row.value);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -42,6 +50,9 @@ impl Memtable {
 
     /// `None` when it says nothing of the row.
     pub fn get(&self, table: Table, key: &[u8]) -> Option<&Over> {
+        if table == Table::Docs && !self.docs.may_have(key) {
+            return None;
+        }
         self.tables[table as usize].get(&Sought::from(key))
     }
 

@@ -153,7 +153,7 @@ fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
     assert!((0..20).all(|number| get(&logged, &format!("d{number}")).is_some()));
 }
 
-/// LMDB has the pages that they change in memory.
+/// A writer may have to wait for as long as that takes.
 #[test]
 fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
     const ROWS_MAX: usize = 160_000;
@@ -173,4 +173,33 @@ fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
     // What is more by itself goes to LMDB by itself.
     commit(0..ROWS_MAX + 1);
     assert!(logged.shared.state().over.is_empty());
+}
+
+/// LMDB keeps the pages of 64 MiB; what is more it writes before the commit, and reads again where it is changed once more.
+/// The first attempt ends with a map that is full.
+#[test]
+fn a_transaction_of_more_pages_than_lmdb_has_in_memory_is_whole() {
+    const ROWS: u64 = 40_000;
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    // Scattered, and two of a page.
+    let key = |number: u64| number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec();
+    let value = |number: u64, round: u8| Some([vec![round; 1_400], key(number)].concat());
+    let mut model = Model::new();
+    let mut commit = |changes: Changes| {
+        write(&logged, &changes).unwrap();
+        assert!(logged.shared.state().over.is_empty(), "it is in LMDB");
+        change_model(&mut model, &changes);
+        let reading = logged.read().unwrap();
+        let rows = |direction| {
+            let rows = reading.view().range(Table::Docs, (Bound::Unbounded, Bound::Unbounded), direction).unwrap();
+            rows.map(Result::unwrap).map(|(key, value)| ((Table::Docs, key.to_vec()), value.to_vec()))
+        };
+        assert!(rows(Direction::Forward).eq(model.clone()));
+        assert!(rows(Direction::Backward).eq(model.clone().into_iter().rev()));
+    };
+    commit((0..ROWS).map(|number| (Table::Docs, key(number), value(number, 1))).collect());
+    // Each by itself: changed, gone, split by one that came between.
+    let changed = (0..ROWS).map(|number| (Table::Docs, key(number), value(number, 2).filter(|_| number % 3 > 0)));
+    commit(changed.chain((ROWS..2 * ROWS).map(|number| (Table::Docs, key(number), value(number, 3)))).collect());
 }
