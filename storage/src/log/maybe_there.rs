@@ -4,6 +4,7 @@ use std::hash::RandomState;
 use std::sync::Arc;
 
 use fastbloom::AtomicBloomFilter;
+use imbl::OrdMap;
 
 use super::key::Key;
 
@@ -22,11 +23,11 @@ pub(super) struct MaybeThere {
 }
 
 impl MaybeThere {
-    /// Adds a key to those that were there before.
-    pub fn add<'k>(&mut self, key: &Key, before: impl ExactSizeIterator<Item = &'k Key>) {
+    /// Adds a key to those of the rows that were there before.
+    pub fn add<V>(&mut self, key: &Key, before: &OrdMap<Key, V>) {
         if self.keys.is_none() && before.len() >= KEYS_MIN {
             let keys = AtomicBloomFilter::with_num_bits(BITS).hasher(RandomState::new()).hashes(HASHES);
-            for key in before {
+            for key in before.keys() {
                 keys.insert(key.as_bytes());
             }
             self.keys = Some(Arc::new(keys));
@@ -51,9 +52,10 @@ mod tests {
     fn whatever_was_added_may_be_there_and_little_else() {
         let key = |number: usize| Key::from(Bytes::from(format!("{number:08}")));
         let added: Vec<Key> = (0..2_500).map(key).collect();
-        let mut maybe = MaybeThere::default();
+        let (mut maybe, mut rows) = (MaybeThere::default(), OrdMap::new());
         for (place, key) in added.iter().enumerate() {
-            maybe.add(key, added[..place].iter());
+            maybe.add(key, &rows);
+            rows.insert(key.clone(), ());
             assert!(added[..=place].iter().rev().step_by(97).all(|key| maybe.may_have(key.as_bytes())), "{place}");
         }
         assert!(added.iter().all(|key| maybe.may_have(key.as_bytes())));

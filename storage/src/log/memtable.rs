@@ -29,7 +29,7 @@ impl Memtable {
         let rows = &mut self.tables[row.table as usize];
         let key = Key::from(row.key);
         if row.table == Table::Docs {
-            self.docs.add(&key, rows.keys());
+            self.docs.add(&key, rows);
         }
         rows.insert(key, row.value);
     }
