@@ -89,8 +89,13 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if self.ended.is_none() {
+            let before = self.child.try_wait();
             let _ = self.child.kill();
             let _ = self.child.wait();
+            // A failed test says what the program had to say, and whether it had ended by itself.
+            if thread::panicking() {
+                eprintln!("a program of this test, {before:?} when the test failed; {}", self.report());
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Proxies in front of a server: Debian's nginx and HAProxy, each with as little configuration as it gets by with.
 
 use std::fs;
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::bench::peer::{folder, free_address, home};
+use crate::http::SOON;
 use crate::process::Process;
 use crate::server::DEADLINE;
 
@@ -24,9 +26,9 @@ impl Proxy {
     /// nginx with its defaults. It passes WebSockets on only where it is told to, as at each path that ends in `/_feed`.
     ///
     /// # Panics
-    /// When it is not installed or does not listen.
+    /// When it is not installed or does not pass on what the server says.
     pub fn nginx(server: SocketAddr) -> Proxy {
-        Proxy::start("nginx", |program, folder, port| {
+        Proxy::start("nginx", server, |program, folder, port| {
             let here = folder.display();
             // Where it would keep what does not fit its memory, if it kept anything.
             let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -62,9 +64,9 @@ http {{
     /// HAProxy with the timeouts of Debian's configuration, which it does not run without.
     ///
     /// # Panics
-    /// When it is not installed or does not listen.
+    /// When it is not installed or does not pass on what the server says.
     pub fn haproxy(server: SocketAddr) -> Proxy {
-        Proxy::start("haproxy", |program, folder, port| {
+        Proxy::start("haproxy", server, |program, folder, port| {
             let configuration = format!(
                 "defaults
   mode http
@@ -85,15 +87,17 @@ backend back
         })
     }
 
-    fn start(name: &str, command: impl FnOnce(&Path, &Path, u16) -> Command) -> Proxy {
+    fn start(name: &str, server: SocketAddr, command: impl FnOnce(&Path, &Path, u16) -> Command) -> Proxy {
         let (root, folder, address) = (installed(name), folder(name), free_address());
         let mut command = command(&root.join("usr/sbin").join(name), folder.path(), address.port());
         command.env("LD_LIBRARY_PATH", libraries(&root));
         let process = Process::spawn(command);
         let deadline = Instant::now() + DEADLINE;
-        while TcpStream::connect(address).is_err() {
+        // That something takes connections there tells neither that it passes them on nor that it is this proxy.
+        let own = welcome(server).expect("the server's welcome");
+        while welcome(address).as_ref() != Some(&own) {
             if Instant::now() > deadline {
-                process.fail(&format!("({name}) does not listen"));
+                process.fail(&format!("({name}) does not pass on the server's welcome"));
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -104,6 +108,20 @@ backend back
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+}
+
+/// The server's word about itself, its uuid in it; none where nobody gives it.
+fn welcome(address: SocketAddr) -> Option<String> {
+    let ask = || -> io::Result<String> {
+        let mut socket = TcpStream::connect(address)?;
+        socket.set_read_timeout(Some(SOON))?;
+        socket.write_all(b"GET / HTTP/1.0\r\nHost: x\r\n\r\n")?;
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    let answer = ask().ok()?;
+    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
 }
 
 fn write(folder: &Path, name: &str, configuration: &str) -> PathBuf {
