@@ -175,6 +175,8 @@ pub struct Feed<S: Source = Documents> {
     reading: Option<Reading<S::Row>>,
     /// How many pages it has taken since it waited.
     pages: usize,
+    /// It rests until then if rows come before.
+    rests_until: Option<Instant>,
     /// How often rows had been purged when it took the last page, which has none of those.
     purges: u64,
     metrics: FeedMetrics,
@@ -234,6 +236,7 @@ impl<S: Source> Feed<S> {
             first: None,
             reading: None,
             pages: 0,
+            rests_until: None,
             seat: Some(seat),
         }
     }
@@ -393,6 +396,7 @@ impl<S: Source> Feed<S> {
         }
         let newest = self.source.newest();
         Ok(match self.subscriber.step(Instant::now(), newest, self.source.memory_from()) {
+            Step::Read { .. } if self.has_rested().await => Turn::GoesOn,
             Step::Read { after, up_to, rows_max, direction } => {
                 let (large, live_only) = (self.takes_large_pages(), self.subscriber.is_first_snapshot());
                 let seen = self.seen;
@@ -416,6 +420,26 @@ impl<S: Source> Feed<S> {
             Step::Say(notice) => self.say(notice).await?.map_or(Turn::GoesOn, Turn::Gives),
             Step::End(reason) => Turn::Gives(self.end(reason).await?),
         })
+    }
+
+    /// Rests for so long where rows have come that were not given. Else it does so when one comes within that time: where
+    /// none does, nobody is woken for the end of a rest.
+    pub async fn rest(&mut self, long: Duration) {
+        let has_more = self.position() < self.source.newest();
+        self.rests_until = Instant::now().checked_add(long).filter(|_| !has_more);
+        if has_more {
+            sleep(long).await;
+        }
+    }
+
+    /// Rests until the moment that it was given, if that is still to come.
+    async fn has_rested(&mut self) -> bool {
+        let over = self.rests_until.take().filter(|over| *over > Instant::now());
+        let rests = over.is_some();
+        if let Some(over) = over {
+            sleep_until(over).await;
+        }
+        rests
     }
 
     /// Reads what is wanted: a page with rows, or `None`, also when a heartbeat or the end is due before it is there.

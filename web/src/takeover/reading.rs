@@ -10,7 +10,7 @@ use actix_web::rt::task::JoinHandle;
 use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{EndReason, Feed, FeedAbout, FeedEvent, FeedRow, FeedState, Likeness, Reopening, Seat, Source};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::block::{Block, Blocks};
 use super::feeds::Feeds;
@@ -146,7 +146,7 @@ impl<S: Source, W: Wire> Reader<S, W> {
                 round.given(up_to, took);
             }
             if took >= REST_MIN {
-                sleep(took.min(REST_MAX)).await;
+                self.feed.rest(took.min(REST_MAX)).await;
             }
         }
     }
