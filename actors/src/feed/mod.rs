@@ -422,10 +422,15 @@ impl<S: Source> Feed<S> {
         })
     }
 
+    /// Whether something has come that it has not looked at.
+    pub fn has_more(&self) -> bool {
+        self.position() < self.source.newest()
+    }
+
     /// Rests for so long where rows have come that were not given. Else it does so when one comes within that time: where
     /// none does, nobody is woken for the end of a rest.
     pub async fn rest(&mut self, long: Duration) {
-        let has_more = self.position() < self.source.newest();
+        let has_more = self.has_more();
         self.rests_until = Instant::now().checked_add(long).filter(|_| !has_more);
         if has_more {
             sleep(long).await;

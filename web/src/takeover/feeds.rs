@@ -14,8 +14,8 @@ use super::draining::{Draining, Place};
 use super::group::{Group, GroupId, Leaver, Way};
 use super::member::Member;
 use super::readiness::{Ready, readiness};
-use super::reading::{Apart, Deliver, Delivery, Founder, Reader};
-use super::roll::{DrainFeeds, EndFeed, List, Listed};
+use super::reading::{Apart, Deliver, Delivery, Founder, Reader, Share};
+use super::roll::{DrainFeeds, EndFeed, List, Listed, Workers};
 use crate::feeds::heard::Heard;
 use crate::feeds::wire::Wire;
 
@@ -43,6 +43,7 @@ pub struct Feeds {
     by_likeness: HashMap<Likeness, GroupId>,
     next_group: GroupId,
     draining: Option<Draining>,
+    workers: Workers,
 }
 
 /// A connection to be served from now on, by a live feed.
@@ -70,15 +71,15 @@ impl Attach {
 }
 
 impl Feeds {
-    /// The feeds of a worker, of which there are none yet.
+    /// The feeds of one of these workers, of which there are none yet.
     ///
     /// # Errors
     /// When the system has nothing left to watch sockets with.
-    pub fn new() -> io::Result<Feeds> {
+    pub fn new(workers: Workers) -> io::Result<Feeds> {
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
         let (watched, groups, by_likeness) = Default::default();
-        Ok(Feeds { poll: Some(poll), registry, watched, groups, by_likeness, next_group: 0, draining: None })
+        Ok(Feeds { poll: Some(poll), registry, watched, groups, by_likeness, next_group: 0, draining: None, workers })
     }
 
     fn attach(&mut self, attach: Attach, ctx: &mut Context<Feeds>) -> io::Result<()> {
@@ -94,6 +95,7 @@ impl Feeds {
         }
         let group = self.groups.entry(id).or_insert_with(|| {
             self.next_group += 1;
+            self.workers.homes().founded(&likeness, ctx.address());
             founder.found(id, likeness, &ctx.address())
         });
         place.insert((id, group.vacant_slot()));
@@ -120,10 +122,12 @@ impl Feeds {
                 Way::Over => member.linger(),
                 Way::Apart => group.send_off(member, None),
                 Way::Ends(reason) => group.send_off(member, Some(reason)),
+                Way::Moves(feeds) => group.send_to(member, feeds),
             }
         }
         if let Some(likeness) = group.close_if_over() {
             self.by_likeness.remove(&likeness);
+            self.workers.homes().over(&likeness);
         }
         if group.is_empty() {
             self.groups.remove(&id);
@@ -263,6 +267,20 @@ impl Handler<Deliver> for Feeds {
         let (delivery, leavers) = group.deliver(news, bytes_max);
         self.dismiss(id, leavers);
         delivery
+    }
+}
+
+impl Handler<Share> for Feeds {
+    type Result = ();
+
+    fn handle(&mut self, Share(id): Share, ctx: &mut Context<Feeds>) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let (own, mut others) = (ctx.address(), self.workers.all());
+        others.retain(|feeds| *feeds != own);
+        if !others.is_empty() && group.likeness().is_some_and(|likeness| self.workers.homes().share(likeness, &own)) {
+            tracing::debug!(members = group.members().count(), "feeds that give the same are shared among the workers");
+            group.share_with(others);
+        }
     }
 }
 

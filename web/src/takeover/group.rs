@@ -1,13 +1,16 @@
 //! Connections whose feeds give the same: one feed is read for all, and each row is joined once.
 
 use std::io::{self, ErrorKind};
+use std::rc::Rc;
 use std::sync::Arc;
 
+use actix::Addr;
 use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{Drain, EndReason, FeedAbout, FeedId, FeedInfo, FeedMetrics, FeedState, Likeness};
 use slab::Slab;
 
+use super::feeds::Feeds;
 use super::framing::Framing;
 use super::member::{Member, Sent, Standing};
 use super::offer::{BEHIND_THE_END, Offer};
@@ -33,8 +36,13 @@ pub struct Group {
     /// Its feed is behind.
     lags: bool,
     counters: FeedMetrics,
+    /// With whom its members are shared in the next round.
+    shares: Option<Shares>,
     _reading: ReadingTask,
 }
+
+/// Other workers with whom members are shared: each gets as many as stay.
+struct Shares(Vec<Addr<Feeds>>);
 
 /// The members being served one after the other, a few at a time.
 #[derive(Default)]
@@ -43,6 +51,16 @@ struct Round {
     next: usize,
     /// A word for those who have everything up to a place.
     notice: Option<Notice>,
+    /// With whom those who have everything are shared.
+    shares: Option<Shares>,
+}
+
+impl Round {
+    /// The other worker to which the member in a slot goes, if they are shared.
+    fn elsewhere(&self, slot: usize) -> Option<&Addr<Feeds>> {
+        let Shares(others) = self.shares.as_ref()?;
+        others.get(slot % (others.len() + 1))
+    }
 }
 
 struct Notice {
@@ -59,7 +77,7 @@ pub struct Leaver {
 }
 
 /// What becomes of a connection that leaves its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
     /// Its client is gone.
     Gone,
@@ -69,6 +87,8 @@ pub enum Way {
     Apart,
     /// It is told its end by itself.
     Ends(EndReason),
+    /// It goes to those like it at another worker.
+    Moves(Addr<Feeds>),
 }
 
 impl Group {
@@ -91,6 +111,7 @@ impl Group {
             lags: false,
             alone,
             counters,
+            shares: None,
             _reading: reading,
         }
     }
@@ -155,7 +176,12 @@ impl Group {
         for slot in self.round.next..end {
             let Some(member) = self.members.get_mut(slot) else { continue };
             let standing = serve_in_round(member, &self.offer, &self.round, &mut sent);
-            leavers.extend(self.settle(slot, standing));
+            leavers.extend(match (&standing, self.round.elsewhere(slot)) {
+                (Ok(Standing::UpToDate), Some(feeds)) => {
+                    Some(Leaver { member: self.members.remove(slot), way: Way::Moves(feeds.clone()) })
+                }
+                _ => self.settle(slot, standing),
+            });
         }
         self.count(&sent);
         self.round.next = end;
@@ -170,7 +196,7 @@ impl Group {
     }
 
     fn begin_round(&mut self, news: News) {
-        self.round = Round::default();
+        self.round = Round { shares: self.shares.take(), ..Round::default() };
         match news {
             News::Rows { blocks, purges } => {
                 self.offer.add(blocks);
@@ -224,7 +250,22 @@ impl Group {
 
     /// Has a member that is not watched any more read for itself, or end.
     pub fn send_off(&self, member: Member, ends: Option<EndReason>) {
-        self.alone.go_on(member.apart(), self.offer.start(), ends);
+        self.alone.go_on(member.apart(), self.offer.start(), ends, None);
+    }
+
+    /// Has a member that is not watched any more, and has everything, go on at another worker.
+    pub fn send_to(&self, member: Member, feeds: Addr<Feeds>) {
+        self.alone.go_on(member.apart(), Rc::default(), None, Some(feeds));
+    }
+
+    /// Has its members shared with the likes of it at these other workers, in the next round.
+    pub fn share_with(&mut self, others: Vec<Addr<Feeds>>) {
+        self.shares = Some(Shares(others));
+    }
+
+    /// What its feeds give; `None` once nobody can join any more.
+    pub fn likeness(&self) -> Option<&Likeness> {
+        self.likeness.as_ref()
     }
 
     /// What the members' feeds are, and how many there are.

@@ -2,8 +2,8 @@
 //! leaves the framework, and one actor a worker serves all that did.
 //!
 //! A connection's way: [`listener`] makes it [`Detachable`](detachable::Detachable); the body of a feed's answer takes its
-//! socket and hands it to [`Feeds`], where it is a [`member`] of the [`group`] of feeds that give the same. A
-//! [`straggler`] reads for itself until it has caught up with its group.
+//! socket and hands it to [`Feeds`], its own worker's or the one that [`homes`] names, where it is a [`member`] of the
+//! [`group`] of feeds that give the same. A [`straggler`] reads for itself until it has caught up with its group.
 
 mod block;
 mod detachable;
@@ -11,6 +11,7 @@ mod draining;
 mod feeds;
 mod framing;
 mod group;
+mod homes;
 mod lingering;
 pub mod listener;
 mod member;
@@ -35,6 +36,7 @@ use socket2::SockRef;
 use self::detachable::Detachable;
 use self::feeds::{Attach, Feeds};
 pub use self::framing::Framing;
+use self::homes::Homes;
 use self::worker::Worker;
 use crate::feeds::heard::Heard;
 use crate::feeds::wire::Wire;
@@ -56,6 +58,7 @@ struct Connected {
 pub struct Takeover {
     socket: Detachable,
     feeds: Addr<Feeds>,
+    homes: Homes,
 }
 
 impl Takeover {
@@ -68,7 +71,7 @@ impl Takeover {
             return None;
         }
         match worker.feeds() {
-            Ok(feeds) => Some(Takeover { socket: socket.clone(), feeds }),
+            Ok(feeds) => Some(Takeover { socket: socket.clone(), feeds, homes: worker.homes().clone() }),
             Err(error) => {
                 tracing::error!(%error, "connections of feeds cannot be taken over");
                 None
@@ -111,9 +114,10 @@ impl Takeover {
             tracing::debug!(%error, "the connection of a feed is lost");
             return;
         }
+        let feeds = self.homes.of(&likeness).unwrap_or(self.feeds);
         if let Some(attach) = Attach::new(socket, heard.map(Box::new), likeness, feed, wire) {
             // The mailbox takes it however full it is: no more come than feeds may be open.
-            self.feeds.do_send(attach);
+            feeds.do_send(attach);
         }
     }
 }

@@ -27,6 +27,10 @@ const REST_MIN: Duration = Duration::from_millis(1);
 /// The longest that a row waits for others behind a long round.
 const REST_MAX: Duration = Duration::from_millis(10);
 
+/// So many rounds in a row that each take longer than this, or until the next row is there, are too much for one worker.
+const LONG_ROUNDS: usize = 8;
+const LONG_ROUND: Duration = Duration::from_millis(10);
+
 /// What a feed gave.
 pub enum News {
     /// Rows, in order, without those that had been purged when it was so often.
@@ -89,6 +93,11 @@ pub struct Deliver {
     pub news: Option<News>,
 }
 
+/// Have the members of a group, which are too many for one worker, shared among all.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Share(pub GroupId);
+
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, MessageResponse)]
 pub enum Delivery {
@@ -127,7 +136,7 @@ impl<S: Source, W: Wire> Reader<S, W> {
     /// keep up gets more at once, and those who write are not kept from it by those who read.
     async fn read_for(mut self, group: GroupId, feeds: Addr<Feeds>) {
         let _ends = EndsGroup { group, feeds: feeds.clone(), framing: self.wire.framing() };
-        let mut rounds = self.feed.rounds();
+        let (mut rounds, mut long_rounds) = (self.feed.rounds(), 0);
         while let Some(news) = next(&mut self.feed, &mut self.wire).await {
             let begin = Instant::now();
             let up_to = self.feed.position();
@@ -144,6 +153,12 @@ impl<S: Source, W: Wire> Reader<S, W> {
             let took = begin.elapsed();
             if let Some(round) = &mut round {
                 round.given(up_to, took);
+            }
+            let is_long = took > LONG_ROUND || self.feed.has_more();
+            long_rounds = if is_long { long_rounds + 1 } else { 0 };
+            if long_rounds == LONG_ROUNDS {
+                long_rounds = 0;
+                feeds.do_send(Share(group));
             }
             if took >= REST_MIN {
                 self.feed.rest(took.min(REST_MAX)).await;
@@ -191,8 +206,9 @@ pub struct Apart {
 
 /// How a member of a group goes on by itself.
 pub trait Alone {
-    /// Reads for a connection behind its position, until it has come to where the group's rows `start`, or `ends` it.
-    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>, ends: Option<EndReason>);
+    /// Reads for a connection behind its position, until it has come to where the group's rows `start`, or `ends` it. Then
+    /// it joins its group, or those like it `at` another worker.
+    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>, ends: Option<EndReason>, at: Option<Addr<Feeds>>);
 
     /// What each of the members' feeds is.
     fn about(&self) -> Option<Arc<FeedAbout>>;
@@ -215,14 +231,15 @@ struct Readers<S: Source, W> {
 }
 
 impl<S: Source, W: Wire> Alone for Readers<S, W> {
-    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>, ends: Option<EndReason>) {
+    fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>, ends: Option<EndReason>, at: Option<Addr<Feeds>>) {
         let Apart { socket, heard, position, state, seat } = apart;
         let (mut feed, wire) = (self.reopening.open(position, seat, state), self.wire.clone());
         feed.read_by(socket.peer_addr().ok());
         if let Some(reason) = ends {
             feed.end_for(reason);
         }
-        actix_web::rt::spawn(Straggler { feed, wire, start }.serve(socket, heard, self.feeds.clone()));
+        let feeds = at.unwrap_or_else(|| self.feeds.clone());
+        actix_web::rt::spawn(Straggler { feed, wire, start }.serve(socket, heard, feeds));
     }
 
     fn about(&self) -> Option<Arc<FeedAbout>> {

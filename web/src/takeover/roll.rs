@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use seqtide::{Drain, FeedId, FeedInfo, FeedKind};
 
 use super::feeds::Feeds;
+use super::homes::Homes;
 
 /// Which of its feeds a worker is to name.
 #[derive(Debug, Clone, Copy, Message)]
@@ -38,20 +39,29 @@ pub struct EndFeed(pub FeedId);
 #[rtype(result = "()")]
 pub struct DrainFeeds(pub Drain);
 
-/// The workers of a server that serve feeds. Clones are of the same server.
+/// The workers of a server that serve feeds, and which of them serves which. Clones are of the same server.
 #[derive(Clone, Default)]
-pub struct Workers(Arc<Mutex<Vec<Addr<Feeds>>>>);
+pub struct Workers {
+    feeds: Arc<Mutex<Vec<Addr<Feeds>>>>,
+    homes: Homes,
+}
 
 impl Workers {
     /// Adds a worker's feeds; those of a worker that has ended are forgotten.
     pub fn add(&self, feeds: Addr<Feeds>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(Addr::connected);
         all.push(feeds);
     }
 
-    fn all(&self) -> Vec<Addr<Feeds>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Where feeds that give the same are served.
+    pub fn homes(&self) -> &Homes {
+        &self.homes
+    }
+
+    /// All that have served a feed.
+    pub fn all(&self) -> Vec<Addr<Feeds>> {
+        self.feeds.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What each worker names, put together.

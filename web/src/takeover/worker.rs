@@ -7,6 +7,7 @@ use std::rc::Rc;
 use actix::{Actor, Addr};
 
 use super::feeds::Feeds;
+use super::homes::Homes;
 use super::roll::Workers;
 
 /// A worker of the server; its [`Feeds`] are started when the first feed is to be served.
@@ -22,6 +23,11 @@ impl Worker {
         Worker { feeds: Rc::default(), workers: workers.clone() }
     }
 
+    /// Where feeds that give the same are served.
+    pub fn homes(&self) -> &Homes {
+        self.workers.homes()
+    }
+
     /// The worker's feeds.
     ///
     /// # Errors
@@ -33,7 +39,7 @@ impl Worker {
         {
             return Ok(feeds.clone());
         }
-        let feeds = started.insert(Feeds::new()?.start());
+        let feeds = started.insert(Feeds::new(self.workers.clone())?.start());
         self.workers.add(feeds.clone());
         Ok(feeds.clone())
     }
