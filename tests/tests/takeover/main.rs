@@ -9,6 +9,7 @@ mod half_open;
 mod in_step;
 mod raw_feed;
 mod seam;
+mod sharing;
 mod shutdown;
 mod slow;
 mod websocket;

@@ -53,3 +53,47 @@ impl Homes {
         self.homes().remove(likeness);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use actix::Actor;
+    use seqtide::{Engine, FeedKind, FeedOptions};
+
+    use super::super::roll::Workers;
+    use super::*;
+
+    async fn likeness(engine: &Engine, database: &str) -> Likeness {
+        let database = engine.create_database(database).await.unwrap();
+        let mut feed = database.feed(FeedOptions::live(FeedKind::Sse)).await.unwrap();
+        loop {
+            match feed.likeness() {
+                Some(likeness) => return likeness,
+                None => feed.next().await.unwrap(),
+            };
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_worker_is_the_home_of_all_until_it_shares_them_and_of_none_when_they_are_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(folder.path()).unwrap();
+        let (likeness, other) = (likeness(&engine, "db").await, likeness(&engine, "other").await);
+        let worker = || Feeds::new(Workers::default()).unwrap().start();
+        let (first, second) = (worker(), worker());
+        let homes = Homes::default();
+        assert_eq!(homes.of(&likeness), None);
+        homes.founded(&likeness, first.clone());
+        homes.founded(&likeness, second.clone());
+        assert_eq!(homes.of(&likeness), Some(first.clone()), "who came first");
+        assert_eq!(homes.of(&other), None, "other feeds have their own");
+        assert!(!homes.share(&likeness, &second), "it is not the home");
+        assert!(homes.share(&likeness, &first));
+        assert_eq!(homes.of(&likeness), None, "each worker has its own");
+        assert!(!homes.share(&likeness, &first), "they are shared once");
+        homes.founded(&likeness, second.clone());
+        assert_eq!(homes.of(&likeness), None, "as long as there are some");
+        homes.over(&likeness);
+        homes.founded(&likeness, second.clone());
+        assert_eq!(homes.of(&likeness), Some(second));
+    }
+}
