@@ -6,6 +6,9 @@ use seqtide::{Engine, FeedId, FeedInfo};
 
 use crate::takeover::roll::{List, Listed, Workers};
 
+/// How often all are asked for a feed: one that goes from worker to worker is missed by who asks them in the other order.
+const ASKED: usize = 2;
+
 /// Feeds in the order in which they were opened, and how many are open in all.
 pub struct KnownFeeds {
     pub feeds: Vec<FeedInfo>,
@@ -31,13 +34,23 @@ pub async fn list(engine: &Engine, workers: &Workers, after: FeedId, most: usize
 
 /// One of them.
 pub async fn find(engine: &Engine, workers: &Workers, id: FeedId) -> Option<FeedInfo> {
-    let first = list(engine, workers, id.checked_sub(1)?, 1).await.feeds.pop()?;
-    (first.record.id == id).then_some(first)
+    for _ in 0..ASKED {
+        let first = list(engine, workers, id.checked_sub(1)?, 1).await.feeds.pop();
+        if let Some(found) = first.filter(|first| first.record.id == id) {
+            return Some(found);
+        }
+    }
+    None
 }
 
 /// Ends one of them; `false` where there is none of this number.
 pub async fn end(engine: &Engine, workers: &Workers, id: FeedId) -> bool {
-    engine.end_feed(id) || workers.end(id).await || engine.end_feed(id)
+    for _ in 0..ASKED {
+        if engine.end_feed(id) || workers.end(id).await {
+            return true;
+        }
+    }
+    engine.end_feed(id)
 }
 
 /// Has the metrics say how the feeds are behind, as they stand now.

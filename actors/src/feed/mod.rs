@@ -427,8 +427,8 @@ impl<S: Source> Feed<S> {
         self.position() < self.source.newest()
     }
 
-    /// Rests for so long where rows have come that were not given. Else it does so when one comes within that time: where
-    /// none does, nobody is woken for the end of a rest.
+    /// Rests for so long where something has come that it has not looked at. Else [`Feed::next`] and [`Feed::turn`] do so
+    /// when a row comes within that time: where none does, nobody is woken for the end of a rest.
     pub async fn rest(&mut self, long: Duration) {
         let has_more = self.has_more();
         self.rests_until = Instant::now().checked_add(long).filter(|_| !has_more);

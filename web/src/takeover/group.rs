@@ -41,7 +41,7 @@ pub struct Group {
     _reading: ReadingTask,
 }
 
-/// Other workers with whom members are shared: each gets as many as stay.
+/// Other workers with whom members are shared: of the slots as many are each one's as stay.
 struct Shares(Vec<Addr<Feeds>>);
 
 /// The members being served one after the other, a few at a time.
@@ -176,9 +176,11 @@ impl Group {
         for slot in self.round.next..end {
             let Some(member) = self.members.get_mut(slot) else { continue };
             let standing = serve_in_round(member, &self.offer, &self.round, &mut sent);
-            leavers.extend(match (&standing, self.round.elsewhere(slot)) {
+            // What is left of a notice would not go along, and who lags would read for itself until it is live.
+            let may_move = member.state == FeedState::Live && member.behind_since().is_none();
+            leavers.extend(match (&standing, self.round.elsewhere(slot).filter(|_| may_move)) {
                 (Ok(Standing::UpToDate), Some(feeds)) => {
-                    Some(Leaver { member: self.members.remove(slot), way: Way::Moves(feeds.clone()) })
+                    Some(Leaver { way: Way::Moves(feeds.clone()), member: self.members.remove(slot) })
                 }
                 _ => self.settle(slot, standing),
             });
@@ -196,7 +198,8 @@ impl Group {
     }
 
     fn begin_round(&mut self, news: News) {
-        self.round = Round { shares: self.shares.take(), ..Round::default() };
+        let shares = if self.lags { None } else { self.shares.take_if(|_| matches!(news, News::Rows { .. })) };
+        self.round = Round { shares, ..Round::default() };
         match news {
             News::Rows { blocks, purges } => {
                 self.offer.add(blocks);

@@ -1,5 +1,5 @@
-//! Which worker serves feeds that give the same: one, for each that takes part reads the feed and wakes up for every row;
-//! all of them once one is not enough.
+//! Which worker serves feeds that give the same: one, its group's home, for each that takes part reads the feed and wakes
+//! up for every row; all of them once one does not keep up.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,15 +9,15 @@ use seqtide::Likeness;
 
 use super::feeds::Feeds;
 
-/// Where a server's groups of feeds are. Clones are of the same server.
+/// The homes of a server's groups. Clones are of the same server.
 #[derive(Clone, Default)]
 pub struct Homes(Arc<Mutex<HashMap<Likeness, Home>>>);
 
-enum Home {
-    /// A worker to which all are brought.
-    At(Addr<Feeds>),
-    /// Each worker has its own.
-    Everywhere,
+struct Home {
+    /// The worker to which those who come are brought; `None` where each has its own.
+    at: Option<Addr<Feeds>>,
+    /// Groups at any worker. Several that come at once may find none at home yet, and stay where they are.
+    groups: usize,
 }
 
 impl Homes {
@@ -25,32 +25,36 @@ impl Homes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To whom a feed is to be brought that a worker is to serve itself otherwise.
+    /// To whom a feed is to be brought; `None` where its worker is to serve it itself.
     pub fn of(&self, likeness: &Likeness) -> Option<Addr<Feeds>> {
-        match self.homes().get(likeness) {
-            Some(Home::At(feeds)) if feeds.connected() => Some(feeds.clone()),
-            _ => None,
-        }
+        self.homes().get(likeness)?.at.clone().filter(Addr::connected)
     }
 
-    /// Takes note of a group that a worker has made: others are brought there, if they have no home yet.
+    /// Takes note of a group that a worker has made: it is the home of those to come, if they have none.
     pub fn founded(&self, likeness: &Likeness, feeds: Addr<Feeds>) {
-        self.homes().entry(likeness.clone()).or_insert(Home::At(feeds));
+        let mut homes = self.homes();
+        let home = homes.entry(likeness.clone()).or_insert_with(|| Home { at: Some(feeds.clone()), groups: 0 });
+        if home.at.as_ref().is_some_and(|at| !at.connected()) {
+            *home = Home { at: Some(feeds), groups: 0 };
+        }
+        home.groups += 1;
     }
 
     /// From now on each worker serves its own; `false` where this one has not been the home of all.
     pub fn share(&self, likeness: &Likeness, own: &Addr<Feeds>) -> bool {
         let mut homes = self.homes();
-        let is_home = matches!(homes.get(likeness), Some(Home::At(feeds)) if feeds == own);
-        if is_home {
-            homes.insert(likeness.clone(), Home::Everywhere);
-        }
-        is_home
+        homes.get_mut(likeness).and_then(|home| home.at.take_if(|at| at == own)).is_some()
     }
 
-    /// Takes note of a group that is over: who comes begins anew.
+    /// Takes note of a group that is over. When all are, who comes begins anew.
     pub fn over(&self, likeness: &Likeness) {
-        self.homes().remove(likeness);
+        let mut homes = self.homes();
+        if let Some(home) = homes.get_mut(likeness) {
+            home.groups = home.groups.saturating_sub(1);
+            if home.groups == 0 {
+                homes.remove(likeness);
+            }
+        }
     }
 }
 
@@ -92,6 +96,8 @@ mod tests {
         assert!(!homes.share(&likeness, &first), "they are shared once");
         homes.founded(&likeness, second.clone());
         assert_eq!(homes.of(&likeness), None, "as long as there are some");
+        (0..2).for_each(|_| homes.over(&likeness));
+        assert_eq!(homes.of(&likeness), None, "one of three is left");
         homes.over(&likeness);
         homes.founded(&likeness, second.clone());
         assert_eq!(homes.of(&likeness), Some(second));

@@ -27,8 +27,10 @@ const REST_MIN: Duration = Duration::from_millis(1);
 /// The longest that a row waits for others behind a long round.
 const REST_MAX: Duration = Duration::from_millis(10);
 
-/// So many rounds in a row that each take longer than this, or until the next row is there, are too much for one worker.
+/// So many long rounds in a row are too much for one worker.
 const LONG_ROUNDS: usize = 8;
+
+/// A round that takes longer than this is long, and one that rests and finds the next row there already.
 const LONG_ROUND: Duration = Duration::from_millis(10);
 
 /// What a feed gave.
@@ -154,7 +156,7 @@ impl<S: Source, W: Wire> Reader<S, W> {
             if let Some(round) = &mut round {
                 round.given(up_to, took);
             }
-            let is_long = took > LONG_ROUND || self.feed.has_more();
+            let is_long = took > LONG_ROUND || (took >= REST_MIN && self.feed.has_more());
             long_rounds = if is_long { long_rounds + 1 } else { 0 };
             if long_rounds == LONG_ROUNDS {
                 long_rounds = 0;
@@ -206,8 +208,8 @@ pub struct Apart {
 
 /// How a member of a group goes on by itself.
 pub trait Alone {
-    /// Reads for a connection behind its position, until it has come to where the group's rows `start`, or `ends` it. Then
-    /// it joins its group, or those like it `at` another worker.
+    /// Reads for a connection behind its position, until it has come to where rows `start` that others are given, or `ends`
+    /// it. Then it joins those at its worker, or `at` another.
     fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>, ends: Option<EndReason>, at: Option<Addr<Feeds>>);
 
     /// What each of the members' feeds is.
@@ -238,7 +240,7 @@ impl<S: Source, W: Wire> Alone for Readers<S, W> {
         if let Some(reason) = ends {
             feed.end_for(reason);
         }
-        let feeds = at.unwrap_or_else(|| self.feeds.clone());
+        let feeds = at.filter(Addr::connected).unwrap_or_else(|| self.feeds.clone());
         actix_web::rt::spawn(Straggler { feed, wire, start }.serve(socket, heard, feeds));
     }
 

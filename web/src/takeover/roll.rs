@@ -59,7 +59,7 @@ impl Workers {
         &self.homes
     }
 
-    /// All that have served a feed.
+    /// All that have been asked for a feed.
     pub fn all(&self) -> Vec<Addr<Feeds>> {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,5 +1,5 @@
-//! A connection whose reader is behind: it reads pages of its own, as it did before it was taken over, until it has
-//! caught up with its group.
+//! A connection between groups: one whose reader is behind, or that goes to another worker. It reads pages of its own, as
+//! it did before it was taken over, until it has come to where the others are.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -27,13 +27,13 @@ use crate::feeds::wire::Wire;
 pub struct Straggler<S: Source, W> {
     pub feed: Feed<S>,
     pub wire: W,
-    /// Behind this place the group has all rows.
+    /// Behind this place the group has all rows; the beginning for one that goes where they are not known.
     pub start: Rc<Cell<Sequence>>,
 }
 
 /// How a straggler's way ends.
 enum Outcome {
-    /// It can join its group again.
+    /// It can join others.
     CaughtUp(Likeness),
     /// All was said.
     Ended,
@@ -59,7 +59,7 @@ impl Replies {
 }
 
 impl<S: Source, W: Wire> Straggler<S, W> {
-    /// Serves the connection until it can join its group again, or is over.
+    /// Serves the connection until it can join those who give the same there, or is over.
     pub async fn serve(self, socket: std::net::TcpStream, heard: Option<Box<Heard>>, feeds: Addr<Feeds>) {
         let heard = heard.unwrap_or_else(|| Box::new(Heard::new(MESSAGE_BYTES_MAX)));
         let served = match TcpStream::from_std(socket) {
