@@ -10,10 +10,13 @@ use tokio::time::Instant;
 use super::raw_feed::RawFeed;
 use super::until_open;
 
-const READERS: usize = 120;
-const WRITERS: usize = 8;
-/// Documents each writes before it is looked whether feeds were shared.
-const AT_ONCE: usize = 20;
+/// More than can be given a page in the time of a short round.
+const READERS: usize = 400;
+/// Documents written at once: many pages of a feed, each of which is there before the one before it was given to all.
+const AT_ONCE: usize = 3_000;
+/// Others are written one after the other meanwhile.
+const WRITERS: usize = 4;
+const BY_EACH: usize = 20;
 
 /// Writes until the feeds were shared, and as much again; how many documents.
 async fn write_until_shared(server: &Server, database: &Database) -> usize {
@@ -24,11 +27,13 @@ async fn write_until_shared(server: &Server, database: &Database) -> usize {
         for writer in 0..WRITERS {
             let database = database.clone();
             writers.spawn(async move {
-                for n in 0..AT_ONCE {
+                for n in 0..BY_EACH {
                     database.put(&format!("{rounds}-{writer}-{n}"), &json!({})).await;
                 }
             });
         }
+        let docs: Vec<_> = (0..AT_ONCE).map(|n| json!({ "_id": format!("{rounds}-{n}") })).collect();
+        database.bulk(&docs).await;
         writers.join_all().await;
         rounds += 1;
         left = match left {
@@ -36,7 +41,7 @@ async fn write_until_shared(server: &Server, database: &Database) -> usize {
             None => server.stderr().contains("shared among the workers").then_some(rounds),
         };
     }
-    rounds * WRITERS * AT_ONCE
+    rounds * (AT_ONCE + WRITERS * BY_EACH)
 }
 
 #[tokio::test(flavor = "multi_thread")]
