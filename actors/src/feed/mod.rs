@@ -437,14 +437,12 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    /// Rests until the moment that it was given, if that is still to come.
+    /// Rests until the moment that it was given; `false` where there is none, or it is over.
     async fn has_rested(&mut self) -> bool {
         let over = self.rests_until.take().filter(|over| *over > Instant::now());
-        let rests = over.is_some();
-        if let Some(over) = over {
-            sleep_until(over).await;
-        }
-        rests
+        let Some(over) = over else { return false };
+        sleep_until(over).await;
+        true
     }
 
     /// Reads what is wanted: a page with rows, or `None`, also when a heartbeat or the end is due before it is there.

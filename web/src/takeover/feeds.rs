@@ -28,11 +28,11 @@ const OFFERS_BYTES_MAX: usize = 16 << 20;
 /// So many members are told that they end, and so many end, in one go: everything else on the worker waits meanwhile.
 const DRAINED_AT_ONCE: usize = 128;
 
-/// Members are shared among workers if each gets so many: it is to read the feed for them.
-const SHARED_MIN: usize = 8;
-
 /// And then the next.
 const DRAIN_EVERY: Duration = Duration::from_millis(10);
+
+/// Members are shared among workers if each gets so many: it is to read the feed for them.
+const SHARED_MIN: usize = 8;
 
 /// The taken-over connections of a worker, by what their feeds give.
 pub struct Feeds {
@@ -280,12 +280,12 @@ impl Handler<Share> for Feeds {
         let Some(group) = self.groups.get_mut(&id) else { return };
         let (own, mut others) = (ctx.address(), self.workers.all());
         others.retain(|feeds| *feeds != own && feeds.connected());
-        let is_large = group.members().count() >= SHARED_MIN * (others.len() + 1);
-        if !others.is_empty()
-            && is_large
-            && group.likeness().is_some_and(|likeness| self.workers.homes().share(likeness, &own))
-        {
-            tracing::debug!(members = group.members().count(), "feeds that give the same are shared among the workers");
+        let members = group.members().count();
+        if others.is_empty() || members < SHARED_MIN * (others.len() + 1) {
+            return;
+        }
+        if group.likeness().is_some_and(|likeness| self.workers.homes().share(likeness, &own)) {
+            tracing::debug!(members, "feeds that give the same are shared among the workers");
             group.share_with(others);
         }
     }
