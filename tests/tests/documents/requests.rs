@@ -1,9 +1,9 @@
 //! What holds for every request, whatever it is for.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fresh;
-use seqtide_tests::raw::exchange;
+use seqtide_tests::raw::{dechunked, exchange};
 use seqtide_tests::{Database, Server};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -23,6 +23,27 @@ async fn a_post_may_stand_for_another_method() {
     }
     let get = database.get("/b").header("x-http-method-override", "DELETE").expect(200).await;
     assert_eq!(get.json()["_id"], json!("b"), "on anything but a POST it means nothing");
+}
+
+/// CouchDB's documentation and its users have such requests for `curl`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_may_have_what_it_should_have_escaped() {
+    let (server, database) = fresh().await;
+    for id in ["a", "b", "ä"] {
+        database.put(id, &json!({})).await;
+    }
+    for (query, expected) in
+        [(r#"startkey="b""#, "b ä"), (r#"keys=["ä","a"]"#, "ä a"), (r#"startkey="<`"&limit=1"#, "a")]
+    {
+        let path = database.path();
+        let request = format!("GET {path}/_all_docs?{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let answer = exchange(server.address(), &request).await;
+        assert_eq!(answer.status_line, "HTTP/1.1 200 OK", "{query}");
+        let listing: Value = serde_json::from_str(&dechunked(&answer.body)).expect("JSON");
+        let rows = listing["rows"].as_array().expect("rows").iter();
+        let ids: Vec<_> = rows.filter_map(|row| row["id"].as_str()).collect();
+        assert_eq!(ids.join(" "), expected, "{query}");
+    }
 }
 
 /// Every acknowledged write is committed, by the one server there is.

@@ -6,11 +6,14 @@ use std::io;
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
+use bytes::Bytes;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+
+use super::request_line;
 
 /// The socket of a connection, for the framework and for the requests on it.
 #[derive(Clone)]
@@ -19,6 +22,8 @@ pub struct Detachable(Rc<RefCell<Socket>>);
 struct Socket {
     /// `None` once it was taken.
     stream: Option<TcpStream>,
+    /// What came and the framework had no room for, once it was escaped.
+    left: Bytes,
     wanted: Wanted,
     /// The framework has written all it was given when it was here last.
     is_written: bool,
@@ -45,7 +50,8 @@ impl Socket {
 
 impl Detachable {
     pub fn new(stream: TcpStream) -> Detachable {
-        Detachable(Rc::new(RefCell::new(Socket { stream: Some(stream), wanted: Wanted::Not, is_written: true })))
+        let (left, wanted) = (Bytes::new(), Wanted::Not);
+        Detachable(Rc::new(RefCell::new(Socket { stream: Some(stream), left, wanted, is_written: true })))
     }
 
     /// Takes the socket when the framework has written all it was given. Whoever waits for it gives it nothing more.
@@ -105,7 +111,18 @@ fn taken() -> io::Error {
 
 impl AsyncRead for Detachable {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.with_stream(cx, |stream, cx| stream.poll_read(cx, buf))
+        let Socket { stream, left, .. } = &mut *self.0.borrow_mut();
+        let Some(stream) = stream else { return Poll::Ready(Err(taken())) };
+        if left.is_empty() {
+            let before = buf.filled().len();
+            ready!(Pin::new(stream).poll_read(cx, buf))?;
+            let Some(escaped) = request_line::escaped(&buf.filled()[before..]) else { return Poll::Ready(Ok(())) };
+            buf.set_filled(before);
+            *left = escaped.into();
+        }
+        let room = buf.remaining().min(left.len());
+        buf.put_slice(&left.split_to(room));
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -172,6 +189,20 @@ mod tests {
         let mut heard = String::new();
         taken.read_to_string(&mut heard).unwrap();
         assert_eq!(heard, "?");
+    }
+
+    #[tokio::test]
+    async fn what_is_longer_once_it_is_escaped_comes_in_pieces_before_what_came_behind_it() {
+        let (mut framework, mut client) = connection().await;
+        client.write_all(b"GET /?\"\" HTTP/1.1\r\n\r\n").await.unwrap();
+        let mut piece = [0; 22];
+        let length = framework.read(&mut piece).await.unwrap();
+        client.write_all(b"{\"a\":1}").await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut rest = String::new();
+        framework.read_to_string(&mut rest).await.unwrap();
+        let head = String::from_utf8_lossy(&piece[..length]);
+        assert_eq!(format!("{head}{rest}"), "GET /?%22%22 HTTP/1.1\r\n\r\n{\"a\":1}");
     }
 
     #[tokio::test]

@@ -18,6 +18,7 @@ mod member;
 mod offer;
 mod readiness;
 mod reading;
+mod request_line;
 pub mod roll;
 mod straggler;
 mod worker;
