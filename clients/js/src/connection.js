@@ -199,7 +199,7 @@ export class Connection {
       return;
     }
     subscription.receive(item);
-    if (subscription.state === 'ended') this.#forget(subscription.name);
+    if (subscription.isOver) this.#forget(subscription.name);
   }
 
   /** The server had no place for it. */

@@ -14,7 +14,7 @@ export interface Row<Doc = Record<string, unknown>> {
 }
 
 /**
- * What is told besides rows: the server's events, and two of the client's own. `connecting`: an attempt failed or a connection was
+ * What is told besides rows: the server's events, each when the rows before it were taken, and two of the client's own, at once. `connecting`: an attempt failed or a connection was
  * lost, and is made anew; `error` is `lost`, `silent`, or the word of the server. `error`: what the program's own code threw ends
  * the subscription.
  */
@@ -36,7 +36,8 @@ export interface FeedEvent {
  * `connecting`: there is no connection, or no answer yet; the event of that name says why. `catching-up`: rows of the past come.
  * `live`: rows come as they are written. `lagging`: the server reads for this client from its disk again. `draining`: the server
  * is about to stop, and says no more of the others.
- * `silent`: nothing was heard for two heartbeats, and the connection is made anew. `ended`: nothing comes any more.
+ * `silent`: nothing was heard for two heartbeats, and the connection is made anew. `ended`: nothing comes any more, and all that
+ * had come was taken. Every other state is told at once, whatever waits to be taken.
  */
 export type State = 'connecting' | 'catching-up' | 'live' | 'lagging' | 'draining' | 'silent' | 'ended';
 

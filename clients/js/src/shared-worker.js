@@ -39,7 +39,7 @@ class Tab {
   #follow(name, db, options) {
     const say = (what) => {
       this.#port.postMessage({ name, ...what });
-      if (followed.state === 'ended') this.#followed.delete(name);
+      if (followed.isOver) this.#followed.delete(name);
     };
     const followed = new Followed(`${this.#number}.${name}`, db, options, say);
     this.#followed.set(name, followed);
@@ -57,7 +57,7 @@ class Tab {
 
 /** What a tab follows: to the connection what a subscription is. */
 class Followed {
-  state = 'connecting';
+  isOver = false;
   #asked;
   #say;
   /** For rows that the tab has none for. */
@@ -99,7 +99,7 @@ class Followed {
   }
 
   end() {
-    this.state = 'ended';
+    this.isOver = true;
     this.#room.close();
   }
 }

@@ -80,7 +80,7 @@ export class SharedConnection {
     if (moved !== undefined) subscription.moved(moved);
     if (item === undefined) return;
     subscription.receive(item);
-    if (subscription.state === 'ended') this.#forget(name);
+    if (subscription.isOver) this.#forget(name);
     if (item.event !== undefined) return;
     await subscription.room();
     this.#way?.say({ taken: name });

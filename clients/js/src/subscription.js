@@ -27,12 +27,15 @@ export class Subscription {
   /** Where a subscription with the same options goes on: everything up to here was taken. */
   token;
   state = 'connecting';
+  /** Whether it is to get nothing more; what it has got may wait to be taken. */
+  isOver = false;
 
   #owner;
   #given;
   #asked;
   #kept = null;
-  #rows = [];
+  /** Rows that wait to be taken, and the events behind them. */
+  #items = [];
   #room = new Room();
   #wanted = null;
   #taking = null;
@@ -59,57 +62,75 @@ export class Subscription {
 
   /** Nothing more is wanted. */
   close() {
-    if (this.state !== 'ended') this.#owner.remove(this);
-    this.#rows = [];
+    if (!this.isOver) this.#owner.remove(this);
+    this.#items = [];
     this.#end();
     this.#kept?.giveBack();
   }
 
-  /** Takes what the server says: a row or an event. */
+  /**
+   * Takes what the server says: a row or an event. Events are told in their places among the rows; that there is no connection is
+   * told at once.
+   */
   receive({ sub, ...item }) {
-    if (this.state === 'ended') return;
+    if (this.isOver) return;
     this.#asked.received(item);
-    if (item.event === undefined) {
-      this.#rows.push(item);
-      this.#room.fill();
-      this.#wanted?.();
-      // The connection may be lost before the server says so.
-      if (this.#asked.isDone) this.receive({ event: 'end', seq: item.seq, reason: 'limit' });
+    if (item.event === 'connecting') {
+      this.#call('onEvent', item);
+      this.become('connecting');
       return;
     }
-    const isTold = this.#call('onEvent', item);
-    if (this.state === 'ended') return;
-    if (isLast(item)) {
-      this.#failure = failureOf(this.db, item);
+    this.#items.push(item);
+    if (item.event === undefined) {
+      this.#room.fill();
+      // The connection may be lost before the server says so.
+      if (this.#asked.isDone) this.receive({ event: 'end', seq: item.seq, reason: 'limit' });
+    } else {
+      this.isOver = isLast(item);
+      if (this.#taking === null) this.#tell();
+      this.#stands(item);
+    }
+    this.#wanted?.();
+  }
+
+  /** Everything up to here was looked at; it is the token unless something waits to be taken. */
+  moved(seq) {
+    this.#asked.since = seq;
+    if (this.#items.length === 0 && this.#taking === null) this.#keep(seq);
+  }
+
+  /** Tells the events that no row is in front of. */
+  #tell() {
+    while (this.#items[0]?.event !== undefined) {
+      const event = this.#items.shift();
+      const isTold = this.#call('onEvent', event);
+      if (event.seq !== undefined && this.state !== 'ended') this.#keep(event.seq);
+      if (this.state === 'ended') return;
+      if (!isLast(event)) continue;
+      this.#failure = failureOf(this.db, event);
       // Without `onRow` it waits for a loop, which may be yet to come.
       if (this.#failure && !isTold && this.#given.onRow) uncaught(this.#failure.error);
       this.#end();
-      return;
     }
-    switch (item.event) {
+  }
+
+  /** What an event says of how the connection stands. */
+  #stands({ event }) {
+    switch (event) {
       case 'subscribed':
       case 'opened':
       case 'rewind':
-        this.moved();
         this.become('catching-up');
         break;
       case 'caught-up':
       case 'live':
-        this.moved();
         // A server that is about to stop is so when everything was given, too.
         if (this.state !== 'draining') this.become('live');
         break;
-      case 'connecting':
       case 'lagging':
       case 'draining':
-        this.become(item.event);
+        this.become(event);
     }
-  }
-
-  /** Everything up to here was looked at; it is the token unless rows wait to be taken. */
-  moved(seq = this.#asked.since) {
-    this.#asked.since = seq;
-    if (this.#rows.length === 0 && this.#taking === null) this.#keep(seq);
   }
 
   /** Tells a change of state. */
@@ -130,7 +151,9 @@ export class Subscription {
       this.#keep(this.#taking);
       this.#taking = null;
     }
-    while (this.#rows.length === 0) {
+    for (;;) {
+      this.#tell();
+      if (this.#items.length > 0) break;
       if (this.state === 'ended') {
         if (this.#failure) throw this.#failure.error;
         return undefined;
@@ -138,7 +161,7 @@ export class Subscription {
       await new Promise((resolve) => (this.#wanted = resolve));
       this.#wanted = null;
     }
-    const row = this.#rows.shift();
+    const row = this.#items.shift();
     this.#taking = row.seq;
     this.#room.free();
     return row;
@@ -203,6 +226,7 @@ export class Subscription {
 
   #end() {
     if (this.state === 'ended') return;
+    this.isOver = true;
     this.become('ended');
     this.#wanted?.();
     this.#room.close();

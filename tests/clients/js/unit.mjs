@@ -4,6 +4,7 @@ import '../../../clients/js/test/connection.test.js';
 import '../../../clients/js/test/given.test.js';
 import '../../../clients/js/test/lines.test.js';
 import '../../../clients/js/test/lost.test.js';
+import '../../../clients/js/test/order.test.js';
 import '../../../clients/js/test/refused.test.js';
 import '../../../clients/js/test/room.test.js';
 import '../../../clients/js/test/shared.test.js';
