@@ -294,6 +294,13 @@ pub(crate) fn report_notice(folder: &Path, notice: &Notice<'_>) {
             }
         }
         Notice::Resumed => tracing::info!(%folder, "LMDB takes what the log has again"),
+        Notice::Raised { to, foreign } => {
+            let why = if *foreign { "it comes from elsewhere" } else { "a power cut may have cost its last commits" };
+            tracing::warn!(%folder, incarnation = to, why, "the database counts on above all tokens it has given out");
+        }
+        Notice::PassedOver => {
+            tracing::warn!(%folder, "passed over: no database's folder has such a name (letters, digits, _, -, %xx)");
+        }
     }
 }
 

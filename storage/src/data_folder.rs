@@ -22,6 +22,7 @@ use crate::env::Durability;
 use crate::error::StorageError;
 use crate::model::db_name::DbName;
 use crate::model::sequence::{SeqFormat, Sequence};
+use crate::notice::Notice;
 use crate::pages::{Damage, FileState};
 use crate::store::{Birth, Store, StoreOptions};
 use crate::updates::{UpdateKind, UpdateLog};
@@ -71,7 +72,9 @@ impl DataFolder {
         let before = Catalogue::load(path)?;
         let mut catalogue = before.clone();
         catalogue.drop_unfinished(&databases)?;
-        catalogue.adopt_strangers(&databases)?;
+        for nameless in catalogue.adopt_strangers(&databases)? {
+            (options.tell)(&nameless, &Notice::PassedOver);
+        }
         catalogue.after_unclean_stop();
         catalogue.running_relaxed = options.durability == Durability::Relaxed;
         if catalogue.save_over(&before, path)? {
@@ -252,6 +255,7 @@ impl DataFolder {
         if incarnation < due {
             // Where that fails, as on a full disk, it comes before the first write: the database can be read.
             let _ = store.raise_incarnation(due);
+            (self.options.tell)(&self.folder_of(name), &Notice::Raised { to: due, foreign: !known });
         }
         Ok(Some(store))
     }

@@ -17,6 +17,15 @@ pub enum Notice<'a> {
     },
     /// LMDB has taken what it had not taken before.
     Resumed,
+    /// A database counts on in a new incarnation, above all tokens it may have given out: its past may be another one.
+    Raised {
+        /// The incarnation.
+        to: u8,
+        /// Whether it was not here before. Else its last process, with relaxed durability, did not end in order.
+        foreign: bool,
+    },
+    /// A folder among the databases has a name that no database's has, and is passed over.
+    PassedOver,
 }
 
 /// Takes what a database's folder has to tell, on the thread where it came up, which it must not hold up.

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use seqtide_tests::doors::{FeedSocket, feed_url};
 use seqtide_tests::raw;
-use seqtide_tests::server::Exit;
+use seqtide_tests::server::{Exit, seqtide_command};
 use seqtide_tests::{Api, Database, Server};
 
 /// Ten times what is promised: a test machine may be busy.
@@ -180,4 +180,29 @@ async fn a_vanished_client_s_feed_is_gone() {
     wait_for_open_feeds(&api, "websocket", 1).await;
     drop(socket);
     wait_for_open_feeds(&api, "websocket", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_becomes_of_folders_that_were_put_among_the_databases_is_told() {
+    let mut server = Server::start();
+    Database::create(&server, "orders").await.put("a", &json!({})).await;
+    server.stop();
+    let databases = server.data_dir().join("databases");
+    for name in ["moved", "orders.bak"] {
+        std::fs::create_dir(databases.join(name)).expect("a folder");
+        std::fs::copy(databases.join("orders/data.mdb"), databases.join(name).join("data.mdb")).expect("a copy");
+    }
+    server.restart_on_same_port_and_data();
+    let moved = Database::at(&server, "moved").info().await;
+    assert_eq!(moved["update_seq"], json!((1_u64 << 45) + 1));
+    assert_eq!(Database::at(&server, "orders").info().await["update_seq"], json!(1));
+    server.stop();
+    let log = server.stderr();
+    let lines_with = |word: &str| log.lines().filter(|line| line.contains(word)).count();
+    assert_eq!((lines_with("orders.bak"), lines_with("passed over")), (1, 1), "{log}");
+    assert_eq!((lines_with("databases/moved"), lines_with("comes from elsewhere")), (1, 1), "{log}");
+    let checked = seqtide_command().arg("check").arg(server.data_dir()).output().expect("the binary runs");
+    let report = String::from_utf8_lossy(&checked.stdout);
+    assert_eq!(checked.status.code(), Some(2), "{report}");
+    assert!(report.lines().any(|line| line.contains("orders.bak: passed over")), "{report}");
 }

@@ -13,8 +13,8 @@ const DATA_FILE: &str = "data.mdb";
 
 /// Checks a folder and reports line by line. 0: all is well; 1: something is wrong; 2: something could not be looked at.
 pub fn run(folder: &Path, out: &mut impl Write) -> ExitCode {
-    let databases = match databases_in(folder) {
-        Ok(databases) => databases,
+    let (databases, nameless) = match databases_in(folder) {
+        Ok(found) => found,
         Err(why) => {
             eprintln!("seqtide: {why}");
             return ExitCode::from(2);
@@ -24,8 +24,17 @@ pub fn run(folder: &Path, out: &mut impl Write) -> ExitCode {
         let _ = writeln!(out, "no databases");
     }
     let reports = databases.iter().map(|(name, folder)| report(name, Store::check_folder(folder, &SelectorKeys), out));
-    let worst = reports.max().unwrap_or(0);
+    let worst = reports.max().unwrap_or(0).max(report_nameless(&nameless, out));
     ExitCode::from(worst.max(report_catalogue(folder, out)))
+}
+
+/// Says which databases no server finds; gives the exit code for them.
+fn report_nameless(folders: &[PathBuf], out: &mut impl Write) -> u8 {
+    for folder in folders {
+        let why = "passed over: no database's folder has such a name (letters, digits, _, -, %xx)";
+        let _ = writeln!(out, "{}: {why}", folder.display());
+    }
+    if folders.is_empty() { 0 } else { 2 }
 }
 
 /// Says what is wrong with the catalogue; gives its exit code.
@@ -36,25 +45,31 @@ fn report_catalogue(folder: &Path, out: &mut impl Write) -> u8 {
     1
 }
 
-/// The databases to look at, each with its name.
-fn databases_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+/// The databases to look at, each with its name, and the folders of those that have none.
+type Found = (Vec<(String, PathBuf)>, Vec<PathBuf>);
+
+fn databases_in(folder: &Path) -> Result<Found, String> {
     if folder.join(DATA_FILE).is_file() {
-        return Ok(vec![(folder.display().to_string(), folder.to_owned())]);
+        return Ok((vec![(folder.display().to_string(), folder.to_owned())], Vec::new()));
     }
     let databases = folder.join("databases");
     let entries = databases.read_dir().map_err(|error| {
         format!("{} is no data folder and no database's folder: {}: {error}", folder.display(), databases.display())
     })?;
-    let mut found = Vec::new();
+    let (mut found, mut nameless) = (Vec::new(), Vec::new());
     for entry in entries {
         let entry = entry.map_err(|error| format!("{}: {error}", databases.display()))?;
-        let name = entry.file_name().to_str().and_then(DbName::from_folder);
-        if let Some(name) = name.filter(|_| entry.path().join(DATA_FILE).is_file()) {
-            found.push((name.to_string(), entry.path()));
+        let path = entry.path();
+        if path.join(DATA_FILE).is_file() {
+            match entry.file_name().to_str().and_then(DbName::from_folder) {
+                Some(name) => found.push((name.to_string(), path)),
+                None => nameless.push(path),
+            }
         }
     }
     found.sort();
-    Ok(found)
+    nameless.sort();
+    Ok((found, nameless))
 }
 
 /// Says how it went with one database; gives its exit code. Who reads the report may have gone away.

@@ -203,3 +203,18 @@ fn a_wrong_log_filter_is_a_start_error() {
     let line = refused(&mut seqtide(&["serve", "--log", "info,seqtide=loud"]));
     assert!(line.contains("log: \"info,seqtide=loud\" is not a filter"), "{line}");
 }
+
+#[test]
+fn a_variable_that_makes_no_sense_is_named_and_a_flag_as_a_flag() {
+    for (variable, value, right) in [
+        ("SEQTIDE_WORKERS", "x", "digit"),
+        ("SEQTIDE_LISTEN", "localhost:1", "127.0.0.1:5984"),
+        ("SEQTIDE_DURABILITY", "", "relaxed"),
+    ] {
+        let line = refused(seqtide(&["serve"]).env(variable, value));
+        assert!(line.contains(variable) && line.contains(&format!("{value:?}")) && line.contains(right), "{line}");
+    }
+    let typed = seqtide(&["serve", "--workers=x"]).env("SEQTIDE_WORKERS", "y").output().unwrap();
+    assert_eq!(typed.status.code(), Some(2), "{}", stderr(&typed));
+    assert!(stderr(&typed).contains("--workers"), "{}", stderr(&typed));
+}

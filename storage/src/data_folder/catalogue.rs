@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -212,19 +212,25 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Takes in folders the catalogue does not know; opening them finds a foreign uuid and raises the incarnation.
-    pub fn adopt_strangers(&mut self, databases: &Path) -> Result<(), StorageError> {
+    /// Takes in folders the catalogue does not know; opening them finds a foreign uuid and raises the incarnation. Gives
+    /// those that no database can have.
+    pub fn adopt_strangers(&mut self, databases: &Path) -> Result<Vec<PathBuf>, StorageError> {
+        let mut nameless = Vec::new();
         for folder in fs::read_dir(databases).map_err(StorageError::io(databases))? {
             let folder = folder.map_err(StorageError::io(databases))?;
-            let name = folder.file_name().to_str().and_then(DbName::from_folder);
-            let Some(name) = name.filter(|_| folder.path().is_dir()) else {
+            let path = folder.path();
+            if !path.is_dir() {
+                continue;
+            }
+            let Some(name) = folder.file_name().to_str().and_then(DbName::from_folder) else {
+                nameless.push(path);
                 continue;
             };
             let incarnation = self.floor_of(&name).incarnation;
             let stranger = || Entry::new(String::new(), incarnation);
             self.databases.entry(name.to_string()).or_insert_with(stranger);
         }
-        Ok(())
+        Ok(nameless)
     }
 
     /// A power cut may have cost the last commits of a relaxed run: what is written from now on must sort above them.

@@ -86,6 +86,7 @@ fn in_words(notice: &Notice<'_>) -> String {
     match notice {
         Notice::Stalled { error, first } => format!("{first}: {error}"),
         Notice::Resumed => "resumed".to_owned(),
+        other => format!("{other:?}"),
     }
 }
 

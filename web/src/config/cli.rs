@@ -1,8 +1,11 @@
 //! The command line: `seqtide serve` and its flags, `seqtide demo`, `seqtide check`, `seqtide bench`.
 
+use std::error::Error;
 use std::path::PathBuf;
+use std::process::exit;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use seqtide_bench::cli::Bench;
 
@@ -75,9 +78,15 @@ pub enum Task {
 }
 
 /// Reads the process's arguments and `SEQTIDE_` variables; answers `--help`, `--version` and wrong usage itself
-/// and then exits, with code 2 for wrong usage.
+/// and then exits, with code 2 for wrong usage, and 1 for a variable that makes no sense.
 pub fn parse() -> Task {
-    let matches = command().get_matches();
+    let matches = command().try_get_matches().unwrap_or_else(|error| match wrong_variable(&error) {
+        Some(what) => {
+            eprintln!("seqtide: {what}");
+            exit(1)
+        }
+        None => error.exit(),
+    });
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match cli.action {
         Some(Action::Check { folder }) => Task::Check(folder),
@@ -89,6 +98,29 @@ pub fn parse() -> Task {
         Some(Action::Demo(flags)) => Task::Demo(Box::new(flags.for_demo())),
         None => Task::Serve(Box::new(cli.serve)),
     }
+}
+
+/// What is wrong with a variable, where it is none of what was typed that is wrong: only the flag has a name in the error.
+fn wrong_variable(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let flag = text(ContextKind::InvalidArg)?.split(' ').next()?;
+    let is_flag = |typed: String| typed == flag || typed.strip_prefix(flag).is_some_and(|rest| rest.starts_with('='));
+    if std::env::args().any(is_flag) {
+        return None;
+    }
+    let options = options();
+    let option =
+        options.iter().find(|option| option.get_long().is_some_and(|long| flag.strip_prefix("--") == Some(long)))?;
+    let (variable, value) = (option.get_env()?.to_string_lossy(), text(ContextKind::InvalidValue)?);
+    let why = match (error.source(), error.get(ContextKind::ValidValue)) {
+        (Some(why), _) => format!(": {why}"),
+        (None, Some(ContextValue::Strings(valid))) => format!(", but one of {}", valid.join(", ")),
+        (None, _) => String::new(),
+    };
+    Some(format!("{variable} cannot be {value:?}{why}"))
 }
 
 /// The whole command line, each option under the names that follow from its key and in the order of declaration.

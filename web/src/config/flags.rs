@@ -13,6 +13,11 @@ use serde::Serialize;
 
 use super::{Durability, LogFormat};
 
+/// An address as it is typed.
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "an address is an IP address and a port, such as 127.0.0.1:5984 or [::1]:5984")
+}
+
 /// Options of `seqtide serve`.
 #[derive(Debug, Default, Args, Serialize)]
 pub struct ServeFlags {
@@ -27,7 +32,7 @@ pub struct ServeFlags {
     pub print_config: bool,
 
     /// Address and port to listen on; loopback only
-    #[arg(value_name = "IP:PORT")]
+    #[arg(value_name = "IP:PORT", value_parser = address)]
     pub listen: Option<SocketAddr>,
 
     /// Folder of the databases, made if it does not exist
