@@ -80,13 +80,17 @@ fn too_large(bytes_max: usize) -> ApiError {
 /// # Errors
 /// 415 `bad_content_type`.
 pub fn require_json(req: &HttpRequest) -> Result<(), ApiError> {
-    let given = req.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let essence = given.split(';').next().unwrap_or("").trim();
-    if essence.eq_ignore_ascii_case("application/json") {
+    if essence(req).eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
     let reason = "Content-Type must be application/json";
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_content_type", reason))
+}
+
+/// What kind of content the body is said to be, without parameters; empty where nothing is said.
+pub fn essence(req: &HttpRequest) -> &str {
+    let given = req.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    given.split(';').next().unwrap_or("").trim()
 }
 
 /// Reads a JSON object that borrows from the body.

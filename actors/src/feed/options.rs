@@ -115,9 +115,10 @@ impl FeedOptions {
         }
     }
 
-    /// Whether the last row there is when it is opened is where it ends or begins; else it goes wherever there are more.
+    /// Whether the last row there is when it is opened is where it ends or begins, as in CouchDB; else it goes up to the
+    /// update sequence, which a purge may have brought further, and behind.
     pub(crate) fn ends_at_last_row(&self) -> bool {
-        self.descending || self.mode == FeedMode::Once && !self.snapshot
+        self.descending || self.mode == FeedMode::Once && self.kind == FeedKind::Normal
     }
 
     /// What wakes it. What leaves does not pass: of what is told when it leaves, the ids alone decide.

@@ -134,6 +134,13 @@ async fn all_dbs_are_listed_in_order_and_after_a_restart() {
     }
     let expected = json!(["a", "a/c", "b"]);
     assert_eq!(api.get("/_all_dbs").expect(200).await.json(), expected);
+    for (query, expected) in [
+        ("key=%22b%22", json!(["b"])),
+        ("startkey=%22a%22&endkey=%22b%22&inclusive_end=false", json!(["a", "a/c"])),
+        ("startkey=%22b%22&endkey=%22a%22&inclusive_end=false&descending=true", json!(["b", "a/c"])),
+    ] {
+        assert_eq!(api.get(&format!("/_all_dbs?{query}")).expect(200).await.json(), expected, "{query}");
+    }
     server.stop();
     server.restart_on_same_port_and_data();
     assert_eq!(api.get("/_all_dbs").expect(200).await.json(), expected);

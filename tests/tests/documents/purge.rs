@@ -76,6 +76,20 @@ async fn the_whole_document_is_forgotten_and_starts_afresh() {
     assert_eq!(doc["_revisions"]["start"], json!(1));
 }
 
+/// Who polls until it has what an answer's sequence says is not kept waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_of_what_there_is_ends_at_the_update_sequence() {
+    let (_server, database) = fresh().await;
+    database.put("a", &json!({})).await;
+    let rev = database.put("b", &json!({})).await.rev();
+    database.purge(&json!({ "b": [rev] })).await;
+    let feed = database.get("/_feed?since=0&live=false").header("accept", "application/x-ndjson").expect(200).await;
+    let ends: Vec<Value> = feed.text().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let seqs: Vec<_> = ends.iter().rev().take(2).map(|end| (&end["event"], &end["seq"])).collect();
+    assert_eq!(seqs, [(&json!("end"), &json!(3)), (&json!("caught-up"), &json!(3))]);
+    assert_eq!(database.changes("since=0").await["last_seq"], json!(1), "CouchDB's is its last row's");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tombstones_are_purged_like_any_leaf() {
     let (_server, database) = fresh().await;

@@ -1,9 +1,10 @@
 //! What holds for every request, whatever it is for.
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::fresh;
-use seqtide_tests::raw::{dechunked, exchange};
+use seqtide_tests::raw::{dechunked, exchange, open};
 use seqtide_tests::{Database, Server};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,6 +44,34 @@ async fn a_query_may_have_what_it_should_have_escaped() {
         let rows = listing["rows"].as_array().expect("rows").iter();
         let ids: Vec<_> = rows.filter_map(|row| row["id"].as_str()).collect();
         assert_eq!(ids.join(" "), expected, "{query}");
+    }
+}
+
+/// Java's client makes such an offer with each request, and sends the next one on the same connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_offers_to_go_on_in_http_2_goes_on_as_it_is() {
+    let (server, database) = fresh().await;
+    let put = |id: &str, more: &str| {
+        let path = database.path();
+        format!("PUT {path}/{id} HTTP/1.1\r\n{more}Host: localhost\r\nContent-Length: 2\r\n\r\n{{}}")
+    };
+    let offer = "Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\nUpgrade: h2c\r\n";
+    let answered = |text: &str| text.contains("\"ok\":true");
+    let (mut socket, first) = open(server.address(), &put("a", offer), answered).await;
+    assert!(!first.to_lowercase().contains("upgrade"), "{first}");
+    socket.write_all(put("b", "Connection: close\r\n").as_bytes()).await.expect("the same connection");
+    let mut second = String::new();
+    socket.read_to_string(&mut second).await.expect("the answer");
+    assert!(second.starts_with("HTTP/1.1 201"), "{second}");
+    assert_eq!(database.info().await["doc_count"], json!(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_slashes_are_one() {
+    let (_server, database) = fresh().await;
+    database.put("a", &json!({})).await;
+    for rest in ["//a", "//_all_docs", "//_changes", "///"] {
+        database.get(rest).expect(200).await;
     }
 }
 

@@ -257,8 +257,39 @@ async fn copy_writes_the_body_under_another_id() {
     assert_eq!(replaced, second);
     copy(&format!("/a?rev={rev}"), "old").expect(201).await;
     assert_eq!(database.get("/old").expect(200).await.json()["x"], json!(1));
+    let old = copy("/a", "older").header("if-match", &format!("\"{rev}\"")).expect(201).await;
+    assert_eq!(old.rev(), rev, "If-Match says which revision is copied, as `rev` does");
+    copy("/a", "none").header("if-match", "9-abc").expect(404).await;
+    copy(&format!("/a?rev={rev}"), "none").header("if-match", &second).expect(400).await;
     copy("/nowhere", "d").expect(404).await;
     copy("/a", "http://example.test/db/d").expect(400).await;
     copy("/a", "_bad").expect(400).await;
     database.request("COPY", "/a").expect(400).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_whose_id_is_made_goes_on_from_nothing() {
+    let (_server, database) = fresh().await;
+    let copied = json!({ "_rev": "3-0785e9eb543380151003dc452c3a001a", "x": 1 });
+    let rev = database.post("").json(&copied).expect(201).await.rev();
+    assert!(rev.starts_with("1-"), "{rev}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_malformed_design_document_is_refused_and_blocks_no_write() {
+    let (_server, database) = fresh().await;
+    let design = json!({ "validate_doc_update": 7 });
+    let reason = "`validate_doc_update` must be a string";
+    assert_error(&put(&database, "/_design/d", &design).await, (400, "invalid_design_doc", reason));
+    let results = database.bulk(&[json!({ "_id": "_design/d", "filters": { "f": 5 } }), json!({ "_id": "a" })]).await;
+    assert_eq!(results[0]["error"], json!("invalid_design_doc"));
+    assert_eq!(results[1]["ok"], json!(true));
+    database.put("b", &json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_comes_with_attachments_in_parts_is_refused_as_such() {
+    let (_server, database) = fresh().await;
+    let put = database.request("PUT", "/a").header("content-type", "multipart/related; boundary=b").body("--b--");
+    assert_eq!(put.send().await.status, 501);
 }

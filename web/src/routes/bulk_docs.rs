@@ -8,7 +8,7 @@ use seqtide::storage::{Edit, Outcome, Write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::update::{replicated_path, scan, write_written};
+use super::update::{check, replicated_path, scan, write_written};
 use super::{Answer, Call, local};
 use crate::call_state::CallState;
 use crate::error::ApiError;
@@ -88,7 +88,7 @@ impl Bulk {
         let doc_id = DocId::parse(&id)?;
         let path = if self.replicated { Some(replicated_path(&document)?) } else { None };
         let rev = path.as_ref().map(|path| path.rev());
-        let refused = document.attachments.is_some().then(|| ApiError::not_implemented("attachments"));
+        let refused = check(&doc_id, &document).err();
         if refused.is_none() {
             self.writes.push(Write::Edit(match path {
                 Some(path) => Edit::replicated(doc_id, path, document.deleted, document.body),

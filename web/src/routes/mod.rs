@@ -5,6 +5,7 @@ mod bulk_get;
 pub(crate) mod changes;
 mod database;
 mod dbs_info;
+mod design;
 mod document;
 pub(crate) mod feed;
 mod feed_index;
@@ -114,15 +115,16 @@ impl Place {
     }
 }
 
-/// Takes a path apart. A trailing slash does not matter.
+/// Takes a path apart. Slashes at its end, and several for one, do not matter.
+///
+/// Source: CouchDB `chttpd:handle_request_int`, which splits it so.
 pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
-    let path = path.trim_start_matches('/');
-    let path = path.strip_suffix('/').unwrap_or(path);
-    let segments = path.split('/').map(decode_segment).collect::<Result<Vec<_>, _>>()?;
+    let segments = path.split('/').filter(|segment| !segment.is_empty());
+    let segments = segments.map(decode_segment).collect::<Result<Vec<_>, _>>()?;
     let segments: Vec<&str> = segments.iter().map(|segment| &**segment).collect();
     let owned = |text: &str| text.to_owned();
     Ok(match segments[..] {
-        [""] | [] => Place::Root,
+        [] => Place::Root,
         [name, ..] if SERVER_NOT_BUILT.contains(&name) => Place::Server(owned(name)),
         ["_dashboard", ..] => Place::Dashboard(segments[1..].join("/")),
         ["metrics"] => Place::Server(owned("metrics")),
@@ -145,6 +147,8 @@ pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
         [db, listing, "queries"] if listing::is_listing(listing) => {
             Place::Endpoint { db: owned(db), name: format!("{listing}/queries") }
         }
+        [db, name, ..] if NOT_BUILT.contains(&name) => Place::Endpoint { db: owned(db), name: owned(name) },
+        [db, "_compact", _] => Place::Endpoint { db: owned(db), name: owned("_compact/indexes") },
         [db, id, ..] => Place::Attachment { db: owned(db), id: owned(id) },
     })
 }
@@ -159,8 +163,9 @@ fn is_system_database(name: &str) -> bool {
 }
 
 /// Endpoints of CouchDB's databases, and of design documents in them, that are not built yet.
-const NOT_BUILT: [&str; 18] = [
+const NOT_BUILT: [&str; 19] = [
     "_auto_purge",
+    "_compact/indexes",
     "_explain",
     "_find",
     "_index",
@@ -181,8 +186,7 @@ const NOT_BUILT: [&str; 18] = [
 ];
 
 /// Those of CouchDB's server, likewise, with all below them.
-const SERVER_NOT_BUILT: [&str; 7] =
-    ["_cluster_setup", "_membership", "_node", "_replicate", "_reshard", "_scheduler", "_session"];
+const SERVER_NOT_BUILT: [&str; 6] = ["_cluster_setup", "_membership", "_node", "_replicate", "_reshard", "_scheduler"];
 
 const METHODS: &str = "GET,HEAD,POST,PUT,DELETE,COPY,OPTIONS";
 
@@ -230,6 +234,8 @@ async fn on_server(call: Call, method: &Method, name: &str) -> Answer {
     let read = matches!(*method, Method::GET | Method::HEAD);
     match (name, method.clone()) {
         (name, _) if SERVER_NOT_BUILT.contains(&name) => Err(ApiError::not_implemented("requests to this endpoint")),
+        // To CouchDB's replicator that there are no sessions is 404: it goes on with the name and password of its URL.
+        ("_session", _) => Err(ApiError::not_found("there are no sessions, since there are no users")),
         ("_dbs_info", Method::POST) => dbs_info::of_keys(call).await,
         ("_dbs_info", _) if !read => Err(ApiError::method_not_allowed("GET,HEAD,POST")),
         ("_feed", Method::GET | Method::POST) => updates::feed(call).await,
@@ -376,6 +382,11 @@ mod tests {
             ("/_feeds/7", Place::Feed("7".into())),
             ("/db", Place::Database("db".into())),
             ("/db/", Place::Database("db".into())),
+            ("//db//", Place::Database("db".into())),
+            ("/db//a", document("a")),
+            ("/db//_design//x", document("_design/x")),
+            ("/db/_partition/p/_all_docs", Place::Endpoint { db: "db".into(), name: "_partition".into() }),
+            ("/db/_compact/d", Place::Endpoint { db: "db".into(), name: "_compact/indexes".into() }),
             ("/a%2Fb", Place::Database("a/b".into())),
             ("/db/_changes", Place::Endpoint { db: "db".into(), name: "_changes".into() }),
             ("/db/a", document("a")),

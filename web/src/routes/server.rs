@@ -1,5 +1,7 @@
 //! What the server says of itself: `/`, `/_up`, `/_all_dbs`, `/_active_tasks`, `/_uuids`, `/metrics`.
 
+use std::cmp::Ordering;
+
 use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use seqtide::storage::json::write_json_string;
@@ -48,21 +50,27 @@ pub fn all_dbs(call: &Call) -> Answer {
     Ok(reply::json_body(StatusCode::OK, out))
 }
 
-/// The databases that a request asks for. Options: `limit`, `skip`, `descending`, `startkey`, `endkey` are CouchDB's.
+/// The databases that a request asks for. Options are CouchDB's: `limit`, `skip`, `descending`, `startkey`, `endkey`,
+/// `inclusive_end`, `key`.
 pub fn listed(call: &Call) -> Result<Vec<DbName>, ApiError> {
     let key = |names: &[&str]| call.query.last_of(names).map(serde_json::from_str::<String>).transpose();
     let not_json = |_| ApiError::not_json();
-    let start = key(&["startkey", "start_key"]).map_err(not_json)?;
-    let end = key(&["endkey", "end_key"]).map_err(not_json)?;
+    let only = key(&["key"]).map_err(not_json)?;
+    let start = key(&["startkey", "start_key"]).map_err(not_json)?.or(only.clone());
+    let end = key(&["endkey", "end_key"]).map_err(not_json)?.or(only);
     let (limit, skip) = (call.query.integer("limit")?, call.query.integer("skip")?.unwrap_or(0));
     let mut names = call.state.engine.databases();
-    let (mut low, mut high) = (start, end);
-    if call.query.flag("descending") {
+    let is_descending = call.query.flag("descending");
+    if is_descending {
         names.reverse();
-        std::mem::swap(&mut low, &mut high);
     }
-    names.retain(|name| low.as_deref().is_none_or(|low| name.as_str() >= low));
-    names.retain(|name| high.as_deref().is_none_or(|high| name.as_str() <= high));
+    let order = |name: &DbName, key: &str| match is_descending {
+        false => name.as_str().cmp(key),
+        true => key.cmp(name.as_str()),
+    };
+    let last = if call.query.get("inclusive_end") == Some("false") { Ordering::Less } else { Ordering::Equal };
+    names.retain(|name| start.as_deref().is_none_or(|start| order(name, start).is_ge()));
+    names.retain(|name| end.as_deref().is_none_or(|end| order(name, end) <= last));
     Ok(names.into_iter().skip(skip).take(limit.unwrap_or(usize::MAX)).collect())
 }
 

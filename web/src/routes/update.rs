@@ -13,7 +13,7 @@ use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::rev_path::RevPath;
 use seqtide::storage::{Edit, Outcome, Snapshot, Write};
 
-use super::{Answer, Call, local};
+use super::{Answer, Call, design, local};
 use crate::call_state::CallState;
 use crate::error::ApiError;
 use crate::query::{Query, decode};
@@ -44,6 +44,17 @@ pub async fn scan_body(body: Bytes, state: &CallState) -> Result<Document, ApiEr
     request::parse(body, move |text| scan(text, &state)).await
 }
 
+/// Refuses a document that would not be what its writer takes it for.
+///
+/// # Errors
+/// 501 for one with attachments, 400 `invalid_design_doc`.
+pub fn check(id: &DocId, document: &Document) -> Result<(), ApiError> {
+    if document.attachments.is_some() {
+        return Err(ApiError::not_implemented("attachments"));
+    }
+    if id.is_design() { design::check(document) } else { Ok(()) }
+}
+
 /// The ancestry a replicated revision comes with.
 ///
 /// # Errors
@@ -58,6 +69,9 @@ pub fn replicated_path(document: &Document) -> Result<RevPath, ApiError> {
 pub async fn put(call: Call, db: &str, id: &str) -> Answer {
     let database = call.state.database(db)?;
     let id = DocId::parse(id)?;
+    if request::essence(&call.req).eq_ignore_ascii_case("multipart/related") {
+        return Err(ApiError::not_implemented("attachments"));
+    }
     let (req, query, state, body) = call.body().await?;
     let mut document = scan_body(body, &state).await?;
     if let Some(ignored) = document.id.take().filter(|given| LocalId::parse(given).is_none()) {
@@ -101,7 +115,7 @@ pub async fn copy(call: &Call, db: &str, id: &str) -> Answer {
     let database = call.state.database(db)?;
     let source = DocId::parse(id)?;
     let (id, rev) = destination(&call.req)?;
-    let which = call.query.get("rev").map(RevId::parse).transpose()?.map_or(Which::Winner, Which::Rev);
+    let which = agreed_rev(&call.req, &call.query, None)?.map_or(Which::Winner, Which::Rev);
     let read = move |snapshot: &Snapshot<'_>| read_document(snapshot, &source, &which, Extras::default());
     let copied = Box::pin(async {
         let found = database.read(read).await??;
@@ -135,7 +149,11 @@ pub async fn post(call: Call, db: &str) -> Answer {
     let mut document = scan_body(body, &state).await?;
     let id = match document.id.take() {
         Some(id) => id,
-        None => state.new_id()?,
+        None => {
+            // What is new goes on from nothing.
+            document.rev = None;
+            state.new_id()?
+        }
     };
     if let Some(id) = LocalId::parse(&id) {
         return local::write(&req, &query, &state, db, id?, document).await;
@@ -166,9 +184,7 @@ impl Target<'_> {
     }
 
     fn edit(&self, document: Document) -> Result<Edit, ApiError> {
-        if document.attachments.is_some() {
-            return Err(ApiError::not_implemented("attachments"));
-        }
+        check(&self.id, &document)?;
         let id = self.id.clone();
         if self.replicated {
             let path = replicated_path(&document)?;

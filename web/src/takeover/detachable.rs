@@ -13,7 +13,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::request_line;
+use super::head;
 
 /// The socket of a connection, for the framework and for the requests on it.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub struct Detachable(Rc<RefCell<Socket>>);
 struct Socket {
     /// `None` once it was taken.
     stream: Option<TcpStream>,
-    /// What came and the framework had no room for, once it was escaped.
+    /// What came and the framework had no room for, once it was made what it means.
     left: Bytes,
     wanted: Wanted,
     /// The framework has written all it was given when it was here last.
@@ -116,9 +116,9 @@ impl AsyncRead for Detachable {
         if left.is_empty() {
             let before = buf.filled().len();
             ready!(Pin::new(stream).poll_read(cx, buf))?;
-            let Some(escaped) = request_line::escaped(&buf.filled()[before..]) else { return Poll::Ready(Ok(())) };
+            let Some(meant) = head::meant(&buf.filled()[before..]) else { return Poll::Ready(Ok(())) };
             buf.set_filled(before);
-            *left = escaped.into();
+            *left = meant.into();
         }
         let room = buf.remaining().min(left.len());
         buf.put_slice(&left.split_to(room));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_longer_once_it_is_escaped_comes_in_pieces_before_what_came_behind_it() {
+    async fn what_is_longer_than_it_came_is_given_in_pieces_before_what_came_behind_it() {
         let (mut framework, mut client) = connection().await;
         client.write_all(b"GET /?\"\" HTTP/1.1\r\n\r\n").await.unwrap();
         let mut piece = [0; 22];
