@@ -39,8 +39,8 @@ export function json(text) {
   return h('pre', { class: 'json' }, parts);
 }
 
-/** A JSON object's text without some of its own members. */
-export function without(text, names) {
+/** The members of a JSON object's text: of each its name, a colon, and what its value is made of. */
+function membersOf(text) {
   const tokens = text.match(TOKEN) ?? [];
   const members = [];
   let [depth, member] = [0, []];
@@ -55,8 +55,19 @@ export function without(text, names) {
     }
   }
   if (member.length > 0) members.push(member);
-  const kept = members.filter(([name]) => !names.includes(JSON.parse(name)));
+  return members;
+}
+
+/** A JSON object's text without some of its own members. */
+export function without(text, names) {
+  const kept = membersOf(text).filter(([name]) => !names.includes(JSON.parse(name)));
   return `{${kept.map((tokens) => tokens.join('')).join(',')}}`;
+}
+
+/** The text of a member of a JSON object; nothing where it has none of that name. */
+export function memberOf(text, name) {
+  const member = membersOf(text).find(([quoted]) => JSON.parse(quoted) === name);
+  return member?.slice(2).join('');
 }
 
 /** Why a text is no JSON, or nothing. */
@@ -74,8 +85,7 @@ export function notAnObject(text, what) {
   return notJson(text) ?? (text.trim().startsWith('{') ? null : `${what} is a JSON object: { … }`);
 }
 
-/** A value in one short line. */
-export function brief(value, most = 300) {
-  const text = JSON.stringify(value) ?? '';
+/** A text in one short line. */
+export function brief(text, most = 300) {
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }

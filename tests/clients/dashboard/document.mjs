@@ -35,6 +35,8 @@ test('a body is shown and saved with every digit it was written with, and follow
   const page = await openPage(t, '/db/document-edit/doc/a%2Fb%20c');
   await sees(page, '.body .json', '"price": 12.50');
   await sees(page, '.body .json', '"text": "a, \\"b\\": {c}"');
+  const feed = await openPage(t, '/db/document-edit?since=0&include_docs=true');
+  await sees(feed, '.rows .row', '{"price":12.50,"big":12345678901234567890,"nested"');
   await button(page, 'Edit').click();
   const text = await editor(page).inputValue();
   await editor(page).fill(text.replace('12.50', '13.00'));

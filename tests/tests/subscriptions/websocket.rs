@@ -59,6 +59,7 @@ async fn what_cannot_be_done_is_refused_and_nothing_else_happens() {
         (json!({ "subscribe": "orders" }).to_string(), Some("orders"), "conflict"),
         (json!({ "subscribe": "x", "db": "none" }).to_string(), Some("x"), "not_found"),
         (json!({ "unsubscribe": "x" }).to_string(), Some("x"), "not_found"),
+        (json!([{ "subscribe": "y", "bogus": 1 }]).to_string(), Some("y"), "bad_request"),
     ] {
         socket.send(&message).await;
         let refused = until(&mut socket, |item| item["event"] == "refused").await.pop().expect("it is refused");

@@ -213,7 +213,7 @@ struct Done {
 
 /// Makes one change; what is refused comes with the name it would have had.
 async fn make(client: &Client<'_>, handle: &Handle, given: &RawValue) -> Result<Done, (Option<String>, ApiError)> {
-    match asked::change(given).map_err(|refused| (None, refused))? {
+    match asked::change(given).map_err(|refused| (asked::name_in(given), refused))? {
         Change::Subscribe(asked) => {
             let name = asked.name.clone();
             subscribe(client, handle, asked).await.map_err(|refused| (Some(name), refused))

@@ -187,6 +187,13 @@ pub fn one_or_more(json: &str, most: usize) -> Result<Vec<Box<RawValue>>, ApiErr
     Ok(list)
 }
 
+/// The name that a change is about, where it has one, whatever else is wrong with it.
+pub fn name_in(given: &RawValue) -> Option<String> {
+    let members = members(given.get().as_bytes(), "").ok()?;
+    let name = members.get("subscribe").or_else(|| members.get("unsubscribe"))?;
+    serde_json::from_str(name.get()).ok().filter(|name: &String| name.len() <= NAME_BYTES_MAX)
+}
+
 /// Reads `{"subscribe":NAME,…}` or `{"unsubscribe":NAME}`.
 ///
 /// # Errors

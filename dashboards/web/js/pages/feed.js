@@ -5,7 +5,7 @@ import { sequenceAt, version } from '../databases.js';
 import { fill, h, say } from '../dom.js';
 import { Filter } from '../filter.js';
 import { bytes, clock, count, counted } from '../format.js';
-import { brief, json } from '../json.js';
+import { brief, json, memberOf, without } from '../json.js';
 import { Log } from '../log.js';
 import { Rows } from '../rows.js';
 import { Snippets } from '../snippets.js';
@@ -271,13 +271,13 @@ const documentLink = (database, id) => `#/db/${encodeURIComponent(database)}/doc
 
 const heads = () => h('div', { class: 'row heads', 'aria-hidden': 'true' }, ['Sequence', 'Document', 'Revision', 'Content', 'Seen'].map((head) => h('span', {}, head)));
 
-function cells({ seq, id, deleted, changes, doc, at }) {
-  const { _id, _rev, ...content } = doc ?? {};
+function cells({ seq, id, deleted, changes, text, at }) {
+  const doc = memberOf(text, 'doc');
   return [
     h('span', { class: 'seq' }, String(seq)),
     h('span', { class: 'id' }, id),
-    h('span', { class: 'rev' }, brief(changes[0].rev).slice(1, 11), changes.length > 1 && ` +${changes.length - 1}`),
-    h('span', { class: 'content' }, deleted ? h('b', { class: 'badge deleted' }, 'deleted') : doc && brief(content)),
+    h('span', { class: 'rev' }, changes[0].rev.slice(0, 10), changes.length > 1 && ` +${changes.length - 1}`),
+    h('span', { class: 'content' }, deleted ? h('b', { class: 'badge deleted' }, 'deleted') : doc && brief(without(doc, ['_id', '_rev']))),
     h('span', { class: 'at' }, clock(at)),
   ];
 }
