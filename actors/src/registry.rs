@@ -9,7 +9,7 @@ use std::time::Duration;
 use actix::{Actor, ActorFutureExt, Addr, ArbiterHandle, AtomicResponse, Context, Handler, Message, WrapFuture};
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{CreateError, DataFolder, Notice, Store};
+use seqtide_storage::{CreateError, DataFolder, NewIncarnation, Notice, Store};
 
 use crate::error::Error;
 use crate::feed::EndReason;
@@ -294,12 +294,16 @@ pub(crate) fn report_notice(folder: &Path, notice: &Notice<'_>) {
             }
         }
         Notice::Resumed => tracing::info!(%folder, "LMDB takes what the log has again"),
-        Notice::Raised { to, foreign } => {
-            let why = if *foreign { "it comes from elsewhere" } else { "a power cut may have cost its last commits" };
+        Notice::Raised { to, why } => {
+            let why = match why {
+                NewIncarnation::Foreign => "it comes from elsewhere",
+                NewIncarnation::Lost => "its folder was lost, and it is empty now",
+                NewIncarnation::Unclean => "a power cut may have cost its last commits",
+            };
             tracing::warn!(%folder, incarnation = to, why, "the database counts on above all tokens it has given out");
         }
         Notice::PassedOver => {
-            tracing::warn!(%folder, "passed over: no database's folder has such a name (letters, digits, _, -, %xx)");
+            tracing::warn!(%folder, "passed over: {}", DbName::FOLDERS);
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::env::Durability;
 use crate::error::StorageError;
 use crate::model::db_name::DbName;
 use crate::model::sequence::{SeqFormat, Sequence};
-use crate::notice::Notice;
+use crate::notice::{NewIncarnation, Notice};
 use crate::pages::{Damage, FileState};
 use crate::store::{Birth, Store, StoreOptions};
 use crate::updates::{UpdateKind, UpdateLog};
@@ -195,7 +195,13 @@ impl DataFolder {
             }
             _ => {}
         }
-        let opened = Store::open(folder, &options, birth);
+        let opened = match !has_tables(folder) && has_log(folder) {
+            true => Err(StorageError::DamagedFile {
+                file: folder.join(DATA_FILE),
+                damage: Box::new(Damage::of_lost_tables()),
+            }),
+            false => Store::open(folder, &options, birth),
+        };
         let seen = match &opened {
             Ok(store) if store.damages().is_empty() => Some(Seen::Sound),
             Ok(_) => Some(Seen::Damaged),
@@ -240,6 +246,7 @@ impl DataFolder {
         // Needed only if the folder was lost: a new uuid raises the incarnation above the tokens of the lost database.
         let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format: SeqFormat::default() };
         let start = Sequence::new(entry.incarnation, self.catalogue().floor_of(name).version);
+        let was_lost = !has_tables(&self.folder_of(name));
         let store = self.open_folder(name, &Birth { identity, start })?;
         if !store.damages().is_empty() {
             // It is not written to, so it gives out no new tokens.
@@ -254,8 +261,14 @@ impl DataFolder {
         }
         if incarnation < due {
             // Where that fails, as on a full disk, it comes before the first write: the database can be read.
-            let _ = store.raise_incarnation(due);
-            (self.options.tell)(&self.folder_of(name), &Notice::Raised { to: due, foreign: !known });
+            if store.raise_incarnation(due).is_ok() {
+                let why = match known {
+                    true => NewIncarnation::Unclean,
+                    false if was_lost => NewIncarnation::Lost,
+                    false => NewIncarnation::Foreign,
+                };
+                (self.options.tell)(&self.folder_of(name), &Notice::Raised { to: due, why });
+            }
         }
         Ok(Some(store))
     }
@@ -347,7 +360,7 @@ fn remove_folder(databases: &Path, name: &DbName) -> Result<(), StorageError> {
 }
 
 fn sync_data(folder: &Path) -> Result<(), StorageError> {
-    let file = folder.join("data.mdb");
+    let file = folder.join(DATA_FILE);
     match File::open(&file).and_then(|data| data.sync_all()) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StorageError::io(&file)(error)),
         _ => Ok(()),
@@ -366,4 +379,16 @@ fn random_bytes() -> Result<[u8; 16], StorageError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| StorageError::io(Path::new("random bytes"))(error.into()))?;
     Ok(bytes)
+}
+/// LMDB's file in a database's folder.
+const DATA_FILE: &str = "data.mdb";
+
+/// Whether a database's folder has its tables.
+fn has_tables(folder: &Path) -> bool {
+    folder.join(DATA_FILE).metadata().is_ok_and(|file| file.len() > 0)
+}
+
+/// Whether a database's folder has a log, which goes with an orderly end.
+fn has_log(folder: &Path) -> bool {
+    crate::log::FILES.iter().any(|log| folder.join(log).exists())
 }

@@ -57,7 +57,7 @@ pub use error::StorageError;
 pub use feed_index::{FeedIndexStatus, FeedKeys, FieldKeys, Lookup, ReadKeys, Tended};
 pub use gauge::{StoreGauge, Timed};
 pub use leaf_body::LeafBody;
-pub use notice::{Notice, Tell};
+pub use notice::{NewIncarnation, Notice, Tell};
 pub use pages::{At, Damage, Lost};
 pub use plan::{Edit, EditKind, Expected};
 pub use reclaim::{ReclaimPolicy, Reclaimed};

@@ -21,11 +21,22 @@ pub enum Notice<'a> {
     Raised {
         /// The incarnation.
         to: u8,
-        /// Whether it was not here before. Else its last process, with relaxed durability, did not end in order.
-        foreign: bool,
+        /// What makes that so.
+        why: NewIncarnation,
     },
     /// A folder among the databases has a name that no database's has, and is passed over.
     PassedOver,
+}
+
+/// Why a database's past may be another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewIncarnation {
+    /// Its folder was brought here, or it is not known what is in it.
+    Foreign,
+    /// Its folder was lost: it is empty now.
+    Lost,
+    /// Its last process, with relaxed durability, did not end in order.
+    Unclean,
 }
 
 /// Takes what a database's folder has to tell, on the thread where it came up, which it must not hold up.

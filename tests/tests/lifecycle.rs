@@ -1,6 +1,8 @@
 //! How the server starts, ends, and lets go of what is gone.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -205,4 +207,64 @@ async fn what_becomes_of_folders_that_were_put_among_the_databases_is_told() {
     let report = String::from_utf8_lossy(&checked.stdout);
     assert_eq!(checked.status.code(), Some(2), "{report}");
     assert!(report.lines().any(|line| line.contains("orders.bak: passed over")), "{report}");
+}
+
+/// As when the reader of a pipe has gone, or the log's file is on the disk that is full.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_cannot_be_written_stops_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut server = seqtide_command();
+    server.args(["serve", "--listen", "127.0.0.1:0", "--feeds-drain-ms", "0", "--data"]).arg(folder.path());
+    let mut server = server.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    drop(server.stderr.take());
+    let mut banner = String::new();
+    BufReader::new(server.stdout.take().expect("it is piped")).read_line(&mut banner).expect("a banner");
+    let address: SocketAddr = banner.trim().rsplit("http://").next().expect("an address").parse().expect("an address");
+    let ask = async |method: &str, path: &str| {
+        let head =
+            format!("{method} {path} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}");
+        raw::exchange(address, &head).await.status_line
+    };
+    for (method, path, status) in [
+        ("PUT", "/db", 201),
+        ("PUT", "/db/a", 201),
+        // That it conflicts is told in the log alone.
+        ("PUT", "/db/a?batch=ok", 202),
+        ("PUT", "/db/b", 201),
+        ("GET", "/db/b", 200),
+    ] {
+        let line = ask(method, path).await;
+        assert!(line.contains(&format!(" {status} ")), "{method} {path}: {line}");
+    }
+    let ended = Command::new("kill").arg(server.id().to_string()).status().expect("kill");
+    assert!(ended.success());
+    assert_eq!(server.wait().expect("its end").code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_whose_tables_are_gone_is_damaged_as_long_as_there_is_a_log() {
+    let mut server = Server::start();
+    let database = Database::create(&server, "db").await;
+    // Of two commits that follow each other the second goes through the log.
+    for id in ["a", "b", "c"] {
+        database.put(id, &json!({})).await;
+    }
+    server.kill();
+    let folder = server.data_dir().join("databases/db");
+    let tables = std::fs::read(folder.join("data.mdb")).expect("its tables");
+    for emptied in [false, true] {
+        std::fs::remove_file(folder.join("data.mdb")).expect("it is there");
+        if emptied {
+            std::fs::write(folder.join("data.mdb"), []).expect("an empty file");
+        }
+        server.restart_on_same_port_and_data();
+        let answer = database.request("PUT", "/d").json(&json!({})).send().await;
+        assert_eq!(answer.status, 500, "{}", answer.text());
+        assert!(answer.text().contains("data.mdb"), "{}", answer.text());
+        server.stop();
+        assert!(folder.join("log-0").exists(), "acknowledged writes are there alone");
+        std::fs::write(folder.join("data.mdb"), &tables).expect("its tables");
+    }
+    server.restart_on_same_port_and_data();
+    assert_eq!(database.info().await["doc_count"], json!(3));
 }

@@ -31,8 +31,7 @@ pub fn run(folder: &Path, out: &mut impl Write) -> ExitCode {
 /// Says which databases no server finds; gives the exit code for them.
 fn report_nameless(folders: &[PathBuf], out: &mut impl Write) -> u8 {
     for folder in folders {
-        let why = "passed over: no database's folder has such a name (letters, digits, _, -, %xx)";
-        let _ = writeln!(out, "{}: {why}", folder.display());
+        let _ = writeln!(out, "{}: passed over: {}", folder.display(), DbName::FOLDERS);
     }
     if folders.is_empty() { 0 } else { 2 }
 }
@@ -60,7 +59,7 @@ fn databases_in(folder: &Path) -> Result<Found, String> {
     for entry in entries {
         let entry = entry.map_err(|error| format!("{}: {error}", databases.display()))?;
         let path = entry.path();
-        if path.join(DATA_FILE).is_file() {
+        if [DATA_FILE, "log-0", "log-1"].iter().any(|file| path.join(file).is_file()) {
             match entry.file_name().to_str().and_then(DbName::from_folder) {
                 Some(name) => found.push((name.to_string(), path)),
                 None => nameless.push(path),

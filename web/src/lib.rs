@@ -92,6 +92,8 @@ fn print_banner(config: &Config, address: SocketAddr, last: &str) {
 /// Gives every SIGTERM and SIGINT.
 fn terminated() -> std::io::Result<impl Stream<Item = ()> + Unpin> {
     use tokio::signal::unix::{SignalKind, signal};
+    // A file that may not grow is to be an error of whoever writes it, as a full disk is, and not the end of the process.
+    drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
     let both = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(Box::pin(stream::unfold(both, async |(mut terminate, mut interrupt)| {
         tokio::select! {

@@ -23,6 +23,8 @@ pub fn start(config: &Config) -> Result<(), LogError> {
     let log = tracing_subscriber::fmt()
         .with_env_filter(config.log_filter()?)
         .with_writer(std::io::stderr)
+        // It would tell stderr that nothing can be written there, and panic when it cannot.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     let started = match config.log_format {
         LogFormat::Text => log.try_init(),

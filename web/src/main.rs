@@ -1,9 +1,10 @@
 //! The binary `seqtide`: reads what it is asked to do, and serves, shows, checks or measures.
 
 use std::error::Error;
-use std::io::{Write, stdout};
+use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use seqtide_server::config::cli::Task;
 use seqtide_server::config::{Config, ServeFlags, cli};
 use seqtide_server::{StartError, check, js_worker, logging};
@@ -26,7 +27,7 @@ fn exit_of(served: Result<(), Box<dyn Error>>) -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("seqtide: {error}");
+            let _ = writeln!(stderr(), "seqtide: {error}");
             ExitCode::FAILURE
         }
     }
@@ -40,8 +41,28 @@ fn serve(flags: &ServeFlags, run: fn(Config) -> Result<(), StartError>) -> Resul
     }
     logging::start(&config)?;
     keep_pages_small();
+    open_many_files(&config);
     run(config)?;
     Ok(())
+}
+
+/// A connection is an open file, and a database several. Few systems let a program have as many as it may without being asked.
+fn open_many_files(config: &Config) {
+    /// LMDB's two files and the log's.
+    const OF_A_DATABASE: usize = 4;
+    let limits = &config.limits;
+    let wanted = (limits.feeds_max + OF_A_DATABASE * limits.databases_open_max) as u64;
+    let may = getrlimit(Resource::Nofile).maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: may, maximum: may }) {
+        tracing::debug!(%error, "the system does not let more files be open");
+    }
+    if let Some(open_files) = getrlimit(Resource::Nofile).current.filter(|may| *may < wanted) {
+        tracing::warn!(
+            open_files,
+            wanted,
+            "limits.feeds_max and limits.databases_open_max are more than the system lets be open: raise its limit of open files (`ulimit -n`)"
+        );
+    }
 }
 
 /// The allocator asks for huge pages, of which the system hands out whole ones, 2 MiB each: an idle server would take nine

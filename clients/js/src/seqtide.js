@@ -8,6 +8,8 @@ export class Seqtide {
   #url;
   #connection;
   #count = 0;
+  /** What has not ended. */
+  #followed = new Set();
 
   /** Throws a `TypeError` where `url` is none that can be asked. */
   constructor(url, { shared = false, ...settings } = {}) {
@@ -20,13 +22,16 @@ export class Seqtide {
   follow(db, options = {}) {
     const name = databaseName(db);
     this.#count += 1;
-    const subscription = new Subscription(this.#connection, String(this.#count), this.#url, name, options);
+    const ended = () => this.#followed.delete(subscription);
+    const subscription = new Subscription(this.#connection, String(this.#count), this.#url, name, options, ended);
+    this.#followed.add(subscription);
     this.#connection.add(subscription);
     return subscription;
   }
 
   /** Ends all that is followed, and the connection. */
   close() {
+    for (const subscription of this.#followed) subscription.close();
     this.#connection.close();
   }
 }

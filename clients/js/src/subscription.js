@@ -31,6 +31,7 @@ export class Subscription {
   isOver = false;
 
   #owner;
+  #ended;
   #given;
   #asked;
   #kept = null;
@@ -44,8 +45,10 @@ export class Subscription {
   /** Whether rows are being taken with `for await`, which throws what it ends with. */
   #isLooped = false;
 
-  constructor(owner, name, url, db, { onRow, onState, onEvent, storage, key, ...options }) {
+  /** `ended` is called once it has ended. */
+  constructor(owner, name, url, db, { onRow, onState, onEvent, storage, key, ...options }, ended = () => {}) {
     this.#owner = owner;
+    this.#ended = ended;
     this.name = name;
     this.db = db;
     this.#given = { onRow, onState, onEvent };
@@ -80,17 +83,30 @@ export class Subscription {
       this.become('connecting');
       return;
     }
-    this.#items.push(item);
+    this.#queue(item);
     if (item.event === undefined) {
       this.#room.fill();
       // The connection may be lost before the server says so.
       if (this.#asked.isDone) this.receive({ event: 'end', seq: item.seq, reason: 'limit' });
     } else {
-      this.isOver = isLast(item);
+      if (isLast(item)) {
+        this.isOver = true;
+        this.#room.close();
+      }
       if (this.#taking === null) this.#tell();
       this.#stands(item);
     }
     this.#wanted?.();
+  }
+
+  /** Behind a row that is not taken an event replaces the one of its kind: there are no more of them than kinds. */
+  #queue(item) {
+    if (item.event !== undefined) {
+      const behind = this.#items.findLastIndex(({ event }) => event === undefined) + 1;
+      const others = this.#items.splice(behind).filter(({ event }) => event !== item.event);
+      this.#items.push(...others);
+    }
+    this.#items.push(item);
   }
 
   /** Everything up to here was looked at; it is the token unless something waits to be taken. */
@@ -227,6 +243,7 @@ export class Subscription {
   #end() {
     if (this.state === 'ended') return;
     this.isOver = true;
+    this.#ended();
     this.become('ended');
     this.#wanted?.();
     this.#room.close();

@@ -10,11 +10,19 @@ export function backoff(failures, retry, random = Math.random) {
   return wait * (1 + random());
 }
 
+/** A timer that is asked for more than this, in milliseconds, goes off at once. */
+const TIMER_MAX = 2 ** 31 - 1;
+
+/** How many milliseconds a server wants to be left alone, where that is a time; else so many. */
+export function retryOf(retry, otherwise) {
+  return Number.isFinite(retry) && retry >= 0 ? retry : otherwise;
+}
+
 /** Waits, unless `signal` says that it is not worth it any more. */
 export function pause(milliseconds, signal) {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
-    const timer = setTimeout(done, milliseconds);
+    const timer = setTimeout(done, Math.min(milliseconds, TIMER_MAX));
     function done() {
       clearTimeout(timer);
       signal.removeEventListener('abort', done);

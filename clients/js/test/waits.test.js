@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { backoff, pause, Watchdog } from '../src/waits.js';
+import { backoff, pause, retryOf, Watchdog } from '../src/waits.js';
 
 test('attempts wait longer each time, never less than was asked for, and not for ever', () => {
   assert.equal(backoff(0, 500, () => 0), 500);
@@ -8,6 +8,16 @@ test('attempts wait longer each time, never less than was asked for, and not for
   assert.equal(backoff(3, 500, () => 0.5), 6000);
   assert.equal(backoff(50, 500, () => 0), 30_000);
   assert.equal(backoff(0, 90_000, () => 0), 90_000, 'the server asked for more');
+});
+
+test('a wait that is no time, or longer than a timer can be, is no reason to ask at once', async () => {
+  for (const retry of [-5, 'x', NaN, null, undefined]) assert.equal(retryOf(retry, 1000), 1000);
+  assert.equal(retryOf(0, 1000), 0);
+  const stop = new AbortController();
+  const began = Date.now();
+  setTimeout(() => stop.abort(), 50);
+  await pause(1e15, stop.signal);
+  assert.ok(Date.now() - began >= 45, 'it lasts until it is ended');
 });
 
 test('a pause ends early when it is not worth it any more', async () => {

@@ -21,5 +21,7 @@ pub(crate) mod replay;
 mod segment;
 mod segments;
 
+pub(crate) use self::segments::NAMES as FILES;
+
 #[cfg(test)]
 mod tests;

@@ -50,6 +50,9 @@ impl DbName {
         out
     }
 
+    /// What a folder must be called to be a database's, for people.
+    pub const FOLDERS: &str = "a database's folder is called as the database is, in lower case, with %xx for what is no letter, digit, _ or -";
+
     /// Reads a folder's name back; `None` when no database's folder is called so.
     pub fn from_folder(folder: &str) -> Option<DbName> {
         let mut bytes = Vec::with_capacity(folder.len());

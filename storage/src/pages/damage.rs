@@ -56,6 +56,11 @@ impl Damage {
         Damage { at: At::Page(page), what: what.into(), lost: Lost::Nothing }
     }
 
+    /// That the file with the tables is not there, or empty, though the log in front of it is.
+    pub(crate) fn of_lost_tables() -> Damage {
+        Damage::of_database(0, "the file is empty or not there, but a log that belongs to it is")
+    }
+
     pub(super) fn of_database(page: u64, what: impl Into<String>) -> Damage {
         Damage { at: At::Page(page), what: what.into(), lost: Lost::Database }
     }

@@ -1,6 +1,7 @@
 //! The command line: `seqtide serve` and its flags, `seqtide demo`, `seqtide check`, `seqtide bench`.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::exit;
 use std::time::Duration;
@@ -107,8 +108,8 @@ fn wrong_variable(error: &clap::Error) -> Option<String> {
         _ => None,
     };
     let flag = text(ContextKind::InvalidArg)?.split(' ').next()?;
-    let is_flag = |typed: String| typed == flag || typed.strip_prefix(flag).is_some_and(|rest| rest.starts_with('='));
-    if std::env::args().any(is_flag) {
+    let is_flag = |typed: OsString| typed.to_string_lossy().split('=').next() == Some(flag);
+    if std::env::args_os().any(is_flag) {
         return None;
     }
     let options = options();
@@ -133,6 +134,10 @@ fn command() -> Command {
         })
     };
     let command = Cli::command().mut_args(|arg| named(arg).hide(true));
+    // Another command asks no setting of the server's, however wrong it is.
+    let others = ["check", "bench", "js-worker"];
+    let serves = !std::env::args_os().nth(1).is_some_and(|verb| others.iter().any(|other| verb == *other));
+    let command = if serves { command } else { command.mut_args(|arg| arg.env(None::<&str>)) };
     command.mut_subcommand("serve", in_order).mut_subcommand("demo", in_order)
 }
 

@@ -1,8 +1,10 @@
 //! What a design document must look like, so that what it has can be found when it is needed.
 
+use std::collections::HashMap;
+
 use actix_web::http::StatusCode;
 use seqtide::storage::json::Document;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use crate::error::ApiError;
 
@@ -14,32 +16,35 @@ use crate::error::ApiError;
 /// # Errors
 /// 400 `invalid_design_doc`.
 pub fn check(document: &Document) -> Result<(), ApiError> {
-    let Ok(members) = serde_json::from_slice::<Map<String, Value>>(document.body.as_bytes()) else { return Ok(()) };
-    if members.get("validate_doc_update").is_some_and(|function| !function.is_string()) {
+    let Some(design) = std::str::from_utf8(document.body.as_bytes()).ok().and_then(members) else { return Ok(()) };
+    if design.get("validate_doc_update").is_some_and(|function| !function.get().starts_with('"')) {
         return Err(malformed("`validate_doc_update` must be a string".to_owned()));
     }
-    for filters in ["filters", "views"] {
-        let Some(functions) = members.get(filters) else { continue };
-        let functions = functions.as_object().ok_or_else(|| malformed(format!("`{filters}` must be an object")))?;
+    for kind in ["filters", "views"] {
+        let Some(functions) = design.get(kind) else { continue };
+        let functions = members(functions.get()).ok_or_else(|| malformed(format!("`{kind}` must be an object")))?;
         for (name, function) in functions {
-            let is_well = match filters {
-                "views" => {
-                    function.as_object().is_some_and(|view| name == "lib" || view.get("map").is_none_or(is_code))
-                }
-                _ => is_code(function),
+            let is_view = |view: HashMap<_, &RawValue>| name == "lib" || view.get("map").is_none_or(|map| is_code(map));
+            let (is_well, what) = match kind {
+                "views" => (members(function.get()).is_some_and(is_view), "an object whose `map` is a function"),
+                _ => (is_code(function), "a function"),
             };
             if !is_well {
-                let what = if filters == "views" { "an object whose `map` is a function" } else { "a function" };
-                return Err(malformed(format!("`{filters}.{name}` must be {what}")));
+                return Err(malformed(format!("`{kind}.{name}` must be {what}")));
             }
         }
     }
     Ok(())
 }
 
+/// The members of an object, each as its text, however deep they nest.
+fn members(object: &str) -> Option<HashMap<String, &RawValue>> {
+    serde_json::from_str(object).ok()
+}
+
 /// A function's text, or an object, as another language may have it.
-fn is_code(value: &Value) -> bool {
-    value.is_string() || value.is_object()
+fn is_code(value: &RawValue) -> bool {
+    value.get().starts_with(['"', '{'])
 }
 
 fn malformed(reason: String) -> ApiError {
@@ -70,6 +75,8 @@ mod tests {
         ] {
             assert_eq!(refusal(body).as_deref(), Some(expected), "{body}");
         }
+        let deep = format!("{{\"x\":{}1{},\"filters\":1}}", "[".repeat(500), "]".repeat(500));
+        assert!(refusal(&deep).is_some(), "whatever else it has");
         for body in [
             "{}",
             r#"{"language":"query","views":{"i":{"map":{"fields":{"a":"asc"}},"reduce":"_count","options":{}}}}"#,

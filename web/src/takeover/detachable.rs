@@ -13,7 +13,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::head;
+use super::head::Requests;
 
 /// The socket of a connection, for the framework and for the requests on it.
 #[derive(Clone)]
@@ -24,6 +24,7 @@ struct Socket {
     stream: Option<TcpStream>,
     /// What came and the framework had no room for, once it was made what it means.
     left: Bytes,
+    requests: Requests,
     wanted: Wanted,
     /// The framework has written all it was given when it was here last.
     is_written: bool,
@@ -50,8 +51,8 @@ impl Socket {
 
 impl Detachable {
     pub fn new(stream: TcpStream) -> Detachable {
-        let (left, wanted) = (Bytes::new(), Wanted::Not);
-        Detachable(Rc::new(RefCell::new(Socket { stream: Some(stream), left, wanted, is_written: true })))
+        let (left, requests, wanted) = (Bytes::new(), Requests::default(), Wanted::Not);
+        Detachable(Rc::new(RefCell::new(Socket { stream: Some(stream), left, requests, wanted, is_written: true })))
     }
 
     /// Takes the socket when the framework has written all it was given. Whoever waits for it gives it nothing more.
@@ -111,14 +112,20 @@ fn taken() -> io::Error {
 
 impl AsyncRead for Detachable {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Socket { stream, left, .. } = &mut *self.0.borrow_mut();
+        let Socket { stream, requests, left, .. } = &mut *self.0.borrow_mut();
         let Some(stream) = stream else { return Poll::Ready(Err(taken())) };
-        if left.is_empty() {
+        while left.is_empty() {
             let before = buf.filled().len();
-            ready!(Pin::new(stream).poll_read(cx, buf))?;
-            let Some(meant) = head::meant(&buf.filled()[before..]) else { return Poll::Ready(Ok(())) };
+            ready!(Pin::new(&mut *stream).poll_read(cx, buf))?;
+            let came = &buf.filled()[before..];
+            let is_end = came.is_empty();
+            let read = if is_end { Some(requests.end()) } else { requests.read(came) };
+            let Some(read) = read else { return Poll::Ready(Ok(())) };
             buf.set_filled(before);
-            *left = meant.into();
+            *left = read.into();
+            if is_end {
+                break;
+            }
         }
         let room = buf.remaining().min(left.len());
         buf.put_slice(&left.split_to(room));
@@ -197,12 +204,12 @@ mod tests {
         client.write_all(b"GET /?\"\" HTTP/1.1\r\n\r\n").await.unwrap();
         let mut piece = [0; 22];
         let length = framework.read(&mut piece).await.unwrap();
-        client.write_all(b"{\"a\":1}").await.unwrap();
+        client.write_all(b"GET /").await.unwrap();
         client.shutdown().await.unwrap();
         let mut rest = String::new();
         framework.read_to_string(&mut rest).await.unwrap();
         let head = String::from_utf8_lossy(&piece[..length]);
-        assert_eq!(format!("{head}{rest}"), "GET /?%22%22 HTTP/1.1\r\n\r\n{\"a\":1}");
+        assert_eq!(format!("{head}{rest}"), "GET /?%22%22 HTTP/1.1\r\n\r\nGET /");
     }
 
     #[tokio::test]

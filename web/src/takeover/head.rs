@@ -7,123 +7,270 @@
 //! The framework would say that it does, and end the connection behind its answer.
 
 use std::borrow::Cow;
+use std::mem::{MaybeUninit, take};
 
-use memchr::memmem;
+use httparse::{Header, Request, Status};
 use percent_encoding::{AsciiSet, percent_encode};
 
 /// What the framework takes in no query, or in no path. Bytes beyond ASCII are escaped too.
 const ESCAPED: &AsciiSet = &AsciiSet::EMPTY.add(b'"').add(b'<').add(b'>').add(b'`');
 
-const LINE_END: &[u8] = b"\r\n";
+/// More of a head that is not whole is not kept: it is then given as it came. No URL that is answered is longer.
+const KEPT_BYTES_MAX: usize = 1 << 16;
+/// With more the framework refuses a head.
+const HEADERS_MAX: usize = 96;
 
-/// What came in one piece, as it is meant; `None` where that is what it is. A piece of a body stays as it is: no JSON text has the
-/// whole of a request's first line in it.
-pub fn meant(piece: &[u8]) -> Option<Vec<u8>> {
-    let mut words = piece.splitn(3, |byte| *byte == b' ');
-    let (method, target, behind) = (words.next()?, words.next()?, words.next()?);
-    let begins = target.starts_with(b"/") && behind.starts_with(b"HTTP/1.");
-    if !begins || !method.iter().all(u8::is_ascii_uppercase) {
+/// The requests that come over a connection, byte by byte. Bodies are counted off, so that nothing in them is taken for a head.
+#[derive(Default)]
+pub struct Requests {
+    next: Next,
+    /// The beginning of a head.
+    kept: Vec<u8>,
+}
+
+/// What comes next.
+#[derive(Default, PartialEq, Eq, Clone, Copy)]
+enum Next {
+    #[default]
+    Head,
+    /// So many bytes of a body.
+    Body(u64),
+    /// What is not looked at: there is no telling where the next head begins, or that there is one.
+    Anything,
+}
+
+impl Requests {
+    /// Gives what to read in place of what came in one piece; `None` where that is the same. It may be nothing until more comes.
+    pub fn read(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
+        if self.kept.is_empty() {
+            return self.read_whole(piece);
+        }
+        self.kept.extend_from_slice(piece);
+        let whole = take(&mut self.kept);
+        Some(self.read_whole(&whole).unwrap_or(whole))
+    }
+
+    /// Nothing comes any more: gives what was kept.
+    pub fn end(&mut self) -> Vec<u8> {
+        take(&mut self.kept)
+    }
+
+    fn read_whole(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
+        let (mut made, mut at) = (None, 0);
+        while at < piece.len() {
+            let rest = &piece[at..];
+            let mut meant = None;
+            let length = match self.next {
+                Next::Anything => rest.len(),
+                Next::Body(left) => {
+                    let length = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                    self.next = Next::behind(left - length as u64);
+                    length
+                }
+                Next::Head => match Head::of(rest) {
+                    Head::Whole { length, behind, meant: other } => {
+                        (self.next, meant) = (behind, other);
+                        length
+                    }
+                    Head::Begun if rest.len() <= KEPT_BYTES_MAX => {
+                        self.kept = rest.to_vec();
+                        return Some(made.unwrap_or_else(|| piece[..at].to_vec()));
+                    }
+                    Head::Begun | Head::None => {
+                        self.next = Next::Anything;
+                        rest.len()
+                    }
+                },
+            };
+            if meant.is_some() {
+                made.get_or_insert_with(|| piece[..at].to_vec());
+            }
+            if let Some(made) = &mut made {
+                made.extend_from_slice(meant.as_deref().unwrap_or(&rest[..length]));
+            }
+            at += length;
+        }
+        made
+    }
+}
+
+impl Next {
+    /// What comes where so much of a body does.
+    fn behind(body: u64) -> Next {
+        if body == 0 { Next::Head } else { Next::Body(body) }
+    }
+
+    /// What comes behind a head. Only a body whose length is beyond doubt is counted off.
+    fn behind_head(headers: &[Header<'_>]) -> Next {
+        let mut body = None;
+        for Header { name, value } in headers {
+            if ["transfer-encoding", "upgrade"].iter().any(|other| name.eq_ignore_ascii_case(other))
+                && !offers(name, value)
+            {
+                return Next::Anything;
+            }
+            if name.eq_ignore_ascii_case("content-length") {
+                let length =
+                    std::str::from_utf8(value).ok().filter(|value| value.bytes().all(|digit| digit.is_ascii_digit()));
+                match (body, length.and_then(|length| length.parse().ok())) {
+                    (None, Some(length)) => body = Some(length),
+                    _ => return Next::Anything,
+                }
+            }
+        }
+        Next::behind(body.unwrap_or(0))
+    }
+}
+
+/// What bytes begin with.
+enum Head {
+    /// A head of so many bytes, and what it is to be in their place.
+    Whole { length: usize, behind: Next, meant: Option<Vec<u8>> },
+    /// The beginning of one.
+    Begun,
+    /// What cannot be one.
+    None,
+}
+
+impl Head {
+    fn of(bytes: &[u8]) -> Head {
+        let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+        let mut request = Request::new(&mut []);
+        match request.parse_with_uninit_headers(bytes, &mut headers) {
+            Ok(Status::Complete(length)) => {
+                Head::Whole { length, behind: Next::behind_head(request.headers), meant: meant(&request) }
+            }
+            Ok(Status::Partial) => Head::Begun,
+            Err(_) => Head::None,
+        }
+    }
+}
+
+/// The head that is meant, if that is another one.
+fn meant(request: &Request<'_, '_>) -> Option<Vec<u8>> {
+    let target = Cow::from(percent_encode(request.path?.as_bytes(), ESCAPED));
+    let upgrades = || request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("upgrade"));
+    let has_offer = upgrades().next().is_some() && upgrades().all(|header| offers(header.name, header.value));
+    if matches!(target, Cow::Borrowed(_)) && !has_offer {
         return None;
     }
-    match (Cow::from(percent_encode(target, ESCAPED)), without_offer(behind)) {
-        (Cow::Borrowed(_), None) => None,
-        (target, behind_it) => Some([method, target.as_bytes(), behind_it.as_deref().unwrap_or(behind)].join(&b' ')),
-    }
-}
-
-/// The rest of a head, and what follows it, without an offer to go on in HTTP/2; `None` where there is none.
-fn without_offer(behind: &[u8]) -> Option<Vec<u8>> {
-    let end = memmem::find(behind, b"\r\n\r\n")?;
-    let (head, rest) = behind.split_at(end);
-    memmem::find(head, b"h2c")?;
-    let lines: Vec<&[u8]> = lines(head).collect();
-    lines.iter().find(|line| is_offer(line))?;
-    let kept: Vec<Cow<'_, [u8]>> =
-        lines.into_iter().filter(|line| !is_offer(line)).filter_map(without_mention).collect();
-    Some([&kept.join(LINE_END), rest].concat())
-}
-
-fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let ends = memmem::find_iter(head, LINE_END).map(|at| at + LINE_END.len()).chain([head.len() + LINE_END.len()]);
-    let mut begin = 0;
-    ends.map(move |end| &head[std::mem::replace(&mut begin, end)..end - LINE_END.len()])
-}
-
-/// A header's name and value.
-fn header(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let colon = line.iter().position(|byte| *byte == b':')?;
-    Some((&line[..colon], line[colon + 1..].trim_ascii()))
-}
-
-fn is_offer(line: &[u8]) -> bool {
-    header(line)
-        .is_some_and(|(name, value)| name.eq_ignore_ascii_case(b"upgrade") && value.eq_ignore_ascii_case(b"h2c"))
-}
-
-/// A line without what it says of the offer; `None` where it says nothing else.
-fn without_mention(line: &[u8]) -> Option<Cow<'_, [u8]>> {
-    match header(line) {
-        Some((name, _)) if name.eq_ignore_ascii_case(b"http2-settings") => None,
-        Some((name, value)) if name.eq_ignore_ascii_case(b"connection") => {
-            let options = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-            let of_offer = |option: &[u8]| {
-                option.eq_ignore_ascii_case(b"upgrade") || option.eq_ignore_ascii_case(b"http2-settings")
-            };
-            let others: Vec<&[u8]> = options.filter(|option| !of_offer(option)).collect();
-            (!others.is_empty()).then(|| Cow::Owned([name, &others.join(&b", "[..])].join(&b": "[..])))
+    let mut head = format!("{} {target} HTTP/1.{}\r\n", request.method?, request.version?).into_bytes();
+    for Header { name, value } in request.headers.iter() {
+        let value = if has_offer { without_offer(name, value) } else { Some(Cow::Borrowed(*value)) };
+        if let Some(value) = value {
+            head.extend_from_slice(&[name.as_bytes(), b": ", &value, b"\r\n"].concat());
         }
-        _ => Some(Cow::Borrowed(line)),
     }
+    head.extend_from_slice(b"\r\n");
+    Some(head)
+}
+
+/// Whether a header offers HTTP/2 and nothing else.
+fn offers(name: &str, value: &[u8]) -> bool {
+    name.eq_ignore_ascii_case("upgrade") && value.trim_ascii().eq_ignore_ascii_case(b"h2c")
+}
+
+/// A header's value without what it says of the offer; `None` where it says nothing else.
+fn without_offer<'v>(name: &str, value: &'v [u8]) -> Option<Cow<'v, [u8]>> {
+    if offers(name, value) || name.eq_ignore_ascii_case("http2-settings") {
+        return None;
+    }
+    if !name.eq_ignore_ascii_case("connection") {
+        return Some(Cow::Borrowed(value));
+    }
+    let of_offer =
+        |option: &&[u8]| ["upgrade", "http2-settings"].iter().any(|it| option.eq_ignore_ascii_case(it.as_bytes()));
+    let options = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let others: Vec<&[u8]> = options.filter(|option| !of_offer(option)).collect();
+    (!others.is_empty()).then(|| Cow::Owned(others.join(&b", "[..])))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    fn meant_text(piece: &str) -> Option<String> {
-        meant(piece.as_bytes()).map(|bytes| String::from_utf8(bytes).unwrap())
+    /// What is read of what comes in these pieces.
+    fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<u8> {
+        let mut requests = Requests::default();
+        let mut all = Vec::new();
+        for piece in pieces {
+            all.extend(requests.read(piece).unwrap_or_else(|| piece.to_vec()));
+        }
+        all.extend(requests.end());
+        all
+    }
+
+    #[track_caller]
+    fn assert_read(sent: &str, expected: &str) {
+        assert_eq!(String::from_utf8_lossy(&read([sent.as_bytes()])), expected);
     }
 
     #[test]
-    fn what_people_type_into_a_target_is_escaped_and_nothing_behind_it() {
-        let typed = "GET /db/_all_docs?startkey=\"ä<b>`\" HTTP/1.1\r\nX: \"ä\"\r\n\r\n{\"a\":1}";
-        let expected = "GET /db/_all_docs?startkey=%22%C3%A4%3Cb%3E%60%22 HTTP/1.1\r\nX: \"ä\"\r\n\r\n{\"a\":1}";
-        assert_eq!(meant_text(typed).as_deref(), Some(expected));
+    fn what_people_type_into_a_target_is_escaped_and_nothing_else() {
+        let typed = "GET /db/_all_docs?startkey=\"ä<b>`\" HTTP/1.1\r\nX: \"ä\"\r\n\r\n";
+        let escaped = "GET /db/_all_docs?startkey=%22%C3%A4%3Cb%3E%60%22 HTTP/1.1\r\nX: \"ä\"\r\n\r\n";
+        assert_read(typed, escaped);
+        let body = "GET /<ä> HTTP/1.1\r\n\r\n";
+        let with_body = |head: &str| format!("{}Content-Length: {}\r\n\r\n{body}", &head[..head.len() - 2], body.len());
+        assert_read(&[&with_body(typed), typed].concat(), &[&with_body(escaped), escaped].concat());
     }
 
     #[test]
     fn an_offer_to_go_on_in_http_2_is_passed_over() {
-        let body = "\r\n\r\n{\"Upgrade\":\r\nConnection: Upgrade\r\n}";
+        let body = "Content-Length: 17\r\n\r\n{\"Upgrade\":\"h2c\"}";
         for (offer, left) in [
             (
-                "Connection: Upgrade, HTTP2-Settings\r\nHost: here\r\nHTTP2-Settings: AAEAA\r\nUpgrade: h2c",
-                "Host: here",
+                "Connection: Upgrade, HTTP2-Settings\r\nHost: here\r\nHTTP2-Settings: AAEAA\r\nUpgrade: h2c\r\n",
+                "Host: here\r\n",
             ),
-            (
-                "Host: here\r\nconnection:keep-alive,upgrade\r\nupgrade:H2C\r\nX-A: h2c",
-                "Host: here\r\nconnection: keep-alive\r\nX-A: h2c",
-            ),
+            ("connection:keep-alive,upgrade\r\nX-A: h2c\r\nupgrade:H2C\r\n", "connection: keep-alive\r\nX-A: h2c\r\n"),
         ] {
-            let request = format!("POST /db HTTP/1.1\r\n{offer}{body}");
-            assert_eq!(meant_text(&request), Some(format!("POST /db HTTP/1.1\r\n{left}{body}")));
+            let request = |headers: &str| format!("POST /db HTTP/1.1\r\n{headers}{body}");
+            assert_read(&request(offer).repeat(2), &request(left).repeat(2));
         }
     }
 
     #[test]
-    fn everything_else_stays_as_it_is() {
-        for piece in [
-            "",
-            "GET",
-            "GET /db?a=%22b%22&c={[|]}'#e HTTP/1.1\r\n\r\n",
-            "GET /a\" b HTTP/1.1\r\n\r\n",
-            "GET /\"\r\nHost: here HTTP/2",
-            "GET /_feed HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-A: h2c\r\n\r\n",
-            "POST /db HTTP/1.1\r\nConnection: close\r\n\r\nUpgrade: h2c\r\n\r\n",
-            "{\"a\":\"GET /?\\\"b\\\" HTTP/1.1\"}",
-            "get /\"a\" HTTP/1.1\r\n",
-            "GET http://here/\"a\" HTTP/1.1\r\n",
+    fn what_cannot_be_told_apart_for_certain_stays_as_it_is() {
+        let typed = "GET /<a> HTTP/1.1\r\n\r\n";
+        for first in [
+            "POST /db HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "GET /_feed HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+            "PUT /db/a HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+            "PUT /db/a HTTP/1.1\r\nContent-Length: +2\r\n\r\n{}",
+            "PUT /db/a HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+            "no request\r\n\r\n",
+            "{\"log\":\"",
         ] {
-            assert_eq!(meant_text(piece), None, "{piece}");
+            let sent = [first, typed].concat();
+            assert_read(&sent, &sent);
+        }
+        let long = format!("GET /<{} HTTP/1.1\r\n\r\n", "a".repeat(2 * KEPT_BYTES_MAX));
+        assert!(read(long.as_bytes().chunks(1000)) == long.as_bytes(), "no more is kept");
+    }
+
+    fn any_body() -> impl Strategy<Value = Vec<u8>> {
+        let like_a_head = "GET /<ä>?q=\"b\" HTTP/1.1\r\nUpgrade: h2c\r\n\r\n".repeat(3).into_bytes();
+        prop_oneof![Just(Vec::new()), prop::collection::vec(any::<u8>(), 0..60), Just(like_a_head)]
+    }
+
+    proptest! {
+        #[test]
+        fn however_requests_are_cut_their_heads_are_what_is_meant_and_their_bodies_what_was_sent(
+            requests in prop::collection::vec((prop::sample::select(&["/a", "/<a>", "/\"ä\""][..]), any::<bool>(), any_body()), 1..5),
+            length in 1_usize..80,
+        ) {
+            let (mut sent, mut expected) = (Vec::new(), Vec::new());
+            for (target, offers, body) in &requests {
+                let escaped = target.replace('<', "%3C").replace('>', "%3E").replace('"', "%22").replace('ä', "%C3%A4");
+                let offer = if *offers { "Upgrade: h2c\r\n" } else { "" };
+                let behind = format!("Content-Length: {}\r\n\r\n", body.len());
+                sent.extend([format!("PUT {target} HTTP/1.1\r\n{offer}{behind}").as_bytes(), body].concat());
+                expected.extend([format!("PUT {escaped} HTTP/1.1\r\n{behind}").as_bytes(), body].concat());
+            }
+            prop_assert_eq!(read(sent.chunks(length)), expected);
         }
     }
 }

@@ -22,9 +22,9 @@ use crate::feeds::pieces::PIECE_BYTES;
 
 /// How long a client may take to send the head of its first request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection that says nothing is kept for its next request: longer than proxies and clients keep theirs (nginx 60 s), so
-/// that none is closed as its next request comes.
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// How long a connection that says nothing is kept for its next request: longer than most who keep one for later do (nginx
+/// 60 s, Go 90 s), so that it is seldom closed as its next request comes.
+const KEEP_ALIVE: Duration = Duration::from_secs(120);
 /// How long a connection that is closed may take to end.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 

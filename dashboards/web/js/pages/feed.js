@@ -271,13 +271,20 @@ const documentLink = (database, id) => `#/db/${encodeURIComponent(database)}/doc
 
 const heads = () => h('div', { class: 'row heads', 'aria-hidden': 'true' }, ['Sequence', 'Document', 'Revision', 'Content', 'Seen'].map((head) => h('span', {}, head)));
 
-function cells({ seq, id, deleted, changes, text, at }) {
+/** The document of a row, in one short line. */
+function contentOf(text) {
   const doc = memberOf(text, 'doc');
+  return doc?.startsWith('{') && brief(without(doc, ['_id', '_rev']));
+}
+
+function cells(row) {
+  const { seq, id, deleted, changes, at } = row;
+  row.content ??= contentOf(row.text);
   return [
     h('span', { class: 'seq' }, String(seq)),
     h('span', { class: 'id' }, id),
     h('span', { class: 'rev' }, changes[0].rev.slice(0, 10), changes.length > 1 && ` +${changes.length - 1}`),
-    h('span', { class: 'content' }, deleted ? h('b', { class: 'badge deleted' }, 'deleted') : doc && brief(without(doc, ['_id', '_rev']))),
+    h('span', { class: 'content' }, deleted ? h('b', { class: 'badge deleted' }, 'deleted') : row.content),
     h('span', { class: 'at' }, clock(at)),
   ];
 }
