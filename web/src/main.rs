@@ -48,20 +48,14 @@ fn serve(flags: &ServeFlags, run: fn(Config) -> Result<(), StartError>) -> Resul
 
 /// A connection is an open file, and a database several. Few systems let a program have as many as it may without being asked.
 fn open_many_files(config: &Config) {
-    /// LMDB's two files and the log's.
-    const OF_A_DATABASE: usize = 4;
-    let limits = &config.limits;
-    let wanted = (limits.feeds_max + OF_A_DATABASE * limits.databases_open_max) as u64;
     let may = getrlimit(Resource::Nofile).maximum;
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: may, maximum: may }) {
         tracing::debug!(%error, "the system does not let more files be open");
     }
-    if let Some(open_files) = getrlimit(Resource::Nofile).current.filter(|may| *may < wanted) {
-        tracing::warn!(
-            open_files,
-            wanted,
-            "limits.feeds_max and limits.databases_open_max are more than the system lets be open: raise its limit of open files (`ulimit -n`)"
-        );
+    let feeds = config.limits.feeds_max;
+    if let Some(files) = getrlimit(Resource::Nofile).current.filter(|files| *files < feeds as u64) {
+        let what = "more feeds may be open than files: raise the system's limit of open files (`ulimit -n`)";
+        tracing::warn!(files, feeds, "{what}");
     }
 }
 
