@@ -24,7 +24,7 @@ use crate::model::db_name::DbName;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::notice::{NewIncarnation, Notice};
 use crate::pages::{Damage, FileState};
-use crate::store::{Birth, Store, StoreOptions};
+use crate::store::{Birth, DATA_FILE, Store, StoreOptions, has_tables};
 use crate::updates::{UpdateKind, UpdateLog};
 
 /// The data folder, held by this process.
@@ -190,18 +190,13 @@ impl DataFolder {
         let mut options = self.options;
         match self.seen().get(name) {
             Some(Seen::Sound) => options.verify_at_open_bytes_max = 0,
-            Some(Seen::Unreadable { file, state, damage }) if FileState::of(file) == *state => {
+            // That there is no file is seen as soon as there is one.
+            Some(Seen::Unreadable { file, state, damage }) if file.exists() && FileState::of(file) == *state => {
                 return Err(StorageError::DamagedFile { file: file.clone(), damage: damage.clone() });
             }
             _ => {}
         }
-        let opened = match !has_tables(folder) && has_log(folder) {
-            true => Err(StorageError::DamagedFile {
-                file: folder.join(DATA_FILE),
-                damage: Box::new(Damage::of_lost_tables()),
-            }),
-            false => Store::open(folder, &options, birth),
-        };
+        let opened = Store::open(folder, &options, birth);
         let seen = match &opened {
             Ok(store) if store.damages().is_empty() => Some(Seen::Sound),
             Ok(_) => Some(Seen::Damaged),
@@ -246,7 +241,7 @@ impl DataFolder {
         // Needed only if the folder was lost: a new uuid raises the incarnation above the tokens of the lost database.
         let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format: SeqFormat::default() };
         let start = Sequence::new(entry.incarnation, self.catalogue().floor_of(name).version);
-        let was_lost = !has_tables(&self.folder_of(name));
+        let was_lost = !entry.uuid.is_empty() && !has_tables(&self.folder_of(name));
         let store = self.open_folder(name, &Birth { identity, start })?;
         if !store.damages().is_empty() {
             // It is not written to, so it gives out no new tokens.
@@ -261,14 +256,13 @@ impl DataFolder {
         }
         if incarnation < due {
             // Where that fails, as on a full disk, it comes before the first write: the database can be read.
-            if store.raise_incarnation(due).is_ok() {
-                let why = match known {
-                    true => NewIncarnation::Unclean,
-                    false if was_lost => NewIncarnation::Lost,
-                    false => NewIncarnation::Foreign,
-                };
-                (self.options.tell)(&self.folder_of(name), &Notice::Raised { to: due, why });
-            }
+            let _ = store.raise_incarnation(due);
+            let why = match known {
+                true => NewIncarnation::Unclean,
+                false if was_lost => NewIncarnation::Lost,
+                false => NewIncarnation::Foreign,
+            };
+            (self.options.tell)(&self.folder_of(name), &Notice::Raised { to: due, why });
         }
         Ok(Some(store))
     }
@@ -379,16 +373,4 @@ fn random_bytes() -> Result<[u8; 16], StorageError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| StorageError::io(Path::new("random bytes"))(error.into()))?;
     Ok(bytes)
-}
-/// LMDB's file in a database's folder.
-const DATA_FILE: &str = "data.mdb";
-
-/// Whether a database's folder has its tables.
-fn has_tables(folder: &Path) -> bool {
-    folder.join(DATA_FILE).metadata().is_ok_and(|file| file.len() > 0)
-}
-
-/// Whether a database's folder has a log, which goes with an orderly end.
-fn has_log(folder: &Path) -> bool {
-    crate::log::FILES.iter().any(|log| folder.join(log).exists())
 }

@@ -15,8 +15,8 @@ use crate::env::{Durability, Env, EnvOptions};
 use crate::error::StorageError;
 use crate::feed_index::{FeedKeys, NoKeys};
 use crate::gauge::StoreGauge;
-use crate::log::logged::Logged;
 use crate::log::replay::{FoundLog, Replayed};
+use crate::log::{self, logged::Logged};
 use crate::model::body_place::BodyKey;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::notice::Tell;
@@ -121,6 +121,23 @@ pub struct Store {
     times: Mutex<Times>,
 }
 
+/// LMDB's file in a database's folder.
+pub(crate) const DATA_FILE: &str = "data.mdb";
+
+/// Whether a database's folder has its tables.
+pub(crate) fn has_tables(folder: &Path) -> bool {
+    folder.join(DATA_FILE).metadata().is_ok_and(|file| file.len() > 0)
+}
+
+/// A log, which goes with an orderly end, may have the only copy of acknowledged writes: nothing is made in the place of the
+/// tables that it belongs to.
+fn refuse_lost_tables(folder: &Path) -> Result<(), StorageError> {
+    if has_tables(folder) || log::FILES.iter().all(|log| !folder.join(log).exists()) {
+        return Ok(());
+    }
+    Err(StorageError::DamagedFile { file: folder.join(DATA_FILE), damage: Box::new(Damage::of_lost_tables()) })
+}
+
 impl Store {
     /// Opens a database's folder, which must exist; one without a database becomes a new one. One whose file is damaged
     /// can be read as far as it is sound, and not written to: see [`Store::damages`].
@@ -129,6 +146,7 @@ impl Store {
     /// [`StorageError`], among others [`StorageError::NewerFormat`], and [`StorageError::DamagedFile`] when nothing of it
     /// can be read.
     pub fn open(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Store, StorageError> {
+        refuse_lost_tables(folder)?;
         let (base, mended) = open_base(folder, options, birth)?;
         let reading = base.read()?;
         let identity = reading.view().expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
@@ -295,6 +313,7 @@ impl Store {
     /// # Errors
     /// As [`Store::check`]; [`StorageError::NewerFormat`].
     pub fn check_folder(folder: &Path, keys: &dyn FeedKeys) -> Result<CheckReport, StorageError> {
+        refuse_lost_tables(folder)?;
         let mut attempts = 1..LOG_ATTEMPTS;
         loop {
             let log = FoundLog::read(folder)?;

@@ -68,6 +68,7 @@ fn run_with(config: Config, beside: impl FnOnce(&Engine, SocketAddr) -> String) 
     // Before the engine, whose metrics it records.
     telemetry::Metrics::install()?;
     actix_web::rt::System::new().block_on(async {
+        outlive_full_files()?;
         let (listener, engine) = open(&config)?;
         // Who reads the banner may send a signal at once.
         let terminated = terminated()?;
@@ -89,11 +90,15 @@ fn print_banner(config: &Config, address: SocketAddr, last: &str) {
     );
 }
 
+/// A file that may not grow is to be an error of whoever writes it, as a full disk is, and not the end of the process.
+fn outlive_full_files() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
+}
+
 /// Gives every SIGTERM and SIGINT.
 fn terminated() -> std::io::Result<impl Stream<Item = ()> + Unpin> {
     use tokio::signal::unix::{SignalKind, signal};
-    // A file that may not grow is to be an error of whoever writes it, as a full disk is, and not the end of the process.
-    drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
     let both = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(Box::pin(stream::unfold(both, async |(mut terminate, mut interrupt)| {
         tokio::select! {

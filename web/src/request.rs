@@ -1,38 +1,66 @@
 //! Request bodies: their size, encoding and type, and where they are parsed.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::fmt::{self, Display};
 use std::io::Read;
+use std::time::Duration;
 
 use actix_web::http::{StatusCode, header};
-use actix_web::{HttpRequest, web};
+use actix_web::{HttpRequest, ResponseError, web};
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, Stream, StreamExt};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use crate::error::ApiError;
+use crate::takeover;
 
 /// A body above this is parsed on a thread that may block.
 const INLINE_BYTES_MAX: usize = 256 << 10;
 
+/// So long nothing may come of a body that is not whole: what came of it is kept in memory.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
 /// Reads a request's body, of at most `bytes_max` bytes, plain or gzipped.
 ///
 /// # Errors
-/// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped.
-pub async fn read_body(req: &HttpRequest, mut payload: web::Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
+/// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped; 408 when nothing more comes.
+pub async fn read_body(req: &HttpRequest, payload: web::Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
     let gzipped = is_gzipped(req)?;
+    let body = read_all(payload, bytes_max).await.inspect_err(|error| {
+        if error.status_code() == StatusCode::REQUEST_TIMEOUT {
+            takeover::cut_soon(req);
+        }
+    })?;
+    if gzipped { apart(move || gunzip(&body, bytes_max)).await } else { Ok(body.freeze()) }
+}
+
+async fn read_all<E: Display>(
+    mut payload: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    bytes_max: usize,
+) -> Result<BytesMut, ApiError> {
     let mut body = BytesMut::new();
-    while let Some(chunk) = payload.next().await {
+    loop {
+        // Most of it is there already, and takes no timer.
+        let next = match payload.next().now_or_never() {
+            Some(next) => next,
+            None => timeout(SILENCE_MAX, payload.next()).await.map_err(|_elapsed| silent())?,
+        };
+        let Some(chunk) = next else { return Ok(body) };
         let chunk = chunk.map_err(|error| ApiError::bad_request(format!("the request's body is broken: {error}")))?;
         if body.len() + chunk.len() > bytes_max {
             return Err(too_large(bytes_max));
         }
         body.extend_from_slice(&chunk);
     }
-    if gzipped { apart(move || gunzip(&body, bytes_max)).await } else { Ok(body.freeze()) }
+}
+
+fn silent() -> ApiError {
+    let reason = format!("nothing came of the request's body for {} s", SILENCE_MAX.as_secs());
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", reason)
 }
 
 /// Parses a body; a large one where other requests do not wait for it.
@@ -181,5 +209,29 @@ impl<'de> Visitor<'de> for Elements {
             }
         }
         Ok(elements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    type Part = Result<Bytes, String>;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stops_half_way_is_not_waited_for() {
+        let slowly = |parts: &'static [&'static str]| {
+            let parts = stream::iter(parts).map(|part| Part::Ok(Bytes::from_static(part.as_bytes())));
+            parts.then(async |part| {
+                tokio::time::sleep(SILENCE_MAX - Duration::from_secs(1)).await;
+                part
+            })
+        };
+        let whole = read_all(Box::pin(slowly(&["{", "\"a\":", "1}"])), 100).await;
+        assert_eq!(whole.ok().as_deref(), Some(&b"{\"a\":1}"[..]), "slow as it is");
+        let stopped = read_all(Box::pin(slowly(&["{"]).chain(stream::pending())), 100).await;
+        assert_eq!(stopped.err().map(|error| error.reason().to_owned()).as_deref(), Some(silent().reason()));
     }
 }

@@ -1,6 +1,6 @@
 import { SeqtideError, told } from './error.js';
 import { lines } from './lines.js';
-import { Watchdog, backoff, pause, retryOf } from './waits.js';
+import { Watchdog, backoff, millis, pause } from './waits.js';
 
 /** Where the server has not told otherwise, in milliseconds. */
 const RETRY = 1000;
@@ -159,8 +159,8 @@ export class Connection {
 
   #opened({ id, heartbeat, retry }, asked, attempt) {
     // The server may beat in a time of its own.
-    if (heartbeat !== undefined) this.#patience = 2 * heartbeat;
-    this.#retry = retryOf(retry, RETRY);
+    this.#patience = 2 * millis(heartbeat, this.#settings.heartbeat);
+    this.#retry = millis(retry, RETRY);
     this.#failures = 0;
     this.#open = { id, attempt };
     const open = new Set(asked);
@@ -174,7 +174,7 @@ export class Connection {
 
   async #receive(item, watchdog) {
     // Each that drains says how long to wait: the longest is it.
-    if (item.retry !== undefined) this.#retry = Math.max(this.#retry, retryOf(item.retry, RETRY));
+    if (item.retry !== undefined) this.#retry = Math.max(this.#retry, millis(item.retry, RETRY));
     if (item.sub === undefined) {
       for (const [name, seq] of Object.entries(item.seqs ?? {})) this.#subscriptions.get(name)?.moved(seq);
       if (item.event === 'draining') this.#all((subscription) => subscription.become('draining'));

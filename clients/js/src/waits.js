@@ -13,9 +13,9 @@ export function backoff(failures, retry, random = Math.random) {
 /** A timer that is asked for more than this, in milliseconds, goes off at once. */
 const TIMER_MAX = 2 ** 31 - 1;
 
-/** How many milliseconds a server wants to be left alone, where that is a time; else so many. */
-export function retryOf(retry, otherwise) {
-  return Number.isFinite(retry) && retry >= 0 ? retry : otherwise;
+/** How many milliseconds a server asks for, where that is a time; else so many. */
+export function millis(retry, otherwise) {
+  return Number.isFinite(retry) && retry > 0 ? retry : otherwise;
 }
 
 /** Waits, unless `signal` says that it is not worth it any more. */
@@ -43,7 +43,7 @@ export class Watchdog {
 
   heard(patience) {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.#late, patience);
+    this.#timer = setTimeout(this.#late, Math.min(patience, TIMER_MAX));
   }
 
   stop() {

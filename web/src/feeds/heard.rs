@@ -1,7 +1,7 @@
 //! What a client says on a WebSocket, and what is answered.
 
 pub use actix_http::ws::{CloseCode, CloseReason};
-use actix_http::ws::{Codec, Frame, Message, ProtocolError};
+use actix_http::ws::{Codec, Frame, Item as Fragment, Message, ProtocolError};
 use bytes::{Bytes, BytesMut};
 use seqtide::EndReason;
 use tokio_util::codec::{Decoder, Encoder};
@@ -19,6 +19,8 @@ const HEAD_BYTES_MAX: usize = 14;
 pub struct Heard {
     codec: Codec,
     unread: BytesMut,
+    /// The beginning of a text that comes in fragments, as browsers send long ones.
+    text: BytesMut,
     message_bytes_max: usize,
 }
 
@@ -37,12 +39,12 @@ impl Heard {
     /// Of a client whose messages may have so many bytes.
     pub fn new(message_bytes_max: usize) -> Heard {
         let codec = Codec::new().max_size(message_bytes_max);
-        Heard { codec, unread: BytesMut::new(), message_bytes_max }
+        Heard { codec, unread: BytesMut::new(), text: BytesMut::new(), message_bytes_max }
     }
 
     /// Whether nothing is left of what it said.
     pub fn is_empty(&self) -> bool {
-        self.unread.is_empty()
+        self.unread.is_empty() && self.text.is_empty()
     }
 
     /// Adds what came.
@@ -55,23 +57,42 @@ impl Heard {
         loop {
             return Some(match self.codec.decode(&mut self.unread) {
                 // A frame's length is looked at when all of it is there, which must not be waited for.
-                Ok(None) if self.unread.len() > self.message_bytes_max + HEAD_BYTES_MAX => {
-                    Said::Over(CloseCode::Size, "the message is too large")
-                }
+                Ok(None) if self.unread.len() > self.message_bytes_max + HEAD_BYTES_MAX => TOO_LARGE,
                 Ok(None) => return None,
                 Ok(Some(Frame::Pong(_))) => continue,
                 Ok(Some(Frame::Text(text))) => Said::Text(text),
+                Ok(Some(Frame::Continuation(Fragment::FirstText(part) | Fragment::Continue(part)))) => {
+                    match self.take_part(&part) {
+                        Some(over) => over,
+                        None => continue,
+                    }
+                }
+                Ok(Some(Frame::Continuation(Fragment::Last(part)))) => {
+                    self.take_part(&part).unwrap_or_else(|| Said::Text(self.text.split().freeze()))
+                }
                 Ok(Some(Frame::Ping(data))) => Said::Ping(data),
                 Ok(Some(Frame::Close(_))) => Said::Over(CloseCode::Normal, ""),
-                Ok(Some(Frame::Binary(_) | Frame::Continuation(_))) => {
-                    Said::Over(CloseCode::Unsupported, "send options as one text message")
+                Ok(Some(Frame::Binary(_) | Frame::Continuation(Fragment::FirstBinary(_)))) => {
+                    Said::Over(CloseCode::Unsupported, "send options as text")
                 }
-                Err(ProtocolError::Overflow) => Said::Over(CloseCode::Size, "the message is too large"),
+                Err(ProtocolError::Overflow) => TOO_LARGE,
                 Err(_) => Said::Over(CloseCode::Protocol, "what was sent is no frame of a client"),
             });
         }
     }
+
+    /// Takes a part of a text; says so where the text is too large with it.
+    fn take_part(&mut self, part: &[u8]) -> Option<Said> {
+        if self.text.len() + part.len() > self.message_bytes_max {
+            return Some(TOO_LARGE);
+        }
+        self.text.extend_from_slice(part);
+        None
+    }
 }
+
+/// What is said to who sends more than it may.
+const TOO_LARGE: Said = Said::Over(CloseCode::Size, "the message is too large");
 
 /// The answer to a ping.
 pub fn pong(data: &Bytes) -> Bytes {
@@ -126,6 +147,29 @@ mod tests {
             assert_eq!(said, expected, "pieces of {size}");
             assert!(heard.is_empty());
         }
+    }
+
+    /// A frame that another of its message follows.
+    fn unfinished(opcode: u8, payload: &[u8]) -> Vec<u8> {
+        let mut frame = masked(opcode, payload);
+        frame[0] &= 0x7f;
+        frame
+    }
+
+    #[test]
+    fn a_text_may_come_in_fragments_with_others_between_them() {
+        let bytes =
+            [unfinished(1, b"{\"a\""), masked(9, b"hi"), unfinished(0, b":"), masked(0, b"1}"), masked(1, b"{}")];
+        let mut heard = Heard::new(8);
+        heard.add(&bytes.concat());
+        let said: Vec<Said> = std::iter::from_fn(|| heard.next()).collect();
+        assert_eq!(said, [Said::Ping("hi".into()), Said::Text("{\"a\":1}".into()), Said::Text("{}".into())]);
+        let mut large = Heard::new(8);
+        large.add(&[unfinished(1, &[b'x'; 6]), unfinished(0, &[b'x'; 3])].concat());
+        assert_eq!(large.next(), Some(TOO_LARGE), "each of them would do");
+        let mut binary = Heard::new(8);
+        binary.add(&unfinished(2, b"x"));
+        assert!(matches!(binary.next(), Some(Said::Over(CloseCode::Unsupported, _))));
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl AsyncRead for Detachable {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let Socket { stream, requests, left, .. } = &mut *self.0.borrow_mut();
         let Some(stream) = stream else { return Poll::Ready(Err(taken())) };
-        while left.is_empty() {
+        while left.is_empty() && buf.remaining() > 0 {
             let before = buf.filled().len();
             ready!(Pin::new(&mut *stream).poll_read(cx, buf))?;
             let came = &buf.filled()[before..];

@@ -101,9 +101,12 @@ impl Next {
     }
 
     /// What comes behind a head. Only a body whose length is beyond doubt is counted off.
-    fn behind_head(headers: &[Header<'_>]) -> Next {
+    fn behind_head(request: &Request<'_, '_>) -> Next {
+        if request.method == Some("CONNECT") {
+            return Next::Anything;
+        }
         let mut body = None;
-        for Header { name, value } in headers {
+        for Header { name, value } in request.headers.iter() {
             if ["transfer-encoding", "upgrade"].iter().any(|other| name.eq_ignore_ascii_case(other))
                 && !offers(name, value)
             {
@@ -138,7 +141,7 @@ impl Head {
         let mut request = Request::new(&mut []);
         match request.parse_with_uninit_headers(bytes, &mut headers) {
             Ok(Status::Complete(length)) => {
-                Head::Whole { length, behind: Next::behind_head(request.headers), meant: meant(&request) }
+                Head::Whole { length, behind: Next::behind_head(&request), meant: meant(&request) }
             }
             Ok(Status::Partial) => Head::Begun,
             Err(_) => Head::None,

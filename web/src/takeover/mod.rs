@@ -123,6 +123,20 @@ impl Takeover {
     }
 }
 
+/// How long an answer has to go out on a connection that is then cut.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Cuts a request's connection when its answer has had time to go out: the framework would keep it for a body that does not come.
+pub fn cut_soon(req: &HttpRequest) {
+    if let Some(Connected { socket, .. }) = req.conn_data() {
+        let socket = socket.clone();
+        actix_web::rt::spawn(async move {
+            actix_web::rt::time::sleep(LAST_WORDS).await;
+            socket.cut();
+        });
+    }
+}
+
 /// A connection that is to be cut; dropped, it is not.
 pub struct Cutting(JoinHandle<()>);
 
