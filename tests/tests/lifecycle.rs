@@ -263,6 +263,8 @@ async fn a_database_whose_tables_are_gone_is_damaged_as_long_as_there_is_a_log()
         assert!(answer.text().contains("data.mdb"), "{}", answer.text());
         server.stop();
         assert!(folder.join("log-0").exists(), "acknowledged writes are there alone");
+        let checked = seqtide_command().arg("check").arg(server.data_dir()).output().expect("the binary runs");
+        assert_eq!(checked.status.code(), Some(1), "{}", String::from_utf8_lossy(&checked.stdout));
         std::fs::write(folder.join("data.mdb"), &tables).expect("its tables");
     }
     server.restart_on_same_port_and_data();

@@ -214,6 +214,10 @@ fn a_variable_that_makes_no_sense_is_named_and_a_flag_as_a_flag() {
         let line = refused(seqtide(&["serve"]).env(variable, value));
         assert!(line.contains(variable) && line.contains(&format!("{value:?}")) && line.contains(right), "{line}");
     }
+    let nothing = tempfile::tempdir().unwrap();
+    std::fs::create_dir(nothing.path().join("databases")).unwrap();
+    let checked = printed(seqtide(&["check"]).arg(nothing.path()).env("SEQTIDE_WORKERS", "x"));
+    assert_eq!(checked, "no databases\n", "what another command does it is not asked for");
     let typed = seqtide(&["serve", "--workers=x"]).env("SEQTIDE_WORKERS", "y").output().unwrap();
     assert_eq!(typed.status.code(), Some(2), "{}", stderr(&typed));
     assert!(stderr(&typed).contains("--workers"), "{}", stderr(&typed));
