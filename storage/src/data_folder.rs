@@ -18,13 +18,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use self::catalogue::{Catalogue, FLOORS_MAX};
 use crate::clock::now_secs;
 use crate::codec::meta::Identity;
-use crate::env::Durability;
+use crate::env::{DATA_FILE, Durability};
 use crate::error::StorageError;
 use crate::model::db_name::DbName;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::notice::{NewIncarnation, Notice};
 use crate::pages::{Damage, FileState};
-use crate::store::{Birth, DATA_FILE, Store, StoreOptions, has_tables};
+use crate::store::{Birth, Store, StoreOptions, has_tables};
 use crate::updates::{UpdateKind, UpdateLog};
 
 /// The data folder, held by this process.

@@ -24,6 +24,9 @@ use crate::tables::{Handles, Table};
 use crate::view::View;
 use crate::write_rows::{WriteRows, note_commit};
 
+/// LMDB's file in a database's folder.
+pub(crate) const DATA_FILE: &str = "data.mdb";
+
 /// What a commit promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -283,7 +286,7 @@ impl Env {
 
     /// The length of the file.
     pub fn file_bytes(&self) -> Result<u64, StorageError> {
-        let file = self.folder.join("data.mdb");
+        let file = self.folder.join(DATA_FILE);
         Ok(file.metadata().map_err(StorageError::io(&file))?.len())
     }
 

@@ -11,7 +11,7 @@ use crate::clock::now_secs;
 use crate::codec::feed_index::{self, FeedIndex, IndexKey};
 use crate::codec::meta::{self, Counters, Identity};
 use crate::counts::{BlockChanges, BlockSums};
-use crate::env::{Durability, Env, EnvOptions};
+use crate::env::{DATA_FILE, Durability, Env, EnvOptions};
 use crate::error::StorageError;
 use crate::feed_index::{FeedKeys, NoKeys};
 use crate::gauge::StoreGauge;
@@ -120,9 +120,6 @@ pub struct Store {
     /// Of the newest state.
     times: Mutex<Times>,
 }
-
-/// LMDB's file in a database's folder.
-pub(crate) const DATA_FILE: &str = "data.mdb";
 
 /// Whether a database's folder has its tables.
 pub(crate) fn has_tables(folder: &Path) -> bool {
@@ -305,6 +302,11 @@ impl Store {
     /// [`StorageError`] when the tables cannot be read at all; what is wrong inside is in the report.
     pub fn check(&self) -> Result<CheckReport, StorageError> {
         check(&self.base.read()?, self.damages(), self.feed_keys)
+    }
+
+    /// Whether a folder has a database, or what is left of one.
+    pub fn is_in(folder: &Path) -> bool {
+        [DATA_FILE].iter().chain(&log::FILES).any(|file| folder.join(file).is_file())
     }
 
     /// Checks a database's folder from outside, even while a server has it open: every page, then every row; nothing is

@@ -8,13 +8,6 @@ use seqtide::SelectorKeys;
 use seqtide::storage::model::db_name::DbName;
 use seqtide::storage::{CheckReport, DataFolder, StorageError, Store};
 
-/// LMDB's file in a database's folder, and those of the log.
-const FILES: [&str; 3] = ["data.mdb", "log-0", "log-1"];
-
-fn is_database(folder: &Path) -> bool {
-    FILES.iter().any(|file| folder.join(file).is_file())
-}
-
 /// Checks a folder and reports line by line. 0: all is well; 1: something is wrong; 2: something could not be looked at.
 pub fn run(folder: &Path, out: &mut impl Write) -> ExitCode {
     let (databases, nameless) = match databases_in(folder) {
@@ -52,7 +45,7 @@ fn report_catalogue(folder: &Path, out: &mut impl Write) -> u8 {
 type Found = (Vec<(String, PathBuf)>, Vec<PathBuf>);
 
 fn databases_in(folder: &Path) -> Result<Found, String> {
-    if is_database(folder) {
+    if Store::is_in(folder) {
         return Ok((vec![(folder.display().to_string(), folder.to_owned())], Vec::new()));
     }
     let databases = folder.join("databases");
@@ -63,7 +56,7 @@ fn databases_in(folder: &Path) -> Result<Found, String> {
     for entry in entries {
         let entry = entry.map_err(|error| format!("{}: {error}", databases.display()))?;
         let path = entry.path();
-        if is_database(&path) {
+        if Store::is_in(&path) {
             match entry.file_name().to_str().and_then(DbName::from_folder) {
                 Some(name) => found.push((name.to_string(), path)),
                 None => nameless.push(path),

@@ -70,11 +70,6 @@ export class Connection {
     this.#change({ unsubscribe: subscription.name });
   }
 
-  close() {
-    for (const subscription of [...this.#subscriptions.values()]) subscription.close();
-    this.#stop();
-  }
-
   /** Without a subscription there is no connection. */
   #forget(name) {
     this.#subscriptions.delete(name);

@@ -29,9 +29,8 @@ export class Seqtide {
     return subscription;
   }
 
-  /** Ends all that is followed, and the connection. */
+  /** Ends all that is followed, and with the last the connection. */
   close() {
     for (const subscription of this.#followed) subscription.close();
-    this.#connection.close();
   }
 }

@@ -44,10 +44,6 @@ export class SharedConnection {
     this.#forget(subscription.name);
   }
 
-  close() {
-    for (const subscription of [...this.#subscriptions.values()]) subscription.close();
-  }
-
   #enter() {
     const name = `seqtide ${JSON.stringify(this.#open)}`;
     const worker = new SharedWorker(new URL('./shared-worker.js', import.meta.url), { type: 'module', name });

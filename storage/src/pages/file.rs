@@ -10,11 +10,9 @@ use memmap2::Mmap;
 
 use super::damage::Damage;
 use super::page::Wrong;
-use crate::env::map_file;
+use crate::env::{DATA_FILE, map_file};
 use crate::error::StorageError;
 
-/// LMDB's file in a database's folder.
-const NAME: &str = "data.mdb";
 /// Bytes read at once while every page is touched.
 const STRIDE_PAGES: usize = 256;
 
@@ -42,7 +40,7 @@ pub(crate) struct PageFile {
 impl PageFile {
     /// Opens the file in a folder; `None` when there is none, or nothing in it, which is a database about to be made.
     pub fn open(folder: &Path) -> Result<Option<PageFile>, StorageError> {
-        let path = folder.join(NAME);
+        let path = folder.join(DATA_FILE);
         let file = match File::open(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(StorageError::io(&path))?,

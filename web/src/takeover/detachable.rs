@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
+use actix_web::rt::task::JoinHandle;
 use bytes::Bytes;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -82,6 +83,15 @@ impl Detachable {
             // It may be over already.
             let _ = SockRef::from(stream).shutdown(Shutdown::Both);
         }
+    }
+
+    /// Cuts it when this is ready, unless the task is ended before.
+    pub fn cut_when(&self, due: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
+        let socket = self.clone();
+        actix_web::rt::spawn(async move {
+            due.await;
+            socket.cut();
+        })
     }
 
     fn poll_flushed(&self, cx: &mut Context<'_>) -> Poll<()> {

@@ -29,7 +29,7 @@ pub struct Requests {
 }
 
 /// What comes next.
-#[derive(Default, PartialEq, Eq, Clone, Copy)]
+#[derive(Default, Clone, Copy)]
 enum Next {
     #[default]
     Head,

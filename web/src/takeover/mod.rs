@@ -95,11 +95,7 @@ impl Takeover {
 
     /// Cuts the connection when this is ready, unless what is returned has been dropped before.
     pub fn cut_when(&self, due: impl Future<Output = ()> + 'static) -> Cutting {
-        let socket = self.socket.clone();
-        Cutting(actix_web::rt::spawn(async move {
-            due.await;
-            socket.cut();
-        }))
+        Cutting(self.socket.cut_when(due))
     }
 
     /// Has the feed served at a socket that was taken, whose client has begun to say this.
@@ -129,11 +125,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Cuts a request's connection when its answer has had time to go out: the framework would keep it for a body that does not come.
 pub fn cut_soon(req: &HttpRequest) {
     if let Some(Connected { socket, .. }) = req.conn_data() {
-        let socket = socket.clone();
-        actix_web::rt::spawn(async move {
-            actix_web::rt::time::sleep(LAST_WORDS).await;
-            socket.cut();
-        });
+        drop(socket.cut_when(actix_web::rt::time::sleep(LAST_WORDS)));
     }
 }
 

@@ -271,10 +271,10 @@ const documentLink = (database, id) => `#/db/${encodeURIComponent(database)}/doc
 
 const heads = () => h('div', { class: 'row heads', 'aria-hidden': 'true' }, ['Sequence', 'Document', 'Revision', 'Content', 'Seen'].map((head) => h('span', {}, head)));
 
-/** The document of a row, in one short line. */
+/** The document of a row, in one short line; empty where it has none. */
 function contentOf(text) {
   const doc = memberOf(text, 'doc');
-  return doc?.startsWith('{') && brief(without(doc, ['_id', '_rev']));
+  return doc?.startsWith('{') ? brief(without(doc, ['_id', '_rev'])) : '';
 }
 
 function cells(row) {
