@@ -138,6 +138,19 @@ async fn who_does_not_read_holds_the_end_up_no_longer_than_it_may() {
     drop(stalled);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_that_has_not_said_what_it_wants_does_not_hold_the_end_up() {
+    let server = Server::launch().arg("--feeds-websocket-start-ms=3600000").arg("--shutdown-timeout-ms=3600000");
+    let mut server = server.start();
+    let database = Database::create(&server, "db").await;
+    let mut socket = FeedSocket::open(&feed_url(&server, &database, "")).await.expect("an upgrade");
+    server.terminate();
+    let closed = socket.next().await;
+    assert!(matches!(&closed, Some(Message::Close(Some(close))) if u16::from(close.code) == 1001), "{closed:?}");
+    assert!(socket.next().await.is_none(), "the server ends the connection");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
 /// What is told at the beginning lets readers whose connections break come back spread over a time.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_browser_is_told_another_moment_to_come_back() {

@@ -15,6 +15,7 @@ use seqtide::storage::{Durability, ReclaimPolicy, StorageError, StoreOptions, Tr
 use seqtide::{Engine, EngineOptions};
 use socket2::SockRef;
 use tokio::time::{sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
 use crate::cors::cors;
@@ -151,6 +152,7 @@ pub async fn serve(
     let upkeep = actix_web::rt::spawn(metrics.clone().keep_up());
     let feeds = Workers::default();
     let connections = Arc::<Connections>::default();
+    let ending = CancellationToken::new();
     let state = Data::new(State {
         engine: engine.clone(),
         config: config.clone(),
@@ -158,6 +160,7 @@ pub async fn serve(
         figures: Arc::clone(&figures),
         connections: Arc::clone(&connections),
         feeds: feeds.clone(),
+        ending: ending.clone(),
     });
     let sampling = actix_web::rt::spawn(dashboard::sample(state.clone()));
     let origins = config.cors_origins.clone();
@@ -181,6 +184,7 @@ pub async fn serve(
             // Whoever comes back when its feed ends must not be let in again.
             handle.pause().await;
             ended.end_feeds();
+            ending.cancel();
             connections.end();
             figures.end();
             let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), ended.feeds_closed()).await.is_ok();

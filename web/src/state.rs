@@ -8,6 +8,7 @@ use seqtide::storage::json::ScanLimits;
 use seqtide::{Database, Engine, WriteOptions, Written};
 
 use actix_web::http::StatusCode;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::dashboard::Figures;
@@ -31,6 +32,8 @@ pub struct State {
     pub connections: Arc<Connections>,
     /// The feeds whose connections have left the framework.
     pub feeds: Workers,
+    /// Cancelled when the server ends.
+    pub ending: CancellationToken,
 }
 
 impl State {

@@ -54,6 +54,23 @@ pub fn encode(origin: Origin, generation: u64, number: u64, rows: &mut Rows) -> 
     record
 }
 
+/// What stands at the beginning of a record.
+pub struct Head {
+    /// How long the record is, with it.
+    pub record_bytes: usize,
+    pub generation: u64,
+    pub number: u64,
+}
+
+/// Reads the head of what may be a record; `None` where these are too few bytes for one.
+pub fn head(bytes: &[u8]) -> Option<Head> {
+    let mut reader = Reader::new(bytes.get(..Rows::HEAD_BYTES)?);
+    let (length, _sum) = (reader.array().ok()?, reader.bytes(4).ok()?);
+    let (generation, number) = (reader.array().ok()?, reader.array().ok()?);
+    let record_bytes = HEAD_BYTES.saturating_add(u32::from_be_bytes(length) as usize);
+    Some(Head { record_bytes, generation: u64::from_be_bytes(generation), number: u64::from_be_bytes(number) })
+}
+
 /// Reads the record at the beginning of these bytes, and how long it is; `None` where there is none that is whole.
 pub fn decode(origin: Origin, bytes: &[u8]) -> Option<(Record, usize)> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;

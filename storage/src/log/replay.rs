@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::memtable::{Memtable, Overlay};
 use super::record::Origin;
-use super::segment::Found;
+use super::segment::{Found, Records};
 use super::segments::{NAMES, Segments};
 use crate::codec::meta;
 use crate::error::StorageError;
@@ -54,7 +54,8 @@ impl FoundLog {
     ///
     /// A record at the end that is not whole was not acknowledged, or cannot be told from one that was not. But each is
     /// written when the one before has been synced: where a later one is whole, one that was acknowledged is lost. So
-    /// one may be where the disk does not give what lies behind the last record.
+    /// one may be where the disk does not give what lies behind the last record, or where the file ends in a record: none
+    /// is written that does not fit.
     ///
     /// Where the row is damaged that says how far the tables have come, none is laid over them.
     pub fn replay(&self, tables: View<'_>) -> Result<Replayed, StorageError> {
@@ -73,11 +74,12 @@ impl FoundLog {
             }
             covered => covered?,
         };
-        let (mut records, mut unread) = (Vec::new(), None);
+        let (mut records, mut unread, mut cut) = (Vec::new(), None, None);
         let mut parts = [0..0, 0..0];
         for ((name, found), part) in NAMES.iter().zip(&self.0).zip(&mut parts) {
             let Some(found) = found else { continue };
-            let of_this = found.records_above(origin, covered);
+            let Records { above: of_this, cut: is_cut } = found.records_above(origin, covered);
+            cut = cut.or(is_cut.then(|| (*name, found.bytes())));
             if let (Some((first, _)), Some((last, _))) = (of_this.first(), of_this.last()) {
                 *part = first.start..last.end;
             }
@@ -94,6 +96,7 @@ impl FoundLog {
             number = record.number;
             record.rows.into_iter().for_each(|row| frozen.insert(row));
         }
+        let damage = damage.or(cut.map(|(name, end)| Damage::of_cut_log(name, end as u64, number + 1)));
         let damage = damage.or(unread.map(|(name, at, why)| Damage::of_unread_log(name, at as u64, why, number + 1)));
         let frozen = Some(Arc::new(frozen)).filter(|frozen| !frozen.is_empty());
         let over = Overlay { active: Memtable::default(), frozen };

@@ -3,14 +3,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::blocks::Blocks;
 use super::record::{self, HEAD_BYTES, Origin, Record};
 
-/// The first segments of a database are small: there may be many databases. Those of tests are soon full.
+/// The first segments of a database are small: there may be many databases. Those of tests are soon full. Each has twice
+/// as many bytes as another, or a power of it: so one that was cut off is known by its length.
 pub const BYTES_MIN: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 /// No segment is larger: what is replayed after a crash is at most two of them.
 pub const BYTES_MAX: u64 = 32 << 20;
@@ -42,6 +43,15 @@ pub struct Found {
     content: Vec<u8>,
     /// The last byte of it that the disk did not give, and why: zeros are in the place of such bytes.
     unread: Option<(usize, io::Error)>,
+}
+
+/// What a segment's file has above a number.
+#[derive(Debug)]
+pub struct Records {
+    /// The whole ones, and where they lie.
+    pub above: Vec<(Range<usize>, Record)>,
+    /// That the file was made shorter since, and may have had more.
+    pub cut: bool,
 }
 
 impl Segment {
@@ -135,6 +145,11 @@ impl Found {
         Ok(Some(found))
     }
 
+    /// How long the file is, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.content.len()
+    }
+
     /// The last byte behind this one that the disk did not give, and why.
     pub fn unread_behind(&self, at: usize) -> Option<(usize, &io::Error)> {
         self.unread.as_ref().map(|(unread, why)| (*unread, why)).filter(|(unread, _)| *unread >= at)
@@ -143,13 +158,18 @@ impl Found {
     /// Its whole records whose numbers are above this one, wherever they lie, and where they do. Up to this number the
     /// tables have everything, so that a segment which has a record above it has not been begun anew since: all of them
     /// are of one generation. What is damaged, cut off, or left of an earlier use is passed over.
-    pub fn records_above(&self, origin: Origin, number: u64) -> Vec<(Range<usize>, Record)> {
+    pub fn records_above(&self, origin: Origin, number: u64) -> Records {
         let mut found: Vec<(Range<usize>, Record)> = Vec::new();
+        // Where those end that lie one behind the other from the beginning on, whatever their numbers.
+        let (mut chain_end, mut chain_generation) = (0, None);
         let mut at = 0;
         while at < self.content.len() {
             let generation = found.first().map(|(_, first)| first.generation);
             match record::decode(origin, &self.content[at..]) {
                 Some((record, length)) => {
+                    if at == chain_end && chain_generation.is_none_or(|generation| generation == record.generation) {
+                        (chain_end, chain_generation) = (at + length, Some(record.generation));
+                    }
                     if record.number > number && generation.is_none_or(|generation| generation == record.generation) {
                         found.push((at..at + length, record));
                     }
@@ -158,14 +178,27 @@ impl Found {
                 None => at = self.next_place(at + 1, number, generation),
             }
         }
-        found
+        Records { above: found, cut: self.ends_in_a_record(chain_end, chain_generation, number) }
+    }
+
+    /// Whether the file ends before the record does that begins here, as none is written that does not fit, or so close
+    /// behind that it cannot be told. A head that a power cut has torn is not taken for one: behind the record before there
+    /// were zeros as far as its block goes, so that an old length with a new generation is no larger than the new one.
+    fn ends_in_a_record(&self, at: usize, generation: Option<u64>, number: u64) -> bool {
+        let rest = &self.content[at..];
+        let Some(head) = record::head(rest) else {
+            return generation.is_some() && !self.content.len().is_power_of_two();
+        };
+        generation.is_none_or(|generation| generation == head.generation)
+            && may_be_above(number).contains(&head.number)
+            && head.record_bytes > rest.len()
     }
 
     /// The next place where a record above this number may begin, by what it would have there: a look at each place is
     /// quick, reading a record is not.
     fn next_place(&self, from: usize, number: u64, generation: Option<u64>) -> usize {
         let field = |at: usize| self.content[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-        let numbers = number + 1..=number.saturating_add(AHEAD_MAX);
+        let numbers = may_be_above(number);
         let may_be = |at: &usize| {
             numbers.contains(&field(at + record::NUMBER_AT))
                 && generation.is_none_or(|generation| field(at + record::GENERATION_AT) == generation)
@@ -190,6 +223,11 @@ impl Found {
         let bytes = Blocks::whole(self.content.len() as u64);
         Ok(Segment { path: path.to_owned(), blocks: Blocks::new(file), bytes, generation: 0, last })
     }
+}
+
+/// What numbers records above this one may have.
+fn may_be_above(number: u64) -> RangeInclusive<u64> {
+    number + 1..=number.saturating_add(AHEAD_MAX)
 }
 
 /// Has the disk give all blocks of a file of so many bytes.
@@ -230,7 +268,7 @@ mod tests {
 
     fn numbers_above(path: &Path, uuid: u8, above: u64) -> Vec<u64> {
         let found = Found::read(path).unwrap().unwrap().records_above(origin(uuid), above);
-        found.iter().map(|(_, record)| record.number).collect()
+        found.above.iter().map(|(_, record)| record.number).collect()
     }
 
     fn numbers(path: &Path) -> Vec<u64> {
@@ -289,6 +327,37 @@ mod tests {
                     let expected: Vec<u64> = (above + 1..=4).filter(|number| *number != damaged as u64).collect();
                     assert_eq!(numbers_above(&path, 1, above), expected, "record {damaged}, byte {byte}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_made_shorter_in_or_close_behind_its_records_is_known_by_it() {
+        for above in [0, 3, 5] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("log");
+            let mut segment = Segment::make(&path, 4096).unwrap();
+            // What is left of an earlier use.
+            (1..=9).for_each(|number| append(&mut segment, number));
+            segment.restart().unwrap();
+            (10..=14).for_each(|number| append(&mut segment, number));
+            let end = usize::try_from(segment.blocks.end()).unwrap();
+            let whole = std::fs::read(&path).unwrap();
+            for length in 0..=whole.len() {
+                std::fs::write(&path, &whole[..length]).unwrap();
+                let cut = Found::read(&path).unwrap().unwrap().records_above(origin(1), 9 + above).cut;
+                let first = end / 5;
+                let expected = match length {
+                    // Nothing, or the head of a record that the tables have.
+                    _ if length < Rows::HEAD_BYTES => false,
+                    _ if length < first => above == 0,
+                    _ => {
+                        let rest = length % first;
+                        let next_is_above = (length / first) as u64 >= above;
+                        length < end + Rows::HEAD_BYTES && (rest < Rows::HEAD_BYTES || next_is_above) && length != 4096
+                    }
+                };
+                assert_eq!(cut, expected, "{length} bytes of {end}, above {above}");
             }
         }
     }

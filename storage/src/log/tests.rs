@@ -2,7 +2,7 @@
 //! whichever order, each reader sees the state of its moment.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -415,6 +415,21 @@ fn a_damaged_record_before_a_whole_one_is_told_of() {
         assert_eq!(damage.at, At::Log("log-0", (damaged * RECORD_BYTES) as u64));
         assert_eq!(damage.lost, Lost::Newest(damaged as u64));
     }
+}
+
+#[test]
+fn a_file_that_was_made_shorter_is_told_of() {
+    for (bytes, lost) in [(2 * RECORD_BYTES + 25, 3), (3 * RECORD_BYTES + 1, 4), (4 * RECORD_BYTES, 5)] {
+        let folder = with_four_records();
+        File::options().write(true).open(folder.path().join(NAMES[0])).unwrap().set_len(bytes as u64).unwrap();
+        let damage = damage_in(folder.path()).unwrap();
+        assert_eq!(damage.at, At::Log("log-0", bytes as u64));
+        assert_eq!(damage.lost, Lost::Newest(lost));
+    }
+    let folder = with_four_records();
+    let file = File::options().write(true).open(folder.path().join(NAMES[0])).unwrap();
+    file.set_len(4 * RECORD_BYTES as u64 + 500).unwrap();
+    assert_eq!(damage_in(folder.path()), None, "zeros follow the last record: there was no other");
 }
 
 /// Whoever wrote it may have ended before it was synced, and a torn record may lie at its end.

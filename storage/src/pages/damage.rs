@@ -76,6 +76,12 @@ impl Damage {
         Damage { at: At::Log(file, byte), what: format!("cannot be read: {why}"), lost: Lost::Newest(misses) }
     }
 
+    /// That a file of the log ends at this byte, and with it a record from which on all are missing.
+    pub(crate) fn of_cut_log(file: &'static str, end: u64, misses: u64) -> Damage {
+        let what = "the file ends here, in a record or close behind one, and was longer".to_owned();
+        Damage { at: At::Log(file, end), what, lost: Lost::Newest(misses) }
+    }
+
     /// That a log, which begins with this file, is of no use, as it cannot be told which of its records the tables have.
     pub(crate) fn of_whole_log(file: &'static str, why: &StorageError) -> Damage {
         let what = format!("it is not known which records the tables have: {why}");

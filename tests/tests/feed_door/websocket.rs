@@ -3,11 +3,14 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::{caught_up, end, fresh, open as opening, write};
 use seqtide_tests::doors::{FeedSocket, Item, feed_url};
+use seqtide_tests::http::SOON;
 use seqtide_tests::words::beating;
 use seqtide_tests::{Database, Server, raw};
 
@@ -138,6 +141,24 @@ async fn a_token_from_the_future_is_refused_if_asked_so() {
     let mut socket = open(&server, &database, "since=99&on_rewind=error").await;
     let (items, code) = socket.to_close().await;
     assert_eq!((items.len(), code), (0, CloseCode::Policy));
+}
+
+/// Source: RFC 6455, 7.1.1: the server ends the connection first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_ends_behind_its_close_whether_or_not_the_client_answers() {
+    let (server, _database) = fresh().await;
+    for (path, said, code) in [
+        ("/db/_feed?since=0&live=false", &[][..], 1000_u16),
+        ("/db/_feed", b"\x81\x82\0\0\0\0[]", 1008),
+        ("/_feed/many", b"\x82\x82\0\0\0\0{}", 1003),
+    ] {
+        let (mut socket, _head) = raw::upgraded(server.address(), path, "").await;
+        socket.write_all(said).await.expect("a message");
+        let mut rest = Vec::new();
+        timeout(SOON, socket.read_to_end(&mut rest)).await.expect("an end in time").expect("an end");
+        let close = rest.windows(4).rfind(|bytes| bytes[0] == 0x88).expect("a close frame");
+        assert_eq!(close[2..], code.to_be_bytes(), "{path}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -68,13 +68,14 @@ pub enum Start<O, P> {
     AtMessage { parse: P, within: Duration },
 }
 
-/// Serves a connection until it is over. `open` opens its feed.
+/// Serves a connection until it is over. `open` opens its feed; when the server ends, so does who has not asked for one yet.
 pub async fn serve<O, S: Source>(
     mut connection: Connection,
     start: Start<O, impl FnOnce(&str) -> Result<O, ApiError>>,
     open: impl AsyncFnOnce(O) -> Result<Feed<S>, seqtide::Error>,
+    server_ends: impl Future<Output = ()>,
 ) {
-    let over = match follow(&mut connection, start, open).await {
+    let over = match follow(&mut connection, start, open, server_ends).await {
         Err(over) => over,
         Ok(never) => match never {},
     };
@@ -85,12 +86,16 @@ async fn follow<O, S: Source>(
     connection: &mut Connection,
     start: Start<O, impl FnOnce(&str) -> Result<O, ApiError>>,
     open: impl AsyncFnOnce(O) -> Result<Feed<S>, seqtide::Error>,
+    server_ends: impl Future<Output = ()>,
 ) -> Result<Infallible, Over> {
     let options = match start {
         Start::Now(options) => Ok(options),
-        Start::AtMessage { parse, within } => match timeout(within, connection.text()).await {
-            Ok(first) => parse(&first?),
-            Err(_elapsed) => parse("{}"),
+        Start::AtMessage { parse, within } => tokio::select! {
+            first = timeout(within, connection.text()) => match first {
+                Ok(first) => parse(&first?),
+                Err(_elapsed) => parse("{}"),
+            },
+            () = server_ends => return Err(Over::Close(CloseCode::Away, String::new())),
         },
     };
     let options = match options {

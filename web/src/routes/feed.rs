@@ -137,7 +137,9 @@ fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
         Some(options) => Start::Now(options),
         None => Start::AtMessage { parse, within: state.config.feeds.websocket_start },
     };
-    actix_web::rt::spawn(websocket::serve(connection, start, async move |asked| door.open(asked).await));
+    let server_ends = state.ending.clone().cancelled_owned();
+    let serving = websocket::serve(connection, start, async move |asked| door.open(asked).await, server_ends);
+    actix_web::rt::spawn(serving);
     Ok(answer)
 }
 
