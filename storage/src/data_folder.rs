@@ -10,8 +10,9 @@
 mod catalogue;
 mod updates;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -111,12 +112,14 @@ impl DataFolder {
         Ok(answer)
     }
 
-    /// Looks at the catalogue of a data folder from outside, if it has one; nothing is changed.
+    /// The names of databases that are being made or deleted, or were when a process ended, as the catalogue of a data
+    /// folder says from outside, if it has one; nothing is changed.
     ///
     /// # Errors
     /// [`StorageError::Io`] where it cannot be read: no server opens the folder then.
-    pub fn check_catalogue(path: &Path) -> Result<(), StorageError> {
-        Catalogue::read(path).map(drop)
+    pub fn unfinished(path: &Path) -> Result<HashSet<String>, StorageError> {
+        let databases = Catalogue::read(path)?.unwrap_or_default().databases;
+        Ok(databases.into_iter().filter(|(_, entry)| entry.unfinished).map(|(name, _)| name).collect())
     }
 
     fn folder_of(&self, name: &DbName) -> PathBuf {
@@ -344,19 +347,27 @@ fn make_folders(folder: &Path) -> Result<(), StorageError> {
     parents.map(|parent| if parent.as_os_str().is_empty() { here } else { parent }).try_for_each(sync_folder)
 }
 
+/// Whoever checks a folder from outside while it is removed may put LMDB's table of readers into it once more. It is removed
+/// as often as this.
+const REMOVE_ATTEMPTS: usize = 10;
+
 /// Removes a database's folder for good: unsynced, it could be back after a power cut.
 fn remove_folder(databases: &Path, name: &DbName) -> Result<(), StorageError> {
     let folder = databases.join(name.folder());
-    match fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StorageError::io(&folder)(error)),
-        _ => sync_folder(databases),
+    let mut attempts = 1..REMOVE_ATTEMPTS;
+    loop {
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && attempts.next().is_some() => {}
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(StorageError::io(&folder)(error)),
+            _ => return sync_folder(databases),
+        }
     }
 }
 
 fn sync_data(folder: &Path) -> Result<(), StorageError> {
     let file = folder.join(DATA_FILE);
     match File::open(&file).and_then(|data| data.sync_all()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StorageError::io(&file)(error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(StorageError::io(&file)(error)),
         _ => Ok(()),
     }
 }

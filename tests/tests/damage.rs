@@ -380,3 +380,26 @@ async fn a_check_beside_a_server_that_writes_all_the_time_finds_nothing() {
     stop.send(true).expect("the writer waits for it");
     assert!(writer.await.expect("the writer") > 10, "it wrote meanwhile");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_beside_a_server_that_makes_and_deletes_databases_finds_nothing() {
+    let server = Server::start();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let api = Api::new(&server);
+    let maker = tokio::spawn(async move {
+        let mut made = 0;
+        while !*stopped.borrow() {
+            api.request("PUT", "/passing").expect(201).await;
+            api.request("PUT", "/passing/a").json(&json!({})).expect(201).await;
+            api.request("DELETE", "/passing").expect(200).await;
+            made += 1;
+        }
+        made
+    });
+    for _ in 0..200 {
+        let (code, report) = check(&server);
+        assert_eq!(code, Some(0), "{report}");
+    }
+    stop.send(true).expect("the maker waits for it");
+    assert!(maker.await.expect("the maker") > 10, "it made some meanwhile");
+}
