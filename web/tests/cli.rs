@@ -67,7 +67,7 @@ fn help_names_the_command() {
 #[test]
 fn help_of_serve_names_flags_variables_and_defaults() {
     let help = printed(&mut seqtide(&["serve", "--help"]));
-    for line in ["--listen <IP:PORT>", "--data <FOLDER>", "--config <FILE>", "--print-config"] {
+    for line in ["--listen <ADDRESS:PORT>", "--data <FOLDER>", "--config <FILE>", "--print-config"] {
         assert!(help.contains(line), "no {line} in\n{help}");
     }
     for line in ["--limits-document-bytes-max <BYTES>", "[env: SEQTIDE_LIMITS_DOCUMENT_BYTES_MAX]", "127.0.0.1:5984"] {

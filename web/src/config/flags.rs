@@ -11,12 +11,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Durability, LogFormat};
-
-/// An address as it is typed.
-fn address(text: &str) -> Result<SocketAddr, &'static str> {
-    text.parse().map_err(|_| "an address is an IP address and a port, such as 127.0.0.1:5984 or [::1]:5984")
-}
+use super::{Durability, LogFormat, listen};
 
 /// Options of `seqtide serve`.
 #[derive(Debug, Default, Args, Serialize)]
@@ -32,7 +27,7 @@ pub struct ServeFlags {
     pub print_config: bool,
 
     /// Address and port to listen on; loopback only
-    #[arg(value_name = "IP:PORT", value_parser = address)]
+    #[arg(value_name = "ADDRESS:PORT", value_parser = listen::parse)]
     pub listen: Option<SocketAddr>,
 
     /// Folder of the databases, made if it does not exist

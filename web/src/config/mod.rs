@@ -13,6 +13,7 @@ mod functions;
 mod keys;
 mod layers;
 mod limits;
+mod listen;
 mod millis;
 mod origins;
 mod print;
@@ -40,6 +41,7 @@ pub use self::storage::Storage;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// Address and port to listen on, of this machine only; port 0 lets the system choose.
+    #[serde(with = "listen")]
     pub listen: SocketAddr,
     /// Folder of the databases; a relative path starts at the working folder.
     pub data: PathBuf,
@@ -89,6 +91,21 @@ pub enum LogFormat {
 /// Most web threads: what the web framework starts at most.
 const WORKERS_MAX: usize = 512;
 
+/// What the reader of a table says of a value, without the names that its type has in the program.
+fn in_plain_words(error: &str) -> String {
+    const WORDS: [(&str, &str); 8] = [
+        ("expected usize", "expected a whole number, 0 or more"),
+        ("expected u64", "expected a whole number, 0 or more"),
+        ("expected u32", "expected a whole number, 0 or more"),
+        ("expected a sequence", "expected a list, such as [\"a\", \"b\"]"),
+        ("expected path string", "expected a path in quotes"),
+        ("expected a string", "expected a text in quotes"),
+        ("unknown variant", "no such value:"),
+        ("floating point", "number"),
+    ];
+    WORDS.iter().fold(error.to_owned(), |text, (word, plain)| text.replace(word, plain))
+}
+
 impl Config {
     /// Builds the configuration from the flags (which hold the variables' values too) and the file they name.
     ///
@@ -129,7 +146,7 @@ impl Config {
     }
 
     fn from_table(table: Table) -> Result<Config, String> {
-        table.try_into().map_err(|error: toml::de::Error| layers::one_line(&error.to_string()))
+        table.try_into().map_err(|error: toml::de::Error| in_plain_words(&layers::one_line(&error.to_string())))
     }
 
     fn to_table(&self) -> Table {

@@ -18,6 +18,22 @@ fn assert_refused(text: &str, needle: &str) {
 }
 
 #[test]
+fn a_value_of_another_kind_is_told_of_in_words_of_the_file() {
+    for (text, said) in [
+        ("workers = 'x'", "invalid type: string \"x\", expected a whole number, 0 or more in `workers`"),
+        ("feeds.heartbeat_ms = '5s'", "expected a whole number, 0 or more in `feeds.heartbeat_ms`"),
+        ("limits.nesting_max = -1", "invalid value: integer `-1`, expected a whole number, 0 or more"),
+        ("storage.map_bytes_max = 1e9", "invalid type: number `1000000000.0`, expected a whole number"),
+        ("durability = 'fast'", "no such value: `fast`, expected `full` or `relaxed` in `durability`"),
+        ("data = 5", "expected a path in quotes in `data`"),
+        ("log = 5", "expected a text in quotes in `log`"),
+        ("cors_origins = 'x'", "expected a list, such as [\"a\", \"b\"] in `cors_origins`"),
+    ] {
+        assert_refused(text, said);
+    }
+}
+
+#[test]
 fn the_defaults_are_valid() {
     assert_eq!(checked(""), Ok(Config::default()));
 }
@@ -54,11 +70,14 @@ fn a_number_that_must_not_be_zero_is_refused_by_its_key() {
 
 #[test]
 fn only_loopback_addresses_may_be_listened_on() {
-    for address in ["127.0.0.1:0", "127.3.2.1:80", "[::1]:5984", "[::ffff:127.0.0.1]:5984"] {
+    for address in ["localhost:5984", "127.0.0.1:0", "127.3.2.1:80", "[::1]:5984", "[::ffff:127.0.0.1]:5984"] {
         checked(&format!("listen = '{address}'")).unwrap();
     }
     for address in ["0.0.0.0:5984", "[::]:5984", "192.168.1.7:5984", "[::ffff:10.0.0.1]:5984"] {
         assert_refused(&format!("listen = '{address}'"), "there is no authentication yet");
+    }
+    for address in ["localhost", "localhost:65536", "example.org:5984", "5984", ""] {
+        assert_refused(&format!("listen = '{address}'"), "or localhost, and a port, such as 127.0.0.1:5984");
     }
 }
 
