@@ -35,6 +35,29 @@ impl Page {
     }
 }
 
+/// Runs each of a page's named examples (` ```sh name`, whose output is shown as ` ```text name`) on a server of its own that
+/// the page's example has set up, with the names of that one's first line, in a folder of its own. What is printed and shown is
+/// compared as `alike` has it. Gives how many there were.
+///
+/// # Panics
+/// When one prints something else.
+pub fn run_examples(page: &Page, alike: impl Fn(&str) -> String) -> usize {
+    let fences = page.0.lines().filter_map(|line| line.strip_prefix("```sh "));
+    let names: Vec<&str> = fences.filter(|name| *name != "example").collect();
+    for name in &names {
+        let server = Server::start();
+        let setup = page.example("sh", &server);
+        run_shell(&setup);
+        let (variables, _) = setup.split_once('\n').expect("a line of names");
+        let commands = page.block(&format!("```sh {name}")).replace(ADDRESS, &server.url());
+        let folder = tempfile::tempdir().expect("a folder");
+        let printed = run_shell(&format!("{variables}\ncd {}\n{commands}", folder.path().display()));
+        let shown = page.block(&format!("```text {name}"));
+        assert_eq!(alike(printed.trim_end()), alike(shown.trim_end()), "{name}");
+    }
+    names.len()
+}
+
 /// The standard output of a shell script, whose curl is silent and gives up by itself.
 ///
 /// # Panics

@@ -1,38 +1,21 @@
 //! The examples of `docs/feeds.md`, run as they stand there.
 
-use seqtide_tests::pages::{Page, run_shell};
+use seqtide_tests::pages::{Page, run_examples, run_shell};
 use seqtide_tests::{Api, Server};
 
 const PAGE: Page = Page(include_str!("../../docs/feeds.md"));
 
-/// The names of the page's examples, each a shell script with what it prints.
-fn examples() -> Vec<&'static str> {
-    let fences = PAGE.0.lines().filter_map(|line| line.strip_prefix("```sh "));
-    let examples: Vec<&str> = fences.filter(|name| *name != "example").collect();
-    assert!(examples.len() >= 8, "{examples:?}");
-    examples
-}
-
 /// What was printed, but for the time after which a reader comes back: it is another one for each.
 fn alike(printed: &str) -> String {
     let is_retry = |line: &str| line.strip_prefix("retry: ").is_some_and(|millis| millis.parse::<u64>().is_ok());
-    let lines = printed.trim_end().lines().map(|line| if is_retry(line) { "retry: N" } else { line });
+    let lines = printed.lines().map(|line| if is_retry(line) { "retry: N" } else { line });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 #[test]
 fn each_example_prints_what_the_page_says() {
-    for name in examples() {
-        let server = Server::start();
-        let setup = PAGE.example("sh", &server);
-        run_shell(&setup);
-        let (names, _) = setup.split_once('\n').expect("a line of names");
-        let commands = PAGE.block(&format!("```sh {name}")).replace("http://127.0.0.1:5984", &server.url());
-        let folder = tempfile::tempdir().expect("a folder");
-        let printed = run_shell(&format!("{names}\ncd {}\n{commands}", folder.path().display()));
-        let shown = PAGE.block(&format!("```text {name}"));
-        assert_eq!(alike(&printed), alike(shown), "{name}");
-    }
+    let examples = run_examples(&PAGE, alike);
+    assert!(examples >= 8, "{examples}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
