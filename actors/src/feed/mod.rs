@@ -2,6 +2,7 @@
 
 mod by_function;
 pub mod documents;
+pub mod event;
 pub(crate) mod large_page;
 mod leave;
 pub mod options;
@@ -26,94 +27,21 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::documents::Documents;
+use self::event::{FeedEvent, Portion};
 use self::large_page::PAGES_BEFORE;
 use self::options::{Ahead, FeedOptions, OLDEST_SEQ};
 use self::seen::Seen;
 pub use self::shared::{Likeness, Reopening, Seat};
-use self::source::{Lag, Page, Source, Wanted};
+use self::source::{Page, Source, Wanted};
 pub use self::subscriber::EndReason;
 use self::subscriber::{Notice, PageRead, Step, Subscriber};
 use self::told::{Obeyed, Told};
 use crate::error::Error;
-use crate::frames::{FrameForm, Frames};
+use crate::frames::FrameForm;
 use crate::known::{FeedAbout, FeedState, KnownFeed};
 use crate::metrics::FeedMetrics;
 use crate::permits::FeedPermit;
 use crate::row::Row;
-
-/// What a feed gives.
-#[derive(Debug, Clone)]
-pub enum FeedEvent<R = Row> {
-    /// The first of all, unless the feed is rewound: where it begins.
-    Open {
-        /// The token to resume from.
-        seq: Sequence,
-        /// What there is.
-        extent: Extent,
-        /// Its heartbeat: silence of more than this is a fault.
-        heartbeat: Option<Duration>,
-    },
-    /// Rows, in order; at least one.
-    Rows(Vec<Arc<R>>),
-    /// The same as bytes alone, where the feed was [asked](FeedOptions::frames) for no more.
-    Frames(Frames),
-    /// The feed starts to wait and has sent nothing yet.
-    Waiting,
-    /// Everything there is has been given.
-    CaughtUp {
-        /// The token to resume from.
-        seq: Sequence,
-    },
-    /// Nothing was sent for the heartbeat's time.
-    Heartbeat {
-        /// The token to resume from: everything up to here has been examined.
-        seq: Sequence,
-        /// How many rows, before any filter, lie behind it.
-        pending: u64,
-    },
-    /// It was live and fell behind what is in memory: it reads the disk.
-    Lagging {
-        /// The token to resume from.
-        seq: Sequence,
-        /// How far that lies behind.
-        lag: Lag,
-    },
-    /// It is live again.
-    Live {
-        /// The token to resume from.
-        seq: Sequence,
-    },
-    /// What there was when it was opened has been given; what changed since follows.
-    SnapshotEnd {
-        /// The update sequence then: the token to resume from.
-        seq: Sequence,
-    },
-    /// The first of all where the token asked for is from the future: the feed starts from the beginning.
-    Rewind {
-        /// What was asked for.
-        since: Sequence,
-        /// What there is.
-        extent: Extent,
-        /// Its heartbeat: silence of more than this is a fault.
-        heartbeat: Option<Duration>,
-    },
-    /// The feed ends shortly, because the engine does.
-    Draining {
-        /// The token to resume from.
-        seq: Sequence,
-        /// How long to wait, once it has ended, before coming back.
-        retry: Duration,
-    },
-    /// Nothing follows.
-    End {
-        /// Why.
-        reason: EndReason,
-        /// The token to resume from. Of a descending feed, the last row given.
-        seq: Sequence,
-        /// How many rows, before any filter, lie behind it; of a descending feed, before it.
-        pending: u64,
-    },
-}
 
 /// What there was when a feed was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -408,8 +336,8 @@ impl<S: Source> Feed<S> {
                 }
                 self.note(page.len());
                 Turn::Gives(match page.frames.is_empty() {
-                    true => FeedEvent::Rows(page.rows),
-                    false => FeedEvent::Frames(page.frames),
+                    true => FeedEvent::Change(Portion::Rows(page.rows)),
+                    false => FeedEvent::Change(Portion::Frames(page.frames)),
                 })
             }
             Step::Wait { until } => {
@@ -583,7 +511,7 @@ impl<S: Source> Feed<S> {
     async fn say(&mut self, notice: Notice) -> Result<Option<FeedEvent<S::Row>>, Error> {
         let seq = self.subscriber.position();
         Ok(Some(match notice {
-            Notice::Waiting => FeedEvent::Waiting,
+            Notice::Waiting => FeedEvent::Change(Portion::Waiting),
             Notice::CaughtUp => {
                 self.note(0);
                 self.with_known(KnownFeed::has_everything);
@@ -667,7 +595,7 @@ mod tests {
         assert!(matches!(feed.next().await.unwrap(), Some(FeedEvent::Open { .. })));
         assert_eq!(feed.position(), Sequence::ZERO, "its rows have not been given");
         assert_eq!(feed.rows_left(), Some(3), "nor are they counted");
-        assert!(matches!(feed.next().await.unwrap(), Some(FeedEvent::Rows(_))));
+        assert!(matches!(feed.next().await.unwrap(), Some(FeedEvent::Change(Portion::Rows(_)))));
         assert_eq!((feed.position(), feed.rows_left()), (Sequence::new(0, 1), Some(2)));
         engine.shutdown().await.unwrap();
     }

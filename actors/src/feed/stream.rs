@@ -2,7 +2,6 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures_util::Stream;
 use futures_util::stream::{self, StreamExt};
@@ -11,8 +10,9 @@ use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::rev::RevId;
 use seqtide_storage::model::sequence::Sequence;
 
-use super::source::{Lag, Source};
-use super::{EndReason, Extent, Feed, FeedEvent};
+use super::Feed;
+use super::event::{ChangeEvent, FeedEvent, Portion};
+use super::source::Source;
 use crate::error::Error;
 use crate::row::Row;
 
@@ -49,74 +49,6 @@ impl Change {
             left: row.left(),
         }
     }
-}
-
-/// What a stream of changes gives.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ChangeEvent<C = Change> {
-    /// The first of all, unless the stream is rewound: where it begins.
-    Open {
-        /// The token to resume from.
-        seq: Sequence,
-        /// What there is.
-        extent: Extent,
-        /// Its heartbeat: silence of more than this is a fault.
-        heartbeat: Option<Duration>,
-    },
-    /// A changed document, or what else the stream is of.
-    Change(C),
-    /// Everything there is has been given; what follows happens from now on.
-    CaughtUp {
-        /// The token to resume from.
-        seq: Sequence,
-    },
-    /// Nothing was given for the heartbeat's time.
-    Heartbeat {
-        /// The token to resume from.
-        seq: Sequence,
-        /// How many rows lie behind it, before any filter.
-        pending: u64,
-    },
-    /// It was live and fell behind what is in memory: it reads the disk.
-    Lagging {
-        /// The token to resume from.
-        seq: Sequence,
-        /// How far that lies behind.
-        lag: Lag,
-    },
-    /// It is live again.
-    Live {
-        /// The token to resume from.
-        seq: Sequence,
-    },
-    /// What there was when it was opened has been given; what changed since follows.
-    SnapshotEnd {
-        /// The update sequence then: the token to resume from.
-        seq: Sequence,
-    },
-    /// The first of all where the token asked for is from the future: the stream starts from the beginning.
-    Rewind {
-        /// What was asked for.
-        since: Sequence,
-        /// What there is.
-        extent: Extent,
-        /// Its heartbeat: silence of more than this is a fault.
-        heartbeat: Option<Duration>,
-    },
-    /// The stream ends shortly, because the engine does.
-    Draining {
-        /// The token to resume from.
-        seq: Sequence,
-        /// How long to wait, once it has ended, before coming back.
-        retry: Duration,
-    },
-    /// Nothing follows.
-    End {
-        /// Why.
-        reason: EndReason,
-        /// The token to resume from.
-        seq: Sequence,
-    },
 }
 
 /// A stream of what changes. It ends after [`ChangeEvent::End`], or after an error.
@@ -163,18 +95,10 @@ impl<C> Stream for Changes<C> {
 }
 
 fn events<R, C>(event: FeedEvent<R>, show: impl Fn(&R) -> C) -> Vec<Result<ChangeEvent<C>, Error>> {
-    match event {
-        FeedEvent::Rows(rows) => rows.iter().map(|row| Ok(ChangeEvent::Change(show(row)))).collect(),
+    match event.said() {
+        Ok(said) => vec![Ok(said)],
+        Err(Portion::Rows(rows)) => rows.iter().map(|row| Ok(ChangeEvent::Change(show(row)))).collect(),
         // Frames are not asked for.
-        FeedEvent::Frames(_) | FeedEvent::Waiting => Vec::new(),
-        FeedEvent::Open { seq, extent, heartbeat } => vec![Ok(ChangeEvent::Open { seq, extent, heartbeat })],
-        FeedEvent::CaughtUp { seq } => vec![Ok(ChangeEvent::CaughtUp { seq })],
-        FeedEvent::Heartbeat { seq, pending } => vec![Ok(ChangeEvent::Heartbeat { seq, pending })],
-        FeedEvent::Lagging { seq, lag } => vec![Ok(ChangeEvent::Lagging { seq, lag })],
-        FeedEvent::Live { seq } => vec![Ok(ChangeEvent::Live { seq })],
-        FeedEvent::SnapshotEnd { seq } => vec![Ok(ChangeEvent::SnapshotEnd { seq })],
-        FeedEvent::Rewind { since, extent, heartbeat } => vec![Ok(ChangeEvent::Rewind { since, extent, heartbeat })],
-        FeedEvent::Draining { seq, retry } => vec![Ok(ChangeEvent::Draining { seq, retry })],
-        FeedEvent::End { reason, seq, .. } => vec![Ok(ChangeEvent::End { reason, seq })],
+        Err(Portion::Frames(_) | Portion::Waiting) => Vec::new(),
     }
 }

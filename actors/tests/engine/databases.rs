@@ -39,7 +39,7 @@ async fn a_deletion_ends_feeds_and_a_successor_counts_on() {
     engine.delete_database("db").await.unwrap();
     loop {
         match next_event(&mut changes).await {
-            ChangeEvent::End { reason, seq } => break assert_eq!((reason, seq), (EndReason::Deleted, old.seq)),
+            ChangeEvent::End { reason, seq, .. } => break assert_eq!((reason, seq), (EndReason::Deleted, old.seq)),
             other => assert!(matches!(other, ChangeEvent::Open { .. } | ChangeEvent::CaughtUp { .. }), "{other:?}"),
         }
     }
@@ -108,7 +108,7 @@ async fn a_shutdown_ends_feeds_and_keeps_all_that_was_acknowledged() {
     let token = loop {
         match next_event(&mut changes).await {
             ChangeEvent::Change(change) => drop(seen.insert(change.id.to_string())),
-            ChangeEvent::End { reason, seq } => {
+            ChangeEvent::End { reason, seq, .. } => {
                 assert_eq!(reason, EndReason::Shutdown);
                 break seq;
             }

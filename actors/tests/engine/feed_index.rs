@@ -14,8 +14,8 @@ use seqtide::storage::model::rev_path::RevPath;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::storage::{Edit, Write};
 use seqtide::{
-    Database, EndReason, FeedEvent, FeedIndexState, FeedKind, FeedMode, FeedOptions, Filter, IndexFields, RowShape,
-    Selector, Since, Test,
+    Database, EndReason, FeedEvent, FeedIndexState, FeedKind, FeedMode, FeedOptions, Filter, IndexFields, Portion,
+    RowShape, Selector, Since, Test,
 };
 
 use crate::support::{engine, soon};
@@ -113,7 +113,7 @@ async fn told(database: &Database, options: FeedOptions) -> (Vec<String>, EndRea
     let mut told = Vec::new();
     loop {
         match soon(feed.next()).await.unwrap().expect("the feed goes on") {
-            FeedEvent::Rows(rows) => told.extend(rows.iter().map(|row| format!("{:?}", row.change()))),
+            FeedEvent::Change(Portion::Rows(rows)) => told.extend(rows.iter().map(|row| format!("{:?}", row.change()))),
             FeedEvent::End { reason, seq, pending } => return (told, reason, seq, pending),
             _ => {}
         }

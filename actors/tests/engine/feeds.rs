@@ -4,8 +4,8 @@ use std::time::Duration;
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{
-    ChangesOptions, Database, EndReason, Error, Feed, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, Selector,
-    Since,
+    ChangesOptions, Database, EndReason, Error, Feed, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, Portion,
+    Selector, Since,
 };
 
 use crate::support::{engine, soon};
@@ -32,7 +32,7 @@ async fn drained(database: &Database, options: FeedOptions) -> (Vec<u64>, EndRea
     let mut seqs = Vec::new();
     loop {
         match next(&mut feed).await {
-            FeedEvent::Rows(rows) => seqs.extend(rows.iter().map(|row| row.change().seq.version)),
+            FeedEvent::Change(Portion::Rows(rows)) => seqs.extend(rows.iter().map(|row| row.change().seq.version)),
             FeedEvent::End { reason, seq, pending } => {
                 assert!(soon(feed.next()).await.unwrap().is_none(), "nothing follows the end");
                 return (seqs, reason, seq.version, pending);
@@ -81,7 +81,10 @@ async fn a_filtered_feed_s_heartbeats_pass_what_does_not_concern_it() {
                     }
                 }
                 other => assert!(
-                    matches!(other, FeedEvent::Open { .. } | FeedEvent::CaughtUp { .. } | FeedEvent::Waiting),
+                    matches!(
+                        other,
+                        FeedEvent::Open { .. } | FeedEvent::CaughtUp { .. } | FeedEvent::Change(Portion::Waiting)
+                    ),
                     "{other:?}"
                 ),
             }
@@ -104,7 +107,7 @@ async fn since_now_misses_nothing_that_is_written_once_the_feed_is_open() {
         let last = database.put(&format!("after-{round}"), "{}").await.unwrap().seq.version;
         let mut seen = Vec::new();
         while seen.last().is_none_or(|seen| *seen < last) {
-            if let FeedEvent::Rows(rows) = next(&mut feed).await {
+            if let FeedEvent::Change(Portion::Rows(rows)) = next(&mut feed).await {
                 seen.extend(rows.iter().map(|row| row.change().seq.version));
             }
         }
@@ -172,7 +175,7 @@ async fn nothing_is_lost_when_waiting_is_given_up_at_any_moment() {
             },
         };
         match event.unwrap().expect("the end comes first") {
-            FeedEvent::Rows(rows) => seen.extend(rows.iter().map(|row| row.change().seq.version)),
+            FeedEvent::Change(Portion::Rows(rows)) => seen.extend(rows.iter().map(|row| row.change().seq.version)),
             FeedEvent::Heartbeat { .. } => beats += 1,
             FeedEvent::End { reason, seq, pending } => break (reason, seq.version, pending),
             _ => {}
@@ -205,7 +208,7 @@ async fn a_longpoll_ends_though_writes_never_do() {
                 writes.abort();
                 return;
             }
-            FeedEvent::Rows(_) => given = true,
+            FeedEvent::Change(Portion::Rows(_)) => given = true,
             _ => {}
         }
         // A reader slower than the writers.
@@ -228,7 +231,7 @@ async fn an_end_that_is_given_up_while_it_counts_what_is_behind_comes_again() {
     filled(&database, (0..5).map(|n| format!("d{n}"))).await;
     let mut feed = database.feed(FeedOptions { since: Since::START, limit: Some(2), ..live() }).await.unwrap();
     assert!(matches!(next(&mut feed).await, FeedEvent::Open { seq: Sequence::ZERO, .. }));
-    assert!(matches!(next(&mut feed).await, FeedEvent::Rows(rows) if rows.len() == 2));
+    assert!(matches!(next(&mut feed).await, FeedEvent::Change(Portion::Rows(rows)) if rows.len() == 2));
     let (open, gate) = std::sync::mpsc::channel::<()>();
     let (running, runs) = tokio::sync::oneshot::channel();
     let read = tokio::spawn({
@@ -295,7 +298,7 @@ async fn what_is_rewritten_while_a_snapshot_is_read_comes_behind_its_end() {
     filled(&database, (0..800).map(|n| format!("d{n:03}"))).await;
     let mut feed = database.feed(FeedOptions { snapshot: true, ..live() }).await.unwrap();
     assert!(matches!(next(&mut feed).await, FeedEvent::Open { seq: Sequence::ZERO, .. }));
-    let FeedEvent::Rows(first) = next(&mut feed).await else { panic!("rows come first") };
+    let FeedEvent::Change(Portion::Rows(first)) = next(&mut feed).await else { panic!("rows come first") };
     assert!(first.len() < 700, "{} rows in a page", first.len());
     let (rewritten, deleted) = ("d750", "d760");
     for (id, again) in [(rewritten, true), (deleted, false)] {
@@ -308,8 +311,8 @@ async fn what_is_rewritten_while_a_snapshot_is_read_comes_behind_its_end() {
     let (mut within, mut behind, mut end) = (first.len(), Vec::new(), None);
     while behind.len() < 2 {
         match next(&mut feed).await {
-            FeedEvent::Rows(rows) if end.is_none() => within += rows.len(),
-            FeedEvent::Rows(rows) => behind.extend(rows.iter().map(|row| row.change().id.to_string())),
+            FeedEvent::Change(Portion::Rows(rows)) if end.is_none() => within += rows.len(),
+            FeedEvent::Change(Portion::Rows(rows)) => behind.extend(rows.iter().map(|row| row.change().id.to_string())),
             FeedEvent::SnapshotEnd { seq } => end = Some(seq.version),
             _ => {}
         }

@@ -13,7 +13,7 @@ use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::storage::{Change, Edit, Outcome, Write};
 use seqtide::{
-    Database, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, FrameForm, RowShape, Selector, Since, Test,
+    Database, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, FrameForm, Portion, RowShape, Selector, Since, Test,
 };
 
 use crate::support::{engine, soon};
@@ -123,8 +123,10 @@ fn id_of(write: &Write) -> DocId {
 /// The rows of an event.
 fn given(event: &FeedEvent) -> Vec<(DocId, Compared)> {
     match event {
-        FeedEvent::Rows(rows) => rows.iter().map(|row| compared(row.change())).collect(),
-        FeedEvent::Frames(frames) => frames.bytes().split_inclusive(|byte| *byte == b'\n').map(read).collect(),
+        FeedEvent::Change(Portion::Rows(rows)) => rows.iter().map(|row| compared(row.change())).collect(),
+        FeedEvent::Change(Portion::Frames(frames)) => {
+            frames.bytes().split_inclusive(|byte| *byte == b'\n').map(read).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -174,7 +176,7 @@ async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pa
                 Pace::Fast | Pace::Slow => feed.next().await,
             };
             match event.unwrap().expect("an end is the last event") {
-                rows @ (FeedEvent::Rows(_) | FeedEvent::Frames(_)) => {
+                rows @ (FeedEvent::Change(Portion::Rows(_)) | FeedEvent::Change(Portion::Frames(_))) => {
                     for (id, row) in given(&rows) {
                         assert!(row.0 > token, "{:?} after {token:?}", row.0);
                         let purged = known.lock().unwrap().was_purged(&id, row.0, asked);
@@ -195,7 +197,7 @@ async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pa
                     break;
                 }
                 FeedEvent::Open { seq, .. } => assert_eq!(seq, token),
-                FeedEvent::Waiting => {}
+                FeedEvent::Change(Portion::Waiting) => {}
                 FeedEvent::Draining { .. } => panic!("nobody drains"),
                 FeedEvent::SnapshotEnd { .. } => panic!("none was asked for"),
                 FeedEvent::Rewind { since, .. } => panic!("{since:?} was a token of this database"),

@@ -6,8 +6,8 @@ use rand::{Rng, SeedableRng};
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::storage::{LocalEdit, Write};
 use seqtide::{
-    ChangeEvent, Changes, Databases, DbUpdate, EndReason, Engine, Error, Feed, FeedEvent, FeedMode, Since, UpdateKind,
-    UpdatesOptions,
+    ChangeEvent, Changes, Databases, DbUpdate, EndReason, Engine, Error, Feed, FeedEvent, FeedMode, Portion, Since,
+    UpdateKind, UpdatesOptions,
 };
 use tokio_stream::StreamExt;
 
@@ -31,7 +31,7 @@ async fn told(engine: &Engine, options: UpdatesOptions) -> (Vec<String>, EndReas
     let mut rows = Vec::new();
     loop {
         match next(&mut feed).await {
-            FeedEvent::Rows(page) => rows.extend(page.iter().map(|row| text(row))),
+            FeedEvent::Change(Portion::Rows(page)) => rows.extend(page.iter().map(|row| text(row))),
             FeedEvent::End { reason, seq, .. } => return (rows, reason, seq.version),
             _ => {}
         }
@@ -133,7 +133,7 @@ async fn a_slow_reader_gets_the_latest_rows_and_no_queue() {
         engine.delete_database(&format!("short-{n}")).await.unwrap();
     }
     assert!(matches!(next(&mut feed).await, FeedEvent::Open { .. }));
-    let FeedEvent::Rows(rows) = next(&mut feed).await else { panic!("rows come first") };
+    let FeedEvent::Change(Portion::Rows(rows)) = next(&mut feed).await else { panic!("rows come first") };
     assert_eq!(rows.len(), 4 + 20, "of 242 updates");
     let rows: Vec<String> = rows[..4].iter().map(|row| text(row)).collect();
     assert_eq!(rows, ["created a 1", "updated a 101", "created b 102", "updated b 202"]);
@@ -163,7 +163,9 @@ async fn a_token_from_the_future_is_rewound_or_refused() {
         let mut feed = engine.updates_feed(since(ahead)).unwrap();
         assert!(feed.is_ahead());
         assert!(matches!(next(&mut feed).await, FeedEvent::Rewind { since, .. } if since == ahead));
-        assert!(matches!(next(&mut feed).await, FeedEvent::Rows(rows) if text(&rows[0]) == "created a 1"));
+        assert!(
+            matches!(next(&mut feed).await, FeedEvent::Change(Portion::Rows(rows)) if text(&rows[0]) == "created a 1")
+        );
         let refused = engine.updates(UpdatesOptions { ahead: seqtide::Ahead::Refuse, ..since(ahead) }).map(drop);
         assert!(matches!(refused, Err(Error::Ahead { update_seq, .. }) if update_seq == Sequence::new(0, 1)));
     }
@@ -184,7 +186,7 @@ async fn feeds_of_updates_are_bounded_with_all_others_and_end_with_the_engine() 
     drop((engine, database));
     loop {
         match next_event(&mut updates).await {
-            ChangeEvent::End { reason, seq } => break assert_eq!((reason, seq.version), (EndReason::Shutdown, 1)),
+            ChangeEvent::End { reason, seq, .. } => break assert_eq!((reason, seq.version), (EndReason::Shutdown, 1)),
             other => assert!(matches!(other, ChangeEvent::Open { .. } | ChangeEvent::CaughtUp { .. }), "{other:?}"),
         }
     }
@@ -230,7 +232,7 @@ async fn readers_know_at_the_end_what_happened_last_to_each_database() {
                 let (mut known, mut position) = (BTreeMap::new(), 0);
                 loop {
                     match next(&mut feed).await {
-                        FeedEvent::Rows(rows) => {
+                        FeedEvent::Change(Portion::Rows(rows)) => {
                             for row in rows {
                                 assert!(row.seq.version > position, "{row:?} after {position}");
                                 position = row.seq.version;

@@ -7,8 +7,8 @@ use seqtide::storage::json::{ScanLimits, scan_document};
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::{Edit, Write};
 use seqtide::{
-    Database, Engine, FeedEvent, FeedIndexState, FeedKind, FeedMode, FeedOptions, Filter, IndexFields, RowShape,
-    Selector, Since,
+    Database, Engine, FeedEvent, FeedIndexState, FeedKind, FeedMode, FeedOptions, Filter, IndexFields, Portion,
+    RowShape, Selector, Since,
 };
 use seqtide_tests::Server;
 use seqtide_tests::bench::figure::{Figure, Required, quantile};
@@ -118,7 +118,7 @@ async fn catch_up(database: &Database, selector: Option<&str>) -> Duration {
     let mut feed = database.feed(options).await.expect("a feed");
     let mut rows = 0;
     while let Some(event) = feed.next().await.expect("a feed that can be read") {
-        if let FeedEvent::Rows(page) = event {
+        if let FeedEvent::Change(Portion::Rows(page)) = event {
             rows += page.len();
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use seqtide::storage::{Edit, Write};
-use seqtide::{Database, Engine, FeedEvent, FeedKind, FeedMode, FeedOptions, Row, RowShape, Since};
+use seqtide::{Database, Engine, FeedEvent, FeedKind, FeedMode, FeedOptions, Portion, Row, RowShape, Since};
 use seqtide_tests::bench::current_thread;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -62,7 +62,7 @@ impl Running {
             let mut feed = self.database.feed(options).await.expect("a feed");
             let mut rows = Vec::new();
             while let Some(event) = feed.next().await.expect("a feed that can be read") {
-                if let FeedEvent::Rows(page) = event {
+                if let FeedEvent::Change(Portion::Rows(page)) = event {
                     rows.extend(page);
                 }
             }

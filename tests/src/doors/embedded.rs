@@ -9,7 +9,7 @@ use seqtide::storage::model::rev_path::RevPath;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
 use seqtide::storage::{Edit, Outcome, Write};
 use seqtide::{
-    Change, ChangeEvent, ChangesOptions, Database, FeedEvent, FeedKind, FeedMode, FeedOptions, RowShape, Since,
+    Change, ChangeEvent, ChangesOptions, Database, FeedEvent, FeedKind, FeedMode, FeedOptions, Portion, RowShape, Since,
 };
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ impl Store for EmbeddedStore {
             let mut feed = self.database.feed(options).await.expect("a feed");
             let mut all = Vec::new();
             while let Some(event) = feed.next().await.expect("a feed that can be read") {
-                if let FeedEvent::Rows(rows) = event {
+                if let FeedEvent::Change(Portion::Rows(rows)) = event {
                     let row = |json: &[u8]| serde_json::from_slice(json).expect("a row is JSON");
                     all.extend(rows.iter().map(|given| row(&given.frame(shape).json())));
                 }

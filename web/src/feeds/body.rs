@@ -4,7 +4,7 @@ use std::future::pending;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use seqtide::{Error, Feed, FeedEvent, Likeness, Source};
+use seqtide::{Error, Feed, FeedEvent, Likeness, Portion, Source};
 
 use super::cut_short::saying_why;
 use super::pieces::Pieces;
@@ -84,10 +84,10 @@ impl<S: Source, W: Wire> Body<S, W> {
     fn add(&mut self, event: FeedEvent<S::Row>) {
         let (format, shape) = (self.feed.seq_format(), self.feed.options().shape);
         match event {
-            FeedEvent::Rows(rows) => {
+            FeedEvent::Change(Portion::Rows(rows)) => {
                 rows.iter().for_each(|row| self.wire.add_row(&**row, shape, &mut self.pieces));
             }
-            FeedEvent::Frames(frames) => self.wire.add_frames(&frames, &mut self.pieces),
+            FeedEvent::Change(Portion::Frames(frames)) => self.wire.add_frames(&frames, &mut self.pieces),
             other => self.pieces.add(self.wire.notice(format, &other)),
         }
     }

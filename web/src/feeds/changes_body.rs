@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
-use seqtide::{FeedEvent, FeedRow, FrameForm, Frames, RowShape};
+use seqtide::{FeedEvent, FeedRow, FrameForm, Frames, Portion, RowShape};
 
 use super::wire::Wire;
 use crate::error::ApiError;
@@ -130,7 +130,7 @@ impl Wire for Changes {
 
     fn notice<R>(&self, format: SeqFormat, event: &FeedEvent<R>) -> Bytes {
         match (event, self.form) {
-            (FeedEvent::Waiting, _) | (FeedEvent::Heartbeat { .. }, Form::Object | Form::Lines) => {
+            (FeedEvent::Change(Portion::Waiting), _) | (FeedEvent::Heartbeat { .. }, Form::Object | Form::Lines) => {
                 Bytes::from_static(b"\n")
             }
             (FeedEvent::Heartbeat { .. }, Form::EventSource) => Bytes::from_static(b"event: heartbeat\ndata: \n\n"),

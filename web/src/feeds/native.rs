@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
-use seqtide::{EndReason, Extent, Feed, FeedEvent, FeedRow, FrameForm, Lag, RowShape, Source};
+use seqtide::{EndReason, Extent, Feed, FeedEvent, FeedRow, FrameForm, Lag, Portion, RowShape, Source};
 
 use super::pieces::Pieces;
 use super::wire::Wire;
@@ -55,7 +55,7 @@ pub struct Event {
 /// What is sent of an event, if anything is.
 pub fn item<S: Source>(feed: &Feed<S>, event: FeedEvent<S::Row>) -> Option<Item<S::Row>> {
     match event {
-        FeedEvent::Rows(rows) => Some(Item::Rows(rows, feed.options().shape)),
+        FeedEvent::Change(Portion::Rows(rows)) => Some(Item::Rows(rows, feed.options().shape)),
         other => event_of(feed.seq_format(), &other).map(Item::Event),
     }
 }
@@ -67,7 +67,9 @@ fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
         Some(Event { name, id: format.plain(seq).to_string(), json, retry: None, end })
     };
     match event {
-        FeedEvent::Rows(_) | FeedEvent::Frames(_) | FeedEvent::Waiting => None,
+        FeedEvent::Change(Portion::Rows(_))
+        | FeedEvent::Change(Portion::Frames(_))
+        | FeedEvent::Change(Portion::Waiting) => None,
         FeedEvent::CaughtUp { seq } => make("caught-up", *seq, String::new(), None),
         FeedEvent::Heartbeat { seq, pending } => make("heartbeat", *seq, format!(",\"pending\":{pending}"), None),
         FeedEvent::Lagging { seq, lag: Lag { rows, seconds } } => {

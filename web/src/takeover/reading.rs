@@ -9,7 +9,7 @@ use actix::{Addr, Message, MessageResponse};
 use actix_web::rt::task::JoinHandle;
 use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
-use seqtide::{EndReason, Feed, FeedAbout, FeedEvent, FeedRow, FeedState, Likeness, Reopening, Seat, Source};
+use seqtide::{EndReason, Feed, FeedAbout, FeedEvent, FeedRow, FeedState, Likeness, Portion, Reopening, Seat, Source};
 use tokio::time::Instant;
 
 use super::block::{Block, Blocks};
@@ -52,7 +52,7 @@ pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Optio
     let framing = wire.framing();
     let format = feed.seq_format();
     Some(match feed.next().await {
-        Ok(Some(FeedEvent::Rows(rows))) => {
+        Ok(Some(FeedEvent::Change(Portion::Rows(rows)))) => {
             let (shape, mut blocks, mut parts) = (feed.options().shape, Blocks::new(framing), Vec::with_capacity(1));
             for row in rows {
                 wire.add_row(&*row, shape, &mut parts);
@@ -61,7 +61,7 @@ pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Optio
             }
             News::Rows { blocks: blocks.finish(), purges: feed.purges() }
         }
-        Ok(Some(FeedEvent::Frames(_))) => {
+        Ok(Some(FeedEvent::Change(Portion::Frames(_)))) => {
             tracing::error!("a feed that is shared gave rows that cannot be");
             News::End(framing.failed("rows cannot be sent"))
         }
