@@ -382,7 +382,7 @@ impl Database {
     /// # Errors
     /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`], [`Error::Function`].
     pub async fn feed(&self, options: FeedOptions) -> Result<Feed, Error> {
-        let permit = self.engine.feeds.take()?;
+        let permit = self.engine.feeds.take(options.mode)?;
         let database = self.opened().await?;
         let permit = permit.known_as(FeedAbout {
             kind: options.kind,

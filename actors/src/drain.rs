@@ -6,6 +6,13 @@ use tokio::time::Instant;
 
 use crate::known::FeedId;
 
+/// How long whoever comes back waits beyond the end, for the server to be there again: at a proxy a browser that meets none gives
+/// up.
+pub(crate) const STARTS_WITHIN: Duration = Duration::from_secs(2);
+
+/// No drain takes longer.
+const OVER_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// A stretch of time over which feeds end, and behind which their readers come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drain {
@@ -16,7 +23,7 @@ pub struct Drain {
 impl Drain {
     /// From now on, for so long.
     pub fn now(over: Duration) -> Drain {
-        Drain { begun: Instant::now(), over }
+        Drain { begun: Instant::now(), over: over.min(OVER_MAX) }
     }
 
     /// When the last feed ends.
@@ -30,15 +37,16 @@ impl Drain {
     }
 
     /// How long the reader of a feed that ends then is to wait, once it has ended, before it comes back: until the last feed has
-    /// ended, for nobody is let in before, and then its share of as long again, so that not all come at once.
+    /// ended, for nobody is let in before, and until the server is there again; then its share of as long again, so that not
+    /// all come at once.
     pub fn retry(&self, id: FeedId, ends_at: Instant) -> Duration {
         let left = self.until().saturating_duration_since(ends_at);
-        left + self.over.mul_f64(share(!id))
+        left + STARTS_WITHIN + self.over.mul_f64(share(!id))
     }
 
-    /// How long a newcomer is to wait before it comes again: until the last feed has ended, and its share of as long again.
+    /// How long a newcomer is to wait before it comes again: as long as the reader of a feed that ends now.
     pub fn closed_for(&self, id: FeedId) -> Duration {
-        self.until().saturating_duration_since(Instant::now()) + self.over.mul_f64(share(id))
+        self.retry(!id, Instant::now())
     }
 }
 
@@ -64,8 +72,9 @@ mod tests {
             assert!(end >= drain.begun && end < drain.until());
             ends[(end - drain.begun).as_secs() as usize] += 1;
             let back = end + drain.retry(id, end);
-            assert!(back >= drain.until() && back <= drain.until() + over);
-            returns[(back - drain.until()).as_secs().min(9) as usize] += 1;
+            let first = drain.until() + STARTS_WITHIN;
+            assert!(back >= first && back <= first + over);
+            returns[(back - first).as_secs().min(9) as usize] += 1;
         }
         for tenth in ends.iter().chain(&returns) {
             assert!((80..=120).contains(tenth), "{ends:?} {returns:?}");

@@ -8,7 +8,11 @@ use tokio::sync::Notify;
 
 use crate::drain::share;
 use crate::error::Error;
+use crate::feed::options::FeedMode;
 use crate::known::{FeedAbout, FeedRecord, FeedState, KnownFeed, KnownFeeds};
+
+/// The longest stretch of time over which they come back, however long they are to wait at least.
+const COMEBACK_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// So many readers may come back in a second when all their connections have broken.
 const COMEBACKS_A_SECOND: f64 = 1000.0;
@@ -39,9 +43,9 @@ impl FeedPermits {
         FeedPermits { open: Arc::new(Open { feeds_max, feeds, none_left, known }) }
     }
 
-    /// Takes one more.
-    pub fn take(&self) -> Result<FeedPermit, Error> {
-        if let Some(retry) = self.known().closed_for() {
+    /// Takes one more, for a feed that ends so. One that ends by itself is let in to the last.
+    pub fn take(&self, mode: FeedMode) -> Result<FeedPermit, Error> {
+        if let Some(retry) = self.known().closed_for().filter(|_| mode != FeedMode::Once) {
             return Err(Error::Draining { retry });
         }
         let feeds_max = self.open.feeds_max;
@@ -52,9 +56,9 @@ impl FeedPermits {
         }
     }
 
-    /// Whether one more could be taken.
+    /// Whether one more could be taken for a feed that goes on.
     pub fn has_room(&self) -> Result<(), Error> {
-        self.take().map(drop)
+        self.take(FeedMode::Live).map(drop)
     }
 
     /// The feeds that read for themselves.
@@ -83,7 +87,7 @@ impl FeedPermit {
         let open = self.open.feeds.load(Ordering::Relaxed);
         let is_tight = open > self.open.feeds_max / 10 * 9;
         let spread = Duration::from_secs_f64(open as f64 / COMEBACKS_A_SECOND) * if is_tight { 4 } else { 1 };
-        least + spread.max(least).mul_f64(share(known.record().id))
+        least.saturating_add(spread.max(least.min(COMEBACK_MAX)).mul_f64(share(known.record().id)))
     }
 
     /// The same of a feed that is known from now on.
@@ -129,11 +133,11 @@ mod tests {
     #[test]
     fn permits_end_at_the_bound_and_come_back() {
         let permits = FeedPermits::new(2);
-        let first = permits.take().unwrap();
-        let _second = permits.take().unwrap();
-        assert!(matches!(permits.take(), Err(Error::TooManyFeeds { feeds_max: 2 })));
+        let first = permits.take(FeedMode::Live).unwrap();
+        let _second = permits.take(FeedMode::Live).unwrap();
+        assert!(matches!(permits.take(FeedMode::Live), Err(Error::TooManyFeeds { feeds_max: 2 })));
         drop(first);
-        assert!(permits.take().is_ok());
+        assert!(permits.take(FeedMode::Live).is_ok());
     }
 
     #[test]
@@ -142,7 +146,7 @@ mod tests {
         let about = || FeedAbout { kind: FeedKind::Sse, database: None, filter: None, seq_format: SeqFormat::Integer };
         let latest = |open: usize, feeds_max: usize| {
             let permits = FeedPermits::new(feeds_max);
-            let taken: Vec<_> = (0..open).map(|_| permits.take().unwrap().known_as(about())).collect();
+            let taken: Vec<_> = (0..open).map(|_| permits.take(FeedMode::Live).unwrap().known_as(about())).collect();
             let comebacks: Vec<_> = taken.iter().map(|permit| permit.comeback(least)).collect();
             assert!(comebacks.iter().all(|comeback| *comeback >= least));
             comebacks.into_iter().max().unwrap().as_secs_f64()
@@ -156,7 +160,7 @@ mod tests {
     #[tokio::test]
     async fn who_waits_for_the_last_one_is_told() {
         let permits = Arc::new(FeedPermits::new(2));
-        let (first, second) = (permits.take().unwrap(), permits.take().unwrap());
+        let (first, second) = (permits.take(FeedMode::Live).unwrap(), permits.take(FeedMode::Live).unwrap());
         let waiting = {
             let permits = Arc::clone(&permits);
             tokio::spawn(async move { permits.none_left().await })

@@ -16,7 +16,7 @@ pub struct SseEvent {
 /// # Panics
 /// When it begins otherwise.
 pub fn behind_retry(stream: &str) -> &str {
-    let retry = stream.strip_prefix("retry: ").and_then(|rest| rest.split_once("\n\n"));
+    let retry = stream.strip_prefix("retry: ").and_then(|rest| rest.split_once('\n'));
     let (millis, rest) = retry.unwrap_or_else(|| panic!("no `retry:` at the beginning of {stream:?}"));
     millis.parse::<u64>().unwrap_or_else(|_| panic!("`retry:` is a number, not {millis:?}"));
     rest

@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use seqtide_tests::doors::{FeedSocket, Item, feed_url};
-use seqtide_tests::http::Opened;
+use seqtide_tests::http::{Opened, SOON, escaped};
 use seqtide_tests::{Database, Server};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
 /// Long enough that most feeds are open when the first has ended.
 const DRAIN_MS: u64 = 4000;
 const FEEDS: usize = 40;
+/// The longest that anybody is told to wait: until the last feed has ended and the server is there again, and a share of the drain.
+const COME_BACK_MS_MAX: u64 = 2 * DRAIN_MS + 2000;
 
 async fn serving(drain_ms: u64) -> (Server, Database) {
     let server = Server::launch().arg(format!("--feeds-drain-ms={drain_ms}")).start();
@@ -52,11 +57,10 @@ async fn feeds_are_told_and_end_one_after_the_other_while_requests_are_served_an
 
     // Whoever balances the load sees it, documents are served, feeds are not.
     assert_eq!(database.api.get("/_up").expect(503).await.json()["status"], "draining");
-    for path in ["/_feed", "/_changes?feed=longpoll", "/_changes?feed=continuous"] {
-        let refused = database.get(path).expect(503).await;
-        let wait: u64 = refused.header("retry-after").expect("when to come back").parse().expect("seconds");
-        assert!(wait <= DRAIN_MS / 1000 * 2, "{path}: {wait} s");
-    }
+    let refused = database.get("/_feed").expect(503).await;
+    let wait: u64 = refused.header("retry-after").expect("when to come back").parse().expect("seconds");
+    assert!(wait <= COME_BACK_MS_MAX / 1000, "{wait} s");
+    assert_eq!(database.get("/_changes").expect(200).await.json()["last_seq"], 1, "it ends by itself");
     assert!(FeedSocket::open(&feed_url(&server, &database, "since=0")).await.is_err(), "no WebSocket either");
     let written = database.put("while-draining", &json!({})).await.seq();
 
@@ -65,7 +69,7 @@ async fn feeds_are_told_and_end_one_after_the_other_while_requests_are_served_an
         let answer = feed.to_end().await;
         let (draining, end) = (data_of(answer.text(), "draining"), data_of(answer.text(), "end"));
         let retry = draining["retry"].as_u64().expect("a number");
-        assert!(retry <= 2 * DRAIN_MS, "{draining}");
+        assert!(retry <= COME_BACK_MS_MAX, "{draining}");
         assert!(answer.text().contains(&format!("\nretry: {retry}\n")), "a browser is told too: {:?}", answer.text());
         assert_eq!((&draining["seq"], &end["reason"]), (&json!(1), &json!("shutdown")));
         let has_row = answer.text().contains("\"id\":\"while-draining\"");
@@ -76,7 +80,8 @@ async fn feeds_are_told_and_end_one_after_the_other_while_requests_are_served_an
     assert!(told_of_it > 0, "rows are given while feeds drain");
     let poll = poll.to_end().await.json();
     assert!(poll["last_seq"].is_u64(), "{poll}");
-    assert!(lines.to_end().await.text().contains("\"last_seq\":"));
+    let lines = lines.to_end().await;
+    assert!(!lines.text().contains("last_seq"), "its reader would take it for the end of all: {}", lines.text());
     let mut names = Vec::new();
     loop {
         match socket.next().await {
@@ -90,6 +95,63 @@ async fn feeds_are_told_and_end_one_after_the_other_while_requests_are_served_an
     }
     let is = |name: &'static str| move |item: &Item| matches!(item, Item::Event { name: found, .. } if found == name);
     assert!(names.iter().any(is("draining")) && names.last().is_some_and(is("end")), "{names:?}");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+/// An `EventSource` gives up for good at any status but 200.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_that_comes_meanwhile_is_told_when_to_come_back() {
+    let (mut server, database) = serving(DRAIN_MS).await;
+    let mut feeds = Vec::new();
+    for path in ["/_feed?since=0", "/_changes?feed=eventsource&since=0"] {
+        let mut feed = database.get(path).header("accept", "text/event-stream").open().await;
+        feed.until(|text| text.contains("\"id\":\"a\"") && text.ends_with("\n\n")).await;
+        feeds.push(feed);
+    }
+    server.terminate();
+    for feed in &mut feeds {
+        feed.until(|text| text.contains("event: draining") && text.ends_with("\n\n")).await;
+    }
+    let subscriptions = json!([{ "subscribe": "all", "db": "db" }]).to_string();
+    let many = format!("/_feed/many?subscriptions={}", escaped(&subscriptions));
+    for path in ["/db/_feed", "/_feed", "/db/_changes?feed=eventsource", "/_db_updates?feed=eventsource", &many] {
+        let answer = database.api.get(path).header("accept", "text/event-stream").expect(200).await;
+        assert_eq!(answer.header("content-type"), Some("text/event-stream"), "{path}");
+        let text = answer.text();
+        let (event, retry) = text.split_once("\nretry: ").expect("when to come back");
+        let retry: u64 = retry.strip_suffix("\n\n").and_then(|millis| millis.parse().ok()).expect("one event");
+        assert!((2000..=COME_BACK_MS_MAX).contains(&retry), "{path}: {text}");
+        assert!(event.contains(&format!("{{\"event\":\"draining\",\"retry\":{retry}}}")), "{path}: {text}");
+    }
+    for feed in feeds {
+        let answer = feed.to_end().await;
+        let retry = &data_of(answer.text(), "draining")["retry"];
+        assert!(answer.text().contains(&format!("\nretry: {retry}\n\n")), "{}", answer.text());
+    }
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+/// Clients of CouchDB come back when a connection ends, and not when they are answered with an error or a `last_seq`.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_at_couchdb_s_door_is_left_without_an_answer_when_all_else_has_ended() {
+    let (mut server, database) = serving(1000).await;
+    let mut poll = database.get("/_changes?feed=longpoll&since=now&heartbeat=100").open().await;
+    poll.until(|text| text.contains('\n')).await;
+    server.terminate();
+    while database.api.get("/_up").send().await.status != 503 {}
+    let mut waiting = Vec::new();
+    for path in ["/db/_changes?feed=longpoll&since=now", "/db/_changes?feed=continuous", "/_db_updates?feed=longpoll"] {
+        let mut socket = TcpStream::connect(server.address()).await.expect("a connection");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        socket.write_all(request.as_bytes()).await.expect("the request");
+        waiting.push(socket);
+    }
+    assert!(poll.to_end().await.json()["last_seq"].is_u64(), "one that was open is answered");
+    for mut socket in waiting {
+        let mut answer = String::new();
+        timeout(SOON, socket.read_to_string(&mut answer)).await.expect("an end in time").expect("an end");
+        assert_eq!(answer, "");
+    }
     assert_eq!(server.wait().code(), Some(0));
 }
 

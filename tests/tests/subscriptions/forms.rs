@@ -16,7 +16,7 @@ async fn an_event_of_sse_is_a_list_of_rows_and_events_with_an_id() {
     assert_eq!(feed.header("x-accel-buffering"), Some("no"));
     let text = feed.until(|text| text.ends_with("\n\n") && text.matches("caught-up").count() == 2).await;
     let mut items = Vec::new();
-    let (retry, events) = text.split_once("\n\n").expect("a first event");
+    let (retry, events) = text.split_once('\n').expect("a first event");
     let retry: u64 = retry.strip_prefix("retry: ").and_then(|millis| millis.parse().ok()).expect("when to come back");
     for event in events.split_terminator("\n\n") {
         let (data, id) = event.strip_prefix("data: ").and_then(|rest| rest.split_once("\nid: ")).expect("data and id");

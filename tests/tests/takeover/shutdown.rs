@@ -13,8 +13,8 @@ async fn every_feed_ends_with_its_last_words_and_the_last_chunk() {
     let mut feeds = Vec::new();
     for (path, last) in [
         ("/db/_feed?since=0", end),
-        ("/db/_changes?feed=continuous&heartbeat=60000", "{\"last_seq\":1,\"pending\":0}\n\n"),
-        ("/db/_changes?feed=eventsource&heartbeat=60000", "id: 1\n\n\n"),
+        ("/db/_changes?feed=continuous&heartbeat=60000", "}]}\n"),
+        ("/db/_changes?feed=eventsource&heartbeat=60000", "\n\n\n"),
     ] {
         for _ in 0..100 {
             feeds.push((RawFeed::open(server.address(), path).await, last));

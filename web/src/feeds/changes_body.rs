@@ -4,8 +4,9 @@
 
 use bytes::Bytes;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
-use seqtide::{FeedEvent, FeedRow, FrameForm, Frames, Portion, RowShape};
+use seqtide::{EndReason, FeedEvent, FeedRow, FrameForm, Frames, Portion, RowShape};
 
+use super::stopping;
 use super::wire::Wire;
 use crate::error::ApiError;
 
@@ -137,6 +138,12 @@ impl Wire for Changes {
             (FeedEvent::End { seq, pending, .. }, Form::Object) => {
                 format!("\n],\n{}}}\n\n", self.last_seq(format, *seq, *pending)).into()
             }
+            // A browser waits by itself, where it would not get through to a server that is not there yet.
+            (FeedEvent::Draining { retry, .. }, Form::EventSource) => {
+                stopping::draining(*retry, stopping::EVENT).into()
+            }
+            // Whoever reads a `last_seq` here takes it for the end of all; without it for a connection that broke.
+            (FeedEvent::End { reason: EndReason::Shutdown, .. }, Form::Lines) => Bytes::new(),
             (FeedEvent::End { seq, pending, .. }, Form::Lines) => {
                 format!("{{{}}}\n\n", self.last_seq(format, *seq, *pending)).into()
             }

@@ -6,5 +6,6 @@ mod cut_short;
 pub mod heard;
 pub mod native;
 pub mod pieces;
+pub mod stopping;
 pub mod websocket;
 pub mod wire;

@@ -23,10 +23,11 @@ pub enum Form {
 }
 
 impl Form {
-    /// What comes before everything: when a browser comes back by itself if its connection breaks.
+    /// What comes before everything, as a part of the first event: when a browser comes back by itself if its connection breaks. Not
+    /// every client passes over an event of nothing else.
     pub fn opening(self, comeback: Duration) -> Bytes {
         match self {
-            Form::Sse => format!("retry: {}\n\n", comeback.as_millis()).into(),
+            Form::Sse => format!("retry: {}\n", comeback.as_millis()).into(),
             Form::Lines => Bytes::new(),
         }
     }

@@ -9,7 +9,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{
-    Ahead, Database, Feed, FeedKind, FeedMode, FeedOptions, Fields, Filter, RowShape, Selector, Since, Source,
+    Ahead, Database, Error, Feed, FeedKind, FeedMode, FeedOptions, Fields, Filter, RowShape, Selector, Since, Source,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -17,9 +17,10 @@ use serde_json::value::RawValue;
 use super::function::{AskedFunction, query_object};
 use super::{Answer, Call};
 use crate::error::ApiError;
-use crate::feeds::body;
 use crate::feeds::changes_body::{Changes, Extras, Form};
+use crate::feeds::{body, stopping};
 use crate::query::Query;
+use crate::state::State;
 use crate::takeover::Takeover;
 use crate::{reply, request};
 
@@ -52,19 +53,30 @@ pub async fn changes(call: Call, db: &str) -> Answer {
     if let Some(function) = asked.function {
         options.filter.function = Some(function.find(&database).await?);
     }
-    let feed = database.feed(options).await?;
+    let opened = database.feed(options).await;
     let extras = Extras { seq_interval: asked.seq_interval, pending: true };
-    Ok(answer(&req, feed, asked.form, extras, etag))
+    answer(&req, &state, opened, asked.form, extras, etag).await
 }
 
 /// The answer that a feed fills, at this door and at `/_db_updates`.
-pub fn answer<S: Source>(
+pub async fn answer<S: Source>(
     req: &HttpRequest,
-    feed: Feed<S>,
+    state: &State,
+    opened: Result<Feed<S>, Error>,
     form: Form,
     extras: Extras,
     etag: Option<String>,
-) -> HttpResponse {
+) -> Answer {
+    let feed = match opened {
+        Err(Error::Draining { retry }) if form == Form::EventSource => {
+            return Ok(stopping::come_back(retry, stopping::EVENT));
+        }
+        Err(draining @ Error::Draining { .. }) => {
+            stopping::leave_unanswered(req, state).await;
+            return Err(draining.into());
+        }
+        opened => opened?,
+    };
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(form.content_type());
     if let Some(etag) = etag {
@@ -84,7 +96,7 @@ pub fn answer<S: Source>(
     }
     feed.read_by(req.peer_addr());
     let wire = Changes::new(form, extras, feed.options().limit);
-    reply::streaming(req, answer, body::stream(feed, wire, form.opening(), Takeover::of(req)))
+    Ok(reply::streaming(req, answer, body::stream(feed, wire, form.opening(), Takeover::of(req))))
 }
 
 /// Tells two answers apart: another database, another state of it, another question.

@@ -8,7 +8,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{
-    Ahead, Database, Documents, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Selector, Since, Source, Test,
+    Ahead, Database, Documents, Error, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Selector, Since,
+    Source, Test,
 };
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -19,9 +20,9 @@ use super::changes::{doc_ids, members, parse_since};
 use super::function::AskedFunction;
 use super::{Answer, Call};
 use crate::error::ApiError;
-use crate::feeds::body;
 use crate::feeds::native::Form;
 use crate::feeds::websocket::{self, Connection, Start};
+use crate::feeds::{body, stopping};
 use crate::query::Query;
 use crate::state::State;
 use crate::takeover::Takeover;
@@ -110,7 +111,12 @@ pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
     let form = if header_has(&req, header::ACCEPT, "text/event-stream") { Form::Sse } else { Form::Lines };
     let kind = if form == Form::Sse { FeedKind::Sse } else { FeedKind::Lines };
     let asked = D::parse(&options, kind, state.config.feeds.heartbeat)?;
-    let feed = door.open(asked).await?;
+    let feed = match door.open(asked).await {
+        Err(Error::Draining { retry }) if form == Form::Sse => {
+            return Ok(stopping::come_back(retry, stopping::EVENT));
+        }
+        opened => opened?,
+    };
     feed.read_by(req.peer_addr());
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });

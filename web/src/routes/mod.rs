@@ -246,7 +246,7 @@ async fn on_server(call: Call, method: &Method, name: &str) -> Answer {
         }
         ("_active_tasks", _) => Ok(server::active_tasks(&call).await),
         ("_all_dbs", _) => server::all_dbs(&call),
-        ("_db_updates", _) => updates::db_updates(&call),
+        ("_db_updates", _) => updates::db_updates(&call).await,
         ("_dbs_info", _) => dbs_info::of_all(&call),
         ("_feeds", _) => feeds::list(&call).await,
         ("_up", _) => Ok(server::up(&call)),

@@ -16,6 +16,7 @@ use super::feed::{Options, SUBSCRIPTIONS, header_has, refuse_strange_page};
 use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::feeds::pieces::Pieces;
+use crate::feeds::stopping;
 use crate::feeds::websocket::Connection;
 use crate::subscriptions::asked::{self, Asked, Change, Client, Reader};
 use crate::subscriptions::connections::Handle;
@@ -57,8 +58,10 @@ pub async fn open(call: Call) -> Answer {
     let wanted = Wanted::read(&options, &client)?;
     // Where there is no room for all, those that have none are refused, and the others begin. Of a server that is drained
     // there is nothing to be had.
-    if let Err(draining @ Error::Draining { .. }) = state.engine.has_room_for_feeds() {
-        return Err(draining.into());
+    match state.engine.has_room_for_feeds() {
+        Err(Error::Draining { retry }) if form == Form::Sse => return Ok(stopping::come_back(retry, stopping::LIST)),
+        Err(draining @ Error::Draining { .. }) => return Err(draining.into()),
+        _ => {}
     }
     let handle = state.connections.add(state.config.limits.subscriptions_max, reader)?;
     let cutting = Takeover::of(&req).map(|takeover| takeover.cut_when(handle.overdue()));

@@ -11,7 +11,7 @@ use crate::feeds::changes_body::{Extras, Form};
 use crate::reply;
 
 /// Source: CouchDB `global_changes_httpd`.
-pub fn db_updates(call: &Call) -> Answer {
+pub async fn db_updates(call: &Call) -> Answer {
     let (options, form) = asked(call)?;
     let engine = &call.state.engine;
     // The answer to the same question is the same until something happens.
@@ -20,8 +20,8 @@ pub fn db_updates(call: &Call) -> Answer {
     if let Some(known) = etag.as_ref().filter(|etag| reply::is_known(&call.req, etag)) {
         return Ok(reply::not_modified(known.clone()));
     }
-    let feed = engine.updates_feed(options)?;
-    Ok(changes::answer(&call.req, feed, form, Extras::default(), etag))
+    let opened = engine.updates_feed(options);
+    changes::answer(&call.req, &call.state, opened, form, Extras::default(), etag).await
 }
 
 /// Source: CouchDB `global_changes_httpd:parse_global_changes_query`; unknown options are passed over.

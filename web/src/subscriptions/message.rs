@@ -29,9 +29,9 @@ impl Form {
         }
     }
 
-    /// What comes before everything: when to come back, where the client takes note of it.
+    /// What comes before everything, as a part of the first message: when to come back, where the client takes note of it.
     pub fn opening(self, comeback: Duration) -> Bytes {
-        if self == Form::Sse { format!("retry: {}\n\n", comeback.as_millis()).into() } else { Bytes::new() }
+        if self == Form::Sse { format!("retry: {}\n", comeback.as_millis()).into() } else { Bytes::new() }
     }
 
     /// The answer's content type, where there is one.

@@ -129,6 +129,13 @@ pub fn cut_soon(req: &HttpRequest) {
     }
 }
 
+/// Cuts a request's connection, whatever was not written yet.
+pub fn cut(req: &HttpRequest) {
+    if let Some(Connected { socket, .. }) = req.conn_data() {
+        socket.cut();
+    }
+}
+
 /// A connection that is to be cut; dropped, it is not.
 pub struct Cutting(JoinHandle<()>);
 

@@ -1,0 +1,35 @@
+//! What who asks for a feed gets while the server is being stopped, and an error (503, with `Retry-After`) would be taken for the end
+//! of all: by an `EventSource`, which gives up at any status but 200, and by clients of CouchDB's feeds, which know a CouchDB that is
+//! stopped by connections that end.
+
+use std::time::Duration;
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse};
+
+use crate::state::State;
+use crate::takeover;
+
+/// What stands before and behind a `draining` as an event of its own.
+pub const EVENT: [&str; 2] = ["event: draining\ndata: ", ""];
+/// The same as one of a list.
+pub const LIST: [&str; 2] = ["data: [", "]"];
+
+/// A Server-Sent Event that says when to come back.
+pub fn draining(retry: Duration, [before, behind]: [&str; 2]) -> String {
+    let retry = retry.as_millis();
+    format!("{before}{{\"event\":\"draining\",\"retry\":{retry}}}{behind}\nretry: {retry}\n\n")
+}
+
+/// An answer of Server-Sent Events that says when to come back, and no more.
+pub fn come_back(retry: Duration, around: [&str; 2]) -> HttpResponse {
+    let mut answer = HttpResponse::Ok();
+    answer.content_type("text/event-stream").insert_header((header::CACHE_CONTROL, "no-cache"));
+    answer.insert_header(("X-Accel-Buffering", "no")).body(draining(retry, around))
+}
+
+/// Ends a request's connection without an answer, as late as may be: when all feeds have ended.
+pub async fn leave_unanswered(req: &HttpRequest, state: &State) {
+    state.ending.cancelled().await;
+    takeover::cut(req);
+}
