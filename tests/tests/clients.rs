@@ -1,6 +1,7 @@
 //! Real clients from npm against the real binary: each test runs one script of `tests/clients` with Node.js.
 
-use seqtide_tests::script::run;
+use seqtide_tests::Server;
+use seqtide_tests::script::{run, run_against};
 
 #[test]
 fn pouchdb_syncs_live_both_ways_with_conflicts() {
@@ -10,6 +11,12 @@ fn pouchdb_syncs_live_both_ways_with_conflicts() {
 #[test]
 fn pouchdb_replicates_what_filters_let_pass() {
     run("pouchdb-filtered.mjs");
+}
+
+/// The drain is long enough for it to ask again meanwhile.
+#[test]
+fn rxdb_replicates_live_both_ways_across_a_restart() {
+    run_against("rxdb.mjs", Server::launch().arg("--feeds-drain-ms=2000").start());
 }
 
 #[test]
