@@ -115,6 +115,8 @@ async fn an_opening_that_makes_no_sense_is_refused_whole() {
     api.get("/_feed/many?subscriptions=[").expect(400).await;
     api.get("/_feed/many?since=0").expect(400).await;
     api.request("PUT", "/_feed/many").expect(405).await;
+    let misplaced = api.get("/db/_feed/many").expect(404).await.json();
+    assert!(misplaced["reason"].as_str().is_some_and(|reason| reason.contains("root, /_feed/many")), "{misplaced}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -147,6 +147,7 @@ pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
         [db, listing, "queries"] if listing::is_listing(listing) => {
             Place::Endpoint { db: owned(db), name: format!("{listing}/queries") }
         }
+        [db, "_feed", "many"] => Place::Endpoint { db: owned(db), name: owned(subscriptions::PATH) },
         [db, name, ..] if NOT_BUILT.contains(&name) => Place::Endpoint { db: owned(db), name: owned(name) },
         [db, "_compact", _] => Place::Endpoint { db: owned(db), name: owned("_compact/indexes") },
         [db, id, ..] => Place::Attachment { db: owned(db), id: owned(id) },
@@ -284,6 +285,10 @@ async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answe
         ("_changes", _) => Err(ApiError::method_not_allowed("GET,POST,HEAD")),
         ("_feed", Method::GET | Method::POST) => feed::feed(call, db).await,
         ("_feed", _) => Err(ApiError::method_not_allowed("GET,POST")),
+        (subscriptions::PATH, _) => {
+            let reason = "many subscriptions are followed at the server's root, /_feed/many: each names its database";
+            Err(ApiError::not_found(reason))
+        }
         (name, _) if listing::is_listing(name) => listing::answer(call, db, name).await,
         ("_bulk_docs", Method::POST) => bulk_docs::bulk_docs(call, db).await,
         ("_bulk_get", Method::POST) => bulk_get::bulk_get(call, db).await,
