@@ -12,7 +12,7 @@ mod updates;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -30,6 +30,7 @@ use crate::updates::{UpdateKind, UpdateLog};
 
 /// The data folder, held by this process.
 pub struct DataFolder {
+    /// Without symbolic links, from the root on: it is the folder that was locked, whatever its name means later.
     path: PathBuf,
     options: StoreOptions,
     catalogue: Mutex<Catalogue>,
@@ -62,11 +63,18 @@ pub enum CreateError {
 
 impl DataFolder {
     /// Takes a data folder, making it if it is not there. Databases whose making or deletion was cut short are removed,
-    /// folders of databases that the catalogue does not know are taken in with a new incarnation.
+    /// folders of databases that the catalogue does not know are taken in with a new incarnation. What the path means is
+    /// found out once: it stays this folder when the process changes its working directory, or a symbolic link is switched.
     ///
     /// # Errors
-    /// [`StorageError::FolderInUse`] when another process has it; [`StorageError::Io`].
+    /// [`StorageError::FolderInUse`] when another process has it; [`StorageError::Io`], also for an empty path.
     pub fn open(path: &Path, options: StoreOptions) -> Result<DataFolder, StorageError> {
+        if path.as_os_str().is_empty() {
+            let nameless = io::Error::new(ErrorKind::InvalidInput, "the path is empty: a folder must be named");
+            return Err(StorageError::io(Path::new("the data folder"))(nameless));
+        }
+        make_folders(path)?;
+        let path = &path.canonicalize().map_err(StorageError::io(path))?;
         let databases = path.join("databases");
         make_folders(&databases)?;
         let lock = lock(path)?;

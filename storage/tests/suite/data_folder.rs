@@ -1,6 +1,7 @@
 //! The data folder: one holder, a catalogue that survives, and no old token that hides a new write.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use seqtide_storage::model::db_name::DbName;
@@ -46,6 +47,36 @@ fn a_folder_has_one_holder() {
     assert!(matches!(DataFolder::open(dir.path(), small()), Err(StorageError::FolderInUse { .. })));
     drop(first);
     open(dir.path());
+}
+
+/// Files were written to where the path led by then, and what was acknowledged was not found again.
+#[test]
+fn a_folder_stays_the_one_that_was_opened_when_its_path_leads_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second, link) = (dir.path().join("first"), dir.path().join("second"), dir.path().join("link"));
+    fs::create_dir(&first).unwrap();
+    fs::create_dir(&second).unwrap();
+    symlink(&first, &link).unwrap();
+    let folder = open(&link);
+    make(&folder, "old").close().unwrap();
+    fs::remove_file(&link).unwrap();
+    symlink(&second, &link).unwrap();
+    let store = folder.open_store(&name("old")).unwrap().unwrap();
+    let last = write(&store, &["x"]);
+    store.close().unwrap();
+    make(&folder, "new").close().unwrap();
+    folder.close_cleanly().unwrap();
+    drop(folder);
+    assert_eq!(fs::read_dir(&second).unwrap().count(), 0, "it was never opened");
+    let folder = open(&first);
+    assert_eq!(names(&folder), ["new", "old"]);
+    assert_eq!(update_seq(&folder.open_store(&name("old")).unwrap().unwrap()), last);
+}
+
+#[test]
+fn a_folder_must_be_named() {
+    let error = DataFolder::open(Path::new(""), small()).map(drop).unwrap_err();
+    assert_eq!(error.to_string(), "the data folder: the path is empty: a folder must be named");
 }
 
 #[test]
