@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -13,6 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use heed::types::Bytes;
 use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
 use memmap2::Mmap;
+use rustix::fs::{Stat, fstat};
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::process::{Resource, getrlimit};
 
 use crate::disk::{MetaPages, READERS_NAME, allocate_lock_file};
 use crate::error::StorageError;
@@ -308,10 +312,34 @@ fn open_lmdb(folder: &Path, options: EnvOptions) -> Result<Lmdb, StorageError> {
     // SAFETY: the data folder's lock keeps other processes away (`data_folder.rs`), the catalogue opens a folder once;
     // NO_META_SYNC leaves the file whole after a crash.
     let env = unsafe { open.flags(flags).open(folder)? };
+    let data = Arc::new(env.try_clone_inner_file()?);
+    keep_from_children(&data)?;
     env.clear_stale_readers()?;
     let handles = create_tables(&env)?;
-    let data = Arc::new(env.try_clone_inner_file()?);
     Ok(Lmdb { env, handles, data })
+}
+
+/// Has the programs that this process starts not inherit LMDB's descriptor of a data file, of which this is a copy. LMDB
+/// opens it so that they do, and nothing tells its number: it is mostly the one just below the copy's. A program that
+/// another thread starts in this very moment has it all the same.
+fn keep_from_children(data: &File) -> Result<(), StorageError> {
+    let copy = data.as_raw_fd();
+    let place = |file: Stat| (file.st_dev, file.st_ino);
+    let opened = fstat(data).map(place).map_err(|why| heed::Error::Io(why.into()))?;
+    let end = getrlimit(Resource::Nofile).current.and_then(|end| RawFd::try_from(end).ok()).unwrap_or(copy);
+    for number in (0..copy).rev().chain(copy + 1..end) {
+        // SAFETY: the descriptor may be anybody's, or none. It is only asked about, unless it is the data file's; of those
+        // LMDB's alone are inherited, and the one that was just opened is not closed meanwhile.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        if fcntl_getfd(descriptor) != Ok(FdFlags::empty()) {
+            continue;
+        }
+        if fstat(descriptor).map(place) == Ok(opened) {
+            fcntl_setfd(descriptor, FdFlags::CLOEXEC).map_err(|why| heed::Error::Io(why.into()))?;
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl Lmdb {
@@ -400,6 +428,7 @@ impl Pin {
         open.map_size(map_bytes);
         // SAFETY: nothing is written, and no page is read but the meta pages, which the caller has looked at.
         let env = unsafe { open.flags(EnvFlags::READ_ONLY).open(folder)? };
+        keep_from_children(&env.try_clone_inner_file()?)?;
         Ok(Some(Pin { _txn: env.static_read_txn()? }))
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
@@ -96,6 +97,22 @@ fn a_database_is_made_once_and_opens_again_as_it_was() {
     let store = folder.open_store(&name("a/b")).unwrap().unwrap();
     assert_eq!((store.identity().uuid, store.seq_format()), (uuid, SeqFormat::Versionstamp));
     assert_eq!(update_seq(&store), last);
+}
+
+/// They inherited LMDB's descriptor, and could write to the file.
+#[test]
+fn programs_that_this_one_starts_have_no_file_of_a_database_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    let stores = ["a", "b", "c"].map(|text| make(&folder, text));
+    let listed = Command::new("ls").args(["-l", "/proc/self/fd"]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let path = dir.path().canonicalize().unwrap();
+    assert!(listed.contains("/dev/null"), "it lists what is open: {listed}");
+    assert!(!listed.contains(path.to_str().unwrap()), "{listed}");
+    for store in stores {
+        store.close().unwrap();
+    }
 }
 
 #[test]
