@@ -301,11 +301,17 @@ impl DataFolder {
     }
 
     /// Notes that the process ends with everything committed, after syncing what relaxed durability has left unsynced.
-    /// Databases must be closed before; the folder is free for another process, and this one must leave it alone.
+    /// Databases must be closed before; the folder is free for another process, also when this fails, and this one must
+    /// leave it alone.
     ///
     /// # Errors
     /// [`StorageError::Io`]: then the next start takes it that commits were lost.
     pub fn close_cleanly(&self) -> Result<(), StorageError> {
+        let noted = self.note_clean_end();
+        noted.and(self.release())
+    }
+
+    fn note_clean_end(&self) -> Result<(), StorageError> {
         if self.options.durability == Durability::Relaxed {
             for name in self.names() {
                 sync_data(&self.folder_of(&name))?;
@@ -318,10 +324,9 @@ impl DataFolder {
         });
         match noted {
             // Nothing is lost by it: the next start announces every database anew.
-            Err(StorageError::DiskFull { .. }) if self.options.durability == Durability::Full => {}
-            noted => noted?,
+            Err(StorageError::DiskFull { .. }) if self.options.durability == Durability::Full => Ok(()),
+            noted => noted,
         }
-        self.release()
     }
 
     /// Frees the folder for another process, and notes nothing: to the next start it is as after a crash. This one must

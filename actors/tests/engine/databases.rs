@@ -130,6 +130,20 @@ async fn a_shutdown_ends_feeds_and_keeps_all_that_was_acknowledged() {
 }
 
 #[tokio::test]
+async fn a_shutdown_whose_end_cannot_be_noted_fails_and_frees_the_folder() {
+    let (engine, folder) = engine(|_| {});
+    engine.create_database("db").await.unwrap().put("a", "{}").await.unwrap();
+    let in_the_way = folder.path().join("catalogue.json.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    assert!(matches!(engine.shutdown().await, Err(Error::Storage(_))));
+    std::fs::remove_dir(&in_the_way).unwrap();
+    let next = Engine::start(folder.path()).unwrap();
+    assert!(next.database("db").unwrap().get("a").await.unwrap().is_some());
+    engine.shutdown().await.unwrap();
+    next.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn an_engine_that_is_dropped_leaves_no_feed_waiting() {
     let (engine, _folder) = engine(|_| {});
     let database = engine.create_database("db").await.unwrap();

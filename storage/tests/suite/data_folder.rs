@@ -316,6 +316,18 @@ fn an_unclean_stop_raises_incarnations_only_where_commits_may_be_lost() {
 }
 
 #[test]
+fn a_folder_whose_end_cannot_be_noted_is_free_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    make(&folder, "a").close().unwrap();
+    let in_the_way = dir.path().join("catalogue.json.new");
+    fs::create_dir(&in_the_way).unwrap();
+    assert!(matches!(folder.close_cleanly(), Err(StorageError::Io { .. })));
+    fs::remove_dir(&in_the_way).unwrap();
+    assert_eq!(names(&open(dir.path())), ["a"]);
+}
+
+#[test]
 fn the_last_incarnation_stays() {
     let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let store = make(&open(elsewhere.path()), "a");
