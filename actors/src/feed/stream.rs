@@ -51,7 +51,7 @@ impl Change {
     }
 }
 
-/// A stream of what changes. It ends after [`ChangeEvent::End`], or after an error.
+/// A stream of what changes. It ends after [`ChangeEvent::End`], or after an error; asked again it says so again.
 pub struct Changes<C = Change> {
     inner: Pin<Box<dyn Stream<Item = Result<ChangeEvent<C>, Error>> + Send>>,
 }
@@ -70,7 +70,7 @@ impl<C: Send + 'static> Changes<C> {
                 }
             }
         });
-        Changes { inner: Box::pin(batches.map(stream::iter).flatten()) }
+        Changes { inner: Box::pin(batches.fuse().map(stream::iter).flatten()) }
     }
 
     /// The changes alone: whatever else the stream says is passed over.

@@ -7,6 +7,7 @@ use seqtide::{
     ChangesOptions, Database, EndReason, Error, Feed, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, Portion,
     Selector, Since,
 };
+use tokio_stream::StreamExt;
 
 use crate::support::{engine, soon};
 
@@ -337,4 +338,20 @@ async fn a_feed_begins_at_a_time() {
     let before_1970 = std::time::SystemTime::UNIX_EPOCH - Duration::from_secs(1);
     let options = FeedOptions { since: Since::Time(before_1970), ..once() };
     assert_eq!(drained(&database, options).await.0, [1, 2, 3]);
+}
+
+#[tokio::test]
+async fn a_stream_that_has_ended_says_so_again() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    database.put("a", "{}").await.unwrap();
+    let once = ChangesOptions { since: Since::START, live: false, ..ChangesOptions::default() };
+    let mut changes = database.changes(once.clone()).await.unwrap();
+    while soon(changes.next()).await.is_some() {}
+    assert!(soon(changes.next()).await.is_none());
+    let mut changes = database.changes(once).await.unwrap().only_changes();
+    assert_eq!(soon(changes.next()).await.unwrap().unwrap().id.as_str(), "a");
+    for _ in 0..3 {
+        assert!(soon(changes.next()).await.is_none());
+    }
 }
