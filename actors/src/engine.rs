@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use actix::{Addr, Arbiter, System};
+use actix::{Addr, Arbiter};
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{DataFolder, ReclaimPolicy, Request, StorageError, Store, StoreOptions};
+use seqtide_storage::{DataFolder, ReclaimPolicy, Request, Store, StoreOptions};
 
+use crate::actor_system::ActorSystem;
 use crate::database::Database;
 use crate::drain::Drain;
 use crate::error::Error;
@@ -78,13 +79,14 @@ pub struct Engine {
 }
 
 pub(crate) struct Inner {
+    /// Dropped first: what follows is used on its threads.
+    _system: ActorSystem,
     folder: Arc<DataFolder>,
     pub open: Arc<OpenDatabases>,
     pub updates: Arc<Updates>,
     pub registry: Addr<Registry>,
     pub feeds: FeedPermits,
     pub functions: Functions,
-    system: System,
 }
 
 impl Engine {
@@ -104,6 +106,14 @@ impl Engine {
         metrics::describe(options.store.durability.name());
         let store = StoreOptions { feed_keys: &SelectorKeys, tell: report_notice, ..options.store };
         let folder = Arc::new(DataFolder::open(&options.data, store)?);
+        Engine::start_in(&folder, options).inspect_err(|_| {
+            // What failed is told; threads that have been started let go of the folder only when they have ended.
+            let _ = folder.close_cleanly();
+        })
+    }
+
+    fn start_in(folder: &Arc<DataFolder>, options: EngineOptions) -> Result<Engine, Error> {
+        let folder = Arc::clone(folder);
         let open = Arc::<OpenDatabases>::default();
         let updates = Arc::new(Updates::new(Arc::clone(&folder)));
         let write: Arc<WriteCommit> = {
@@ -113,14 +123,14 @@ impl Engine {
                 store.write(requests)
             })
         };
-        let (system, actors) = start_system()?;
+        let system = ActorSystem::start()?;
         let limits = WriterLimits {
             queue_edits_max: options.write_queue_edits_max,
             queue_bytes_max: options.write_queue_bytes_max,
             reclaim: options.reclaim,
         };
         let committers = options.committers.max(1);
-        let committers = start_on(&actors, move || Committers::start(committers))?;
+        let committers = system.start_on(move || Committers::start(committers))?;
         let surroundings = Surroundings {
             folder: Arc::clone(&folder),
             open: Arc::clone(&open),
@@ -133,10 +143,11 @@ impl Engine {
             writer_limits: limits,
         };
         // On a thread of its own, so that opening a database keeps no writer waiting.
-        let registry = start_on(&actors, move || Registry::start_on(&Arbiter::new().handle(), surroundings))?;
+        let start_registry = move || Ok(Registry::start_on(&Arbiter::try_new()?.handle(), surroundings));
+        let registry = system.start_on(start_registry)?;
         let feeds = FeedPermits::new(options.feeds_max);
-        let functions = start_on(&actors, move || Functions::start(options.functions))?;
-        let inner = Inner { folder, open, updates, registry, feeds, functions, system };
+        let functions = system.start_on(move || Functions::start(options.functions))?;
+        let inner = Inner { _system: system, folder, open, updates, registry, feeds, functions };
         Ok(Engine { inner: Arc::new(inner) })
     }
 
@@ -248,35 +259,5 @@ impl Engine {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.updates.end();
-        self.system.stop();
     }
-}
-
-/// Starts an actix system on a thread of its own, on which the others are started.
-fn start_system() -> Result<(System, actix::ArbiterHandle), Error> {
-    let (started, start) = std::sync::mpsc::channel();
-    let run = move || {
-        let system = System::new();
-        // Nobody waits any more only if the thread that starts this one has panicked.
-        let _ = started.send((System::current(), Arbiter::current()));
-        if let Err(error) = system.run() {
-            tracing::error!(%error, "the actors' system ended");
-        }
-    };
-    let failed = |source| StorageError::Io { path: "the actors' thread".into(), source };
-    thread::Builder::new().name("actors".to_owned()).spawn(run).map_err(failed)?;
-    start.recv().map_err(|_ended| Error::Stopped)
-}
-
-/// Starts something on the actors' thread, from which threads of its own can be started.
-fn start_on<T: Send + 'static>(
-    actors: &actix::ArbiterHandle,
-    start: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Error> {
-    let (started, starting) = std::sync::mpsc::channel();
-    actors.spawn_fn(move || {
-        // Nobody waits any more only if the thread that starts the engine has panicked.
-        let _ = started.send(start());
-    });
-    starting.recv().map_err(|_ended| Error::Stopped)
 }

@@ -67,7 +67,7 @@ pub enum Error {
     /// The engine is stopping or has stopped.
     #[error("the engine has stopped")]
     Stopped,
-    /// The disk said no. Nothing of the write was kept.
+    /// The disk said no, or the system: nothing of the write was kept.
     #[error(transparent)]
     Storage(Arc<StorageError>),
 }

@@ -24,6 +24,7 @@
 //! A write's way: [`Database::write`] → the writer, an actor that gathers what arrives → one commit for all of it → the
 //! tail, and whom it wakes → the feeds, which pull.
 
+mod actor_system;
 mod by_itself;
 mod database;
 pub mod documents;

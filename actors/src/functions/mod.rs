@@ -11,6 +11,7 @@ mod pool;
 pub mod protocol;
 mod worker;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,9 +75,13 @@ pub(crate) struct Functions {
 impl Functions {
     /// Starts the pool, on a thread of its own; no worker is started before it is needed. Must be called on a thread
     /// of the actors' system.
-    pub fn start(options: FunctionsOptions) -> Functions {
+    ///
+    /// # Errors
+    /// [`io::Error`] when there is no thread for it.
+    pub fn start(options: FunctionsOptions) -> io::Result<Functions> {
         let batch_timeout = options.batch_timeout;
-        Functions { pool: Pool::start_with(options), pages: Arc::new(Semaphore::new(PAGES_MAX)), batch_timeout }
+        let pool = Pool::start_with(options)?;
+        Ok(Functions { pool, pages: Arc::new(Semaphore::new(PAGES_MAX)), batch_timeout })
     }
 
     /// How long it takes at most until a function that hangs has been stopped, and stopped again at the document it hangs

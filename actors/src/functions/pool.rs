@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::io;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
@@ -61,15 +62,15 @@ struct Share {
 }
 
 impl Pool {
-    pub fn start_with(options: FunctionsOptions) -> Option<Addr<Pool>> {
-        let command = options.worker.clone()?;
+    pub fn start_with(options: FunctionsOptions) -> io::Result<Option<Addr<Pool>>> {
+        let Some(command) = options.worker.clone() else { return Ok(None) };
         let workers_max = options.workers_max.max(2);
         let (workers, filtering) = (Semaphore::new(workers_max), Semaphore::new(workers_max - 1));
         // Its parts are made where they live: they are not `Send`.
-        Some(Pool::start_in_arbiter(&Arbiter::new().handle(), move |_| {
+        Ok(Some(Pool::start_in_arbiter(&Arbiter::try_new()?.handle(), move |_| {
             let (idle, waiting, shares, benched) = Default::default();
             Pool { shared: Rc::new(Shared { command, options, workers, filtering, idle, waiting, shares, benched }) }
-        }))
+        })))
     }
 }
 
@@ -149,7 +150,7 @@ impl Shared {
         // Of several documents it is not known which one it was: they are asked about again, one by one.
         let alone = call.documents() <= 1;
         self.refuse_benched(design, &function, filter.as_deref())?;
-        let broken = |what: std::io::Error| {
+        let broken = |what: io::Error| {
             let (design, function) = (design.id().to_owned(), function.clone());
             FunctionError::Broken { design, function, what: what.to_string() }
         };
@@ -171,7 +172,7 @@ impl Shared {
     }
 
     /// Takes an idle worker, one that knows the design document if there is one, or starts one.
-    fn worker_for(&self, design: &Design) -> std::io::Result<Worker> {
+    fn worker_for(&self, design: &Design) -> io::Result<Worker> {
         let mut idle = self.idle.borrow_mut();
         // One that something else has ended says nothing about the function.
         idle.retain_mut(Worker::lives);

@@ -1,0 +1,103 @@
+//! An engine in a process that may have few files open, a bound that is the whole process's: these tests take turns.
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use seqtide::{Engine, EngineOptions, Error};
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// How many files this process may have open; as many as before when it is dropped.
+struct Bound {
+    before: Rlimit,
+}
+
+impl Bound {
+    /// So many more than it has now.
+    fn leave(&self, left: usize) {
+        let numbers = fs::read_dir("/proc/self/fd").unwrap().map(|file| file.unwrap().file_name());
+        let taken: BTreeSet<usize> = numbers.filter_map(|number| number.to_str()?.parse().ok()).collect();
+        // What a bound counts is not files, but numbers below it. One is the folder's that was read.
+        let end = (0..).filter(|number| !taken.contains(number)).nth(left).unwrap();
+        setrlimit(Resource::Nofile, Rlimit { current: Some(end as u64), ..self.before }).unwrap();
+    }
+
+    fn lift(&self) {
+        setrlimit(Resource::Nofile, self.before).unwrap();
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        self.lift();
+    }
+}
+
+/// Runs a test while no other has files open.
+fn in_turn(test: impl AsyncFnOnce(&Bound)) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let bound = Bound { before: getrlimit(Resource::Nofile) };
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test(&bound));
+}
+
+fn count(folder: &str) -> usize {
+    fs::read_dir(folder).unwrap().count()
+}
+
+/// What this process has: threads, and open files.
+fn held() -> (usize, usize) {
+    (count("/proc/self/task"), count("/proc/self/fd"))
+}
+
+fn options(folder: &tempfile::TempDir) -> EngineOptions {
+    let mut options = EngineOptions { committers: 2, ..EngineOptions::new(folder.path()) };
+    options.store.map_bytes = 64 << 20;
+    options
+}
+
+#[test]
+fn an_engine_that_cannot_be_started_says_why_and_leaves_nothing_behind() {
+    in_turn(async |files: &Bound| {
+        let folder = tempfile::tempdir().unwrap();
+        Engine::start_with(options(&folder)).unwrap().shutdown().await.unwrap();
+        let before = settled();
+        let mut failures = 0;
+        let engine = loop {
+            files.leave(failures);
+            let started = Engine::start_with(options(&folder));
+            files.lift();
+            let error = match started {
+                Ok(engine) => break engine,
+                Err(error) => error,
+            };
+            assert!(matches!(error, Error::Storage(_)), "{failures} files left: {error:?}");
+            assert!(error.to_string().contains("Too many open files"), "{failures} files left: {error}");
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while held() != before {
+                assert!(Instant::now() < deadline, "{failures} files left: {:?} of {before:?}", held());
+                thread::sleep(Duration::from_millis(1));
+            }
+            failures += 1;
+        };
+        assert!(failures > 5, "it needs more files than that");
+        engine.create_database("db").await.unwrap();
+        engine.shutdown().await.unwrap();
+    });
+}
+
+/// What this process has once threads that end have ended.
+fn settled() -> (usize, usize) {
+    let (mut last, mut since) = (held(), Instant::now());
+    while since.elapsed() < Duration::from_millis(500) {
+        thread::sleep(Duration::from_millis(5));
+        if held() != last {
+            (last, since) = (held(), Instant::now());
+        }
+    }
+    last
+}
