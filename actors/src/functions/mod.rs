@@ -87,7 +87,7 @@ impl Functions {
     /// How long it takes at most until a function that hangs has been stopped, and stopped again at the document it hangs
     /// at, where nothing else is to be done.
     pub fn verdict_within(&self) -> Duration {
-        2 * self.batch_timeout + Duration::from_secs(2)
+        self.batch_timeout.saturating_mul(2).saturating_add(Duration::from_secs(2))
     }
 
     /// Waits until a feed may read a page to ask about.

@@ -157,7 +157,7 @@ impl Shared {
         let mut worker = self.worker_for(design).map_err(broken)?;
         let source = (!worker.knows(design.key())).then(|| design.json().to_owned());
         let request = Request { design: design.key().to_string(), source, call };
-        let answer = match timeout(self.options.batch_timeout + GRACE, worker.ask(&request)).await {
+        let answer = match timeout(self.options.batch_timeout.saturating_add(GRACE), worker.ask(&request)).await {
             Ok(answer) => answer.unwrap_or_else(|error| Answer::Stopped(format!("its process ended ({error})"))),
             Err(_elapsed) => {
                 let longest = self.options.batch_timeout.as_millis();
@@ -280,6 +280,21 @@ mod tests {
             assert!(other.contains("took longer"), "{other}");
         })
         .await;
+    }
+
+    #[tokio::test]
+    async fn the_longest_time_there_is_may_be_given_to_a_function() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = Some(WorkerCommand::new("/bin/cat", [""; 0]));
+        let functions =
+            FunctionsOptions { worker, batch_timeout: Duration::MAX, bench: Duration::MAX, ..Default::default() };
+        let options = EngineOptions { functions, ..EngineOptions::new(folder.path()) };
+        let engine = Engine::start_with(options).unwrap();
+        let functions = engine.inner.functions.clone();
+        let echoed = functions.passes(&view("a"), doc()).await;
+        assert!(matches!(echoed, Err(FunctionError::Stopped { .. })), "{echoed:?}");
+        assert_eq!(functions.verdict_within(), Duration::MAX);
+        engine.shutdown().await.unwrap();
     }
 
     #[tokio::test]
