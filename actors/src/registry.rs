@@ -9,7 +9,7 @@ use std::time::Duration;
 use actix::{Actor, ActorFutureExt, Addr, ArbiterHandle, AtomicResponse, Context, Handler, Message, WrapFuture};
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{CreateError, DataFolder, NewIncarnation, Notice, Store};
+use seqtide_storage::{CreateError, DataFolder, NewIncarnation, Notice, StorageError, Store};
 
 use crate::error::Error;
 use crate::feed::EndReason;
@@ -169,7 +169,7 @@ impl Surroundings {
         }
         self.make_room().await?;
         let damaged = self.folder.damaged();
-        let opened = self.folder.open_store(name);
+        let opened = self.with_files(name, || self.folder.open_store(name), StorageError::is_too_many_files).await;
         metrics::databases_damaged(self.folder.damaged());
         match &opened {
             Ok(Some(store)) => report_damages(name, store),
@@ -190,6 +190,24 @@ impl Surroundings {
             let _told = idle.close(EndReason::Shutdown).await;
         }
         Ok(())
+    }
+
+    /// Opens files; while the system has no more of them, closes the database that was used longest ago and tries again.
+    async fn with_files<T, E>(
+        &self,
+        name: &DbName,
+        open: impl Fn() -> Result<T, E>,
+        lacks_files: impl Fn(&E) -> bool,
+    ) -> Result<T, E> {
+        loop {
+            let opened = open();
+            if !opened.as_ref().is_err_and(&lacks_files) {
+                return opened;
+            }
+            let Some(idle) = self.open.take_idle() else { return opened };
+            tracing::debug!(database = %name, "no more files can be opened: a database that nobody uses is closed");
+            let _told = idle.close(EndReason::Shutdown).await;
+        }
     }
 
     fn take_in(&self, name: &DbName, store: Store) -> Result<Arc<OpenDatabase>, Error> {
@@ -229,7 +247,8 @@ impl Surroundings {
             return Err(Error::DatabaseExists);
         }
         self.make_room().await?;
-        let created = self.folder.create(name, format);
+        let lacks_files = |error: &CreateError| matches!(error, CreateError::Storage(why) if why.is_too_many_files());
+        let created = self.with_files(name, || self.folder.create(name, format), lacks_files).await;
         self.updates.wake();
         let store = created.map_err(|error| match error {
             CreateError::Exists => Error::DatabaseExists,

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use seqtide::{Engine, EngineOptions, Error};
+use seqtide::{ChangesOptions, Engine, EngineOptions, Error};
 
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -100,4 +100,48 @@ fn settled() -> (usize, usize) {
         }
     }
     last
+}
+
+#[test]
+fn databases_that_nobody_uses_are_closed_where_the_system_has_no_more_files() {
+    in_turn(async |files: &Bound| {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start_with(options(&folder)).unwrap();
+        let first = engine.create_database("first").await.unwrap();
+        files.leave(30);
+        let _in_use = first.changes(ChangesOptions::default()).await.unwrap();
+        for n in 0..20 {
+            let database = engine.create_database(&format!("db{n}")).await.unwrap();
+            database.put("a", "{}").await.unwrap();
+        }
+        for n in 0..20 {
+            let database = engine.database(&format!("db{n}")).unwrap();
+            assert!(database.get("a").await.unwrap().is_some());
+            first.put(&format!("d{n}"), "{}").await.unwrap();
+        }
+        files.leave(2);
+        // Those that are open keep what they have.
+        first.put("last", "{}").await.unwrap();
+        engine.shutdown().await.unwrap();
+        files.lift();
+        let engine = Engine::start_with(options(&folder)).unwrap();
+        assert_eq!(engine.databases().len(), 21);
+        engine.shutdown().await.unwrap();
+    });
+}
+
+#[test]
+fn where_no_database_is_idle_it_is_said_that_there_are_no_more_files() {
+    in_turn(async |files: &Bound| {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start_with(options(&folder)).unwrap();
+        let first = engine.create_database("first").await.unwrap();
+        let _in_use = first.changes(ChangesOptions::default()).await.unwrap();
+        files.leave(1);
+        let error = engine.create_database("second").await.map(drop).unwrap_err();
+        assert!(error.to_string().contains("Too many open files"), "{error}");
+        files.lift();
+        engine.create_database("second").await.unwrap();
+        engine.shutdown().await.unwrap();
+    });
 }

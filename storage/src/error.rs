@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::codec::Malformed;
 use crate::disk::is_full;
 use crate::pages::Damage;
@@ -130,6 +132,17 @@ impl StorageError {
     pub fn is_damage_of(&self, of: Table) -> bool {
         use StorageError::{Damaged, Missing};
         matches!(self, Damaged { table, .. } | Missing { table, .. } if *table == of.name())
+    }
+
+    /// Whether this process, or the system, has as many files open as it may: closing a database makes room for another.
+    pub fn is_too_many_files(&self) -> bool {
+        use StorageError::{DiskFailed, InDoubt, Io, Lmdb};
+        let (Io { source, .. } | DiskFailed { source } | InDoubt { source } | Lmdb(heed::Error::Io(source))) = self
+        else {
+            return false;
+        };
+        let errno = Errno::from_io_error(source);
+        matches!(errno, Some(Errno::MFILE | Errno::NFILE))
     }
 
     /// Whether all slots of readers are taken.
