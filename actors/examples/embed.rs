@@ -15,7 +15,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     orders.put("o-2", r#"{"status": "new", "total": 3}"#).await?;
     orders.put("o-1", format!(r#"{{"_rev": "{}", "status": "paid", "total": 12.5}}"#, first.rev)).await?;
 
-    // A live feed has no end; this one is left when it has shown the newest change.
+    // A live feed ends when the engine stops or the database is deleted; this one is left when it has shown the newest
+    // change.
     while let Some(change) = changes.next().await.transpose()? {
         println!("{} {} {} {:?}", change.seq.version, change.id, change.rev, change.body);
         if change.seq.version == 3 {

@@ -83,11 +83,11 @@ impl Engine {
     ///
     /// let options = UpdatesOptions { since: Since::START, ..Default::default() };
     /// let mut updates = engine.updates(options)?.only_changes();
-    /// let update = updates.next().await.expect("a live stream has no end")?;
+    /// let update = updates.next().await.ok_or("the engine has stopped")??;
     /// assert_eq!((update.name.as_str(), update.kind), ("orders", UpdateKind::Created));
     ///
     /// orders.put("o-1", r#"{"total": 12.50}"#).await?;
-    /// let update = updates.next().await.expect("a live stream has no end")?;
+    /// let update = updates.next().await.ok_or("the engine has stopped")??;
     /// assert_eq!((update.name.as_str(), update.kind), ("orders", UpdateKind::Updated));
     /// # engine.shutdown().await?;
     /// # Ok(())
