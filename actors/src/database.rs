@@ -1,5 +1,6 @@
 //! A database, as a program uses it.
 
+use std::fmt;
 use std::sync::Arc;
 
 use seqtide_storage::json::{Body, Document as Scanned, ScanLimits, scan_document};
@@ -164,6 +165,12 @@ impl From<ChangesOptions> for FeedOptions {
             heartbeat,
             ..FeedOptions::live(FeedKind::Embedded)
         }
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database").field("name", &self.name.as_str()).finish_non_exhaustive()
     }
 }
 

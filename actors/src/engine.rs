@@ -1,5 +1,6 @@
 //! The engine: a data folder in use, with its threads and actors.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -253,6 +254,12 @@ impl Engine {
             Ok(closed) => closed,
             Err(_gone) => Ok(()),
         }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
     }
 }
 

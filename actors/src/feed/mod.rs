@@ -14,6 +14,7 @@ pub mod stream;
 pub(crate) mod subscriber;
 mod told;
 
+use std::fmt;
 use std::future::{poll_fn, ready};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -22,6 +23,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use seqtide_storage::Direction;
+use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -112,6 +114,13 @@ pub struct Feed<S: Source = Documents> {
     seat: Option<Seat>,
     /// What its reader can have, where it tells what leaves.
     seen: Option<Seen>,
+}
+
+impl<S: Source> fmt::Debug for Feed<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let database = self.about.as_ref().and_then(|about| about.database.as_ref()).map(DbName::as_str);
+        f.debug_struct("Feed").field("database", &database).finish_non_exhaustive()
+    }
 }
 
 impl<S: Source> Feed<S> {

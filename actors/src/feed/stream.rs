@@ -1,5 +1,6 @@
 //! A feed as a stream inside the program.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -83,6 +84,12 @@ impl<C: Send + 'static> Changes<C> {
             })
         });
         Box::pin(changes)
+    }
+}
+
+impl<C> fmt::Debug for Changes<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes").finish_non_exhaustive()
     }
 }
 

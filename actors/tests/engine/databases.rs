@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
-use seqtide::{ChangeEvent, ChangesOptions, Database, EndReason, Engine, Error, PutError, Since};
+use seqtide::{
+    ChangeEvent, ChangesOptions, Database, EndReason, Engine, Error, FeedKind, FeedOptions, PutError, Since,
+};
 
 use crate::support::{engine, next_change, next_event, soon};
 
@@ -141,6 +143,18 @@ async fn a_shutdown_whose_end_cannot_be_noted_fails_and_frees_the_folder() {
     assert!(next.database("db").unwrap().get("a").await.unwrap().is_some());
     engine.shutdown().await.unwrap();
     next.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn handles_feeds_and_streams_can_be_printed() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let changes = database.changes(ChangesOptions::default()).await.unwrap();
+    let feed = database.feed(FeedOptions::live(FeedKind::Embedded)).await.unwrap();
+    let printed = format!("{engine:?} {database:?} {changes:?} {feed:?}");
+    let expected = r#"Engine { .. } Database { name: "db", .. } Changes { .. } Feed { database: Some("db"), .. }"#;
+    assert_eq!(printed, expected);
+    assert!(matches!(engine.create_database("db").await.unwrap_err(), Error::DatabaseExists));
 }
 
 #[tokio::test]
