@@ -20,7 +20,7 @@ use crate::feed::options::{FeedMode, FeedOptions, Since};
 use crate::feed::stream::{Change, Changes};
 use crate::feed_index::{FeedIndex, IndexFields};
 use crate::filter::Filter;
-use crate::functions::{Design, FilterFunction, FunctionError, read_design};
+use crate::functions::{Design, FilterFunction, read_design};
 use crate::idempotency::WriteOptions;
 use crate::known::FeedAbout;
 use crate::metrics::{self, FeedKind};
@@ -430,7 +430,7 @@ impl Database {
         let database = self.opened().await?;
         let (uuid, name) = (database.identity.uuid, name.to_owned());
         let found = database.read(move |snapshot| read_design(snapshot, uuid, &name)).await?;
-        Ok(found.map_err(FunctionError::from)?)
+        Ok(found?)
     }
 
     /// Asks the function of no document: whether it is one is known before a feed begins.

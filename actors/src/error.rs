@@ -33,7 +33,7 @@ pub enum Error {
     #[error("the document changed again and again while its new revision was validated: try again")]
     Moved,
     /// A function of a design document gave no answer. Of a write, nothing was written.
-    #[error(transparent)]
+    #[error("{}", .0.in_full())]
     Function(FunctionError),
     /// The idempotency key came with another request before. Nothing was written.
     #[error("The key was used for a different request.")]

@@ -11,7 +11,7 @@ use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{Detail, Direction, PageLimits, ReadDocs, Snapshot, StorageError};
 use serde_json::value::RawValue;
 
-use super::{FunctionError, raw};
+use super::{FunctionError, NoDesign, NoFunction, raw};
 use crate::documents::{Extras, NotFound, Which, read_document, write_document};
 
 /// The one language there is.
@@ -71,7 +71,10 @@ impl Design {
         let mut place = self.json().to_owned();
         for step in path {
             let found = members(&place).and_then(|mut members| members.remove(*step));
-            place = found.ok_or_else(|| FunctionError::NoFunction((*step).to_owned()))?;
+            place = found.ok_or_else(|| {
+                let (design, step) = (self.id().to_owned(), (*step).to_owned());
+                FunctionError::NoFunction(NoFunction { design, place: path.join("."), step })
+            })?;
         }
         Ok(())
     }
@@ -93,14 +96,16 @@ impl Design {
 /// Reads a design document, `_design/NAME`.
 ///
 /// # Errors
-/// [`StorageError`]; inside, [`NotFound`].
+/// [`StorageError`]; inside, [`FunctionError::NoDesign`].
 pub(crate) fn read_design(
     snapshot: &Snapshot<'_>,
     database: [u8; 16],
     name: &str,
-) -> Result<Result<Design, NotFound>, StorageError> {
-    let Ok(id) = DocId::parse(&format!("_design/{name}")) else { return Ok(Err(NotFound::Missing)) };
-    let found = read_document(snapshot, &id, &Which::Winner, Extras::default())?;
+) -> Result<Result<Design, FunctionError>, StorageError> {
+    let design = format!("_design/{name}");
+    let none = |design, why| FunctionError::NoDesign(NoDesign { design, why });
+    let Ok(id) = DocId::parse(&design) else { return Ok(Err(none(design, NotFound::Missing))) };
+    let found = read_document(snapshot, &id, &Which::Winner, Extras::default())?.map_err(|why| none(design, why));
     Ok(found.map(|found| Design::new(database, id, (&found.rev, found.seq), &found.body)))
 }
 
@@ -156,8 +161,11 @@ mod tests {
         assert_eq!(design(&deep).must_have(&["validate_doc_update"]), Ok(()));
         let filters = design(r#"{"filters":{"f":"x","a/b":"y"}}"#);
         assert_eq!(filters.must_have(&["filters", "a/b"]), Ok(()));
-        assert_eq!(filters.must_have(&["filters", "g"]), Err(FunctionError::NoFunction("g".to_owned())));
-        assert_eq!(filters.must_have(&["filters", "f", "x"]), Err(FunctionError::NoFunction("x".to_owned())));
+        let none = |path: &[&str]| filters.must_have(path).unwrap_err();
+        assert_eq!(none(&["filters", "g"]).to_string(), "missing json key: g");
+        assert_eq!(none(&["filters", "f", "x"]).to_string(), "missing json key: x");
+        assert_eq!(none(&["none", "f"]).to_string(), "missing json key: none");
+        assert_eq!(none(&["none", "f"]).in_full(), "_design/d has no none.f");
     }
 
     #[test]

@@ -7,10 +7,10 @@ use crate::documents::NotFound;
 pub enum FunctionError {
     /// There is no such design document.
     #[error(transparent)]
-    NoDesign(#[from] NotFound),
-    /// The design document has nothing there. Source: CouchDB `couch_util:get_nested_json_value`.
-    #[error("missing json key: {0}")]
-    NoFunction(String),
+    NoDesign(NoDesign),
+    /// The design document has nothing there.
+    #[error(transparent)]
+    NoFunction(NoFunction),
     /// The design document is in another language than JavaScript.
     #[error(
         "functions of {design} cannot be run: its language is {language:?}, and \"javascript\" is the only one here"
@@ -65,7 +65,40 @@ pub enum FunctionError {
     EngineStopped,
 }
 
+/// A design document that is not there. As text it is what CouchDB says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct NoDesign {
+    /// Its id.
+    pub design: String,
+    /// Why it is not given.
+    pub why: NotFound,
+}
+
+/// A place where a design document has nothing. As text it is what CouchDB says. Source: CouchDB
+/// `couch_util:get_nested_json_value`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("missing json key: {step}")]
+pub struct NoFunction {
+    /// The design document.
+    pub design: String,
+    /// The place that was looked for.
+    pub place: String,
+    /// The first step to it that leads nowhere.
+    pub step: String,
+}
+
 impl FunctionError {
+    /// The same as text for whoever does not know which function was asked for.
+    pub(crate) fn in_full(&self) -> String {
+        match self {
+            FunctionError::NoDesign(NoDesign { design, why: NotFound::Missing }) => format!("there is no {design}"),
+            FunctionError::NoDesign(NoDesign { design, why: NotFound::Deleted }) => format!("{design} is deleted"),
+            FunctionError::NoFunction(NoFunction { design, place, .. }) => format!("{design} has no {place}"),
+            other => other.to_string(),
+        }
+    }
+
     /// The same, said of one document.
     pub(crate) fn at(mut self, id: &str) -> FunctionError {
         if let FunctionError::Failed { message: text, .. } | FunctionError::Stopped { what: text, .. } = &mut self {

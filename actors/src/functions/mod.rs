@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
 pub(crate) use self::design::{Design, design_documents, read_design};
-pub use self::error::FunctionError;
+pub use self::error::{FunctionError, NoDesign, NoFunction};
 pub use self::filter_function::FilterFunction;
 pub(crate) use self::filter_function::{document, raw};
 use self::pool::{Pool, Run};

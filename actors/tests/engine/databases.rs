@@ -146,6 +146,20 @@ async fn a_shutdown_whose_end_cannot_be_noted_fails_and_frees_the_folder() {
 }
 
 #[tokio::test]
+async fn a_function_that_is_not_there_is_named() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let design = database.put("_design/d", r#"{"filters":{},"views":{"v":{}}}"#).await.unwrap();
+    let query = serde_json::value::RawValue::from_string("{}".to_owned()).unwrap();
+    let said = |error: Result<_, Error>| error.map(drop).unwrap_err().to_string();
+    assert_eq!(said(database.filter_function("nope", "f", &query).await), "there is no _design/nope");
+    assert_eq!(said(database.filter_function("d", "f", &query).await), "_design/d has no filters.f");
+    assert_eq!(said(database.view_function("d", "v").await), "_design/d has no views.v.map");
+    database.delete("_design/d", design.rev).await.unwrap();
+    assert_eq!(said(database.filter_function("d", "f", &query).await), "_design/d is deleted");
+}
+
+#[tokio::test]
 async fn handles_feeds_and_streams_can_be_printed() {
     let (engine, _folder) = engine(|_| {});
     let database = engine.create_database("db").await.unwrap();
