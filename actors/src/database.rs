@@ -191,10 +191,11 @@ impl Database {
         }
     }
 
-    /// Reads from one state of the database, on a thread that may block. Read what one answer needs and return.
+    /// Reads from one state of the database, on a thread that may block. Read what one answer needs and return: who closes
+    /// or deletes the database waits for it, and whoever wants to open another one meanwhile with them.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Snapshot<'_>) -> Result<T, StorageError> + Send + 'static,
@@ -202,10 +203,13 @@ impl Database {
         self.opened().await?.read(read).await
     }
 
-    /// Writes all of it in one commit. When this returns it is durable and visible.
+    /// Writes all of it in one commit. When this returns it is durable and visible. A future that is dropped before it is
+    /// ready takes nothing back: the write may still be made.
     ///
     /// # Errors
-    /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`]: then nothing was written.
+    /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`],
+    /// [`Error::Storage`]; where design documents validate writes, [`Error::Function`] and [`Error::Moved`]. Then nothing
+    /// was written, but see [`StorageError::InDoubt`].
     pub async fn write(&self, writes: Vec<Write>) -> Result<Written, Error> {
         self.write_with(writes, WriteOptions::default()).await
     }
@@ -256,7 +260,8 @@ impl Database {
     /// fails is logged and counted, and nobody is told.
     ///
     /// # Errors
-    /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::Stopped`]: then it is not queued.
+    /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`],
+    /// [`Error::Storage`]: then it is not queued.
     pub async fn write_later(&self, write: Write) -> Result<(), Error> {
         let database = self.opened().await?;
         if !database.validators().await?.is_empty() {
@@ -282,8 +287,8 @@ impl Database {
     /// being written just now; [`Database::write_with`] never does.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`]; [`Error::KeyReused`] when the answer is another
-    /// request's.
+    /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`];
+    /// [`Error::KeyReused`] when the answer is another request's.
     pub async fn written_before(
         &self,
         key: &IdempotencyKey,
@@ -298,10 +303,11 @@ impl Database {
     }
 
     /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from. `_revisions`
-    /// is passed over: it is replication's, see [`Edit::replicated`].
+    /// is passed over: it is replication's, see [`Edit::replicated`]. A future that is dropped before it is ready takes
+    /// nothing back: the write may still be made.
     ///
     /// # Errors
-    /// [`PutError`].
+    /// [`PutError`]; inside [`PutError::Engine`], what [`Database::write`] has.
     pub async fn put(&self, id: &str, json: impl AsRef<[u8]>) -> Result<Put, PutError> {
         self.put_with(id, json, WriteOptions::default()).await
     }
@@ -324,7 +330,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`PutError`].
+    /// As [`Database::put`]; [`Error::KeyReused`].
     pub async fn put_with(&self, id: &str, json: impl AsRef<[u8]>, options: WriteOptions) -> Result<Put, PutError> {
         let Scanned { id: named, rev, deleted, body, attachments, .. } =
             scan_document(json.as_ref(), &ScanLimits::default())?;
@@ -337,10 +343,11 @@ impl Database {
         self.edit(Edit::interactive(DocId::parse(id)?, rev, deleted, body), options).await
     }
 
-    /// Deletes a document, going on from a revision.
+    /// Deletes a document, going on from a revision. As with [`Database::put`], a future that is dropped takes nothing back.
     ///
     /// # Errors
-    /// [`PutError`].
+    /// [`PutError::Conflict`], [`PutError::BadId`], [`PutError::Refused`]; inside [`PutError::Engine`], what
+    /// [`Database::write`] has.
     pub async fn delete(&self, id: &str, rev: RevId) -> Result<Put, PutError> {
         self.delete_with(id, rev, WriteOptions::default()).await
     }
@@ -348,7 +355,7 @@ impl Database {
     /// Deletes a document as [`Database::delete`] does; with an idempotency key, once however often it is sent.
     ///
     /// # Errors
-    /// [`PutError`].
+    /// As [`Database::delete`]; [`Error::KeyReused`].
     pub async fn delete_with(&self, id: &str, rev: RevId, options: WriteOptions) -> Result<Put, PutError> {
         self.edit(Edit::interactive(DocId::parse(id)?, Some(rev), true, Body::empty()), options).await
     }
@@ -366,7 +373,7 @@ impl Database {
     /// Reads a document's winner; `None` when there is none, or it is deleted.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn get(&self, id: &str) -> Result<Option<Document>, Error> {
         let Ok(id) = DocId::parse(id) else { return Ok(None) };
         let read = move |snapshot: &Snapshot<'_>| read_document(snapshot, &id, &Which::Winner, Extras::default());
@@ -376,7 +383,8 @@ impl Database {
     /// Follows what changes.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`], [`Error::Function`].
+    /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::TooManyFeeds`], [`Error::Draining`],
+    /// [`Error::Stopped`], [`Error::Storage`], [`Error::Function`].
     pub async fn changes(&self, options: ChangesOptions) -> Result<Changes, Error> {
         let (all_leaves, with_body) = (options.all_leaves, options.include_docs);
         let feed = self.feed(options.into()).await?;
@@ -387,7 +395,7 @@ impl Database {
     /// has asked it about its first page by then.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::TooManyFeeds`], [`Error::Storage`], [`Error::Function`].
+    /// As [`Database::changes`]; [`Error::Ahead`] if the options ask for it.
     pub async fn feed(&self, options: FeedOptions) -> Result<Feed, Error> {
         let permit = self.engine.feeds.take(options.mode)?;
         let database = self.opened().await?;
@@ -409,8 +417,8 @@ impl Database {
     /// revision it was opened with.
     ///
     /// # Errors
-    /// [`Error::Function`] when there is no such function, or it does not compile; [`Error::NoDatabase`],
-    /// [`Error::Stopped`], [`Error::Storage`].
+    /// [`Error::Function`] when there is no such function, it does not compile, or functions cannot be run;
+    /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn filter_function(&self, design: &str, name: &str, query: &RawValue) -> Result<FilterFunction, Error> {
         let design = self.design(design).await?;
         self.compiled(FilterFunction::filter(design, name, query)?).await
@@ -442,7 +450,7 @@ impl Database {
     /// What is known of the database as a whole.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn info(&self) -> Result<DatabaseInfo, Error> {
         let database = self.opened().await?;
         // Before the counters: where it says that no sweep goes on, they are those behind it.
@@ -482,7 +490,7 @@ impl Database {
     /// What there is of the index of the feed.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn feed_index(&self) -> Result<FeedIndex, Error> {
         let database = self.opened().await?;
         let status = database.read(|snapshot| snapshot.feed_index()).await?;
@@ -492,7 +500,7 @@ impl Database {
     /// How the database writes its sequences.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Stopped`], [`Error::Storage`].
+    /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn seq_format(&self) -> Result<SeqFormat, Error> {
         Ok(self.opened().await?.seq_format)
     }
@@ -500,7 +508,7 @@ impl Database {
     /// Starts to free all bodies that no leaf needs now, in the background: [`DatabaseInfo::sweep`] tells how it goes.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::Stopped`].
+    /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn reclaim(&self) -> Result<(), Error> {
         self.opened().await?.reclaim()
     }

@@ -31,7 +31,7 @@ use crate::writer::{WriteCommit, WriterLimits};
 pub struct EngineOptions {
     /// The data folder; it is made if it is not there.
     pub data: PathBuf,
-    /// How databases lie on disk.
+    /// How databases lie on disk. Its `feed_keys` and `tell` are the engine's: what is given there is passed over.
     pub store: StoreOptions,
     /// Memory for the newest changes of each open database, in bytes.
     pub tail_bytes_max: usize,
@@ -44,7 +44,8 @@ pub struct EngineOptions {
     pub write_queue_edits_max: usize,
     /// Most bytes of bodies waiting to be written, a database.
     pub write_queue_bytes_max: usize,
-    /// Most databases open at once; those used longest ago are closed first.
+    /// Most databases open at once; those used longest ago are closed first. Each takes four to six of the files that the
+    /// process may have open; where the system gives no more, databases that nobody uses are closed earlier.
     pub databases_open_max: usize,
     /// Most feeds open at once.
     pub feeds_max: usize,
@@ -102,7 +103,8 @@ impl Engine {
     /// Takes a data folder and starts the engine.
     ///
     /// # Errors
-    /// [`Error::Storage`]: another process has the folder, or it cannot be read or made.
+    /// [`Error::Storage`]: another process has the folder, it cannot be read or made, or the system gives the engine no more
+    /// threads or open files; [`Error::Stopped`] when a thread broke off as it was started. Nothing runs then.
     pub fn start_with(options: EngineOptions) -> Result<Engine, Error> {
         metrics::describe(options.store.durability.name());
         let store = StoreOptions { feed_keys: &SelectorKeys, tell: report_notice, ..options.store };
@@ -182,7 +184,7 @@ impl Engine {
     /// Makes a database.
     ///
     /// # Errors
-    /// [`Error::BadName`], [`Error::DatabaseExists`], [`Error::Storage`].
+    /// [`Error::BadName`], [`Error::DatabaseExists`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn create_database_with(&self, name: &str, format: SeqFormat) -> Result<Database, Error> {
         let name = DbName::parse(name)?;
         let created = self.inner.registry.send(Create(name.clone(), format)).await;
@@ -190,16 +192,17 @@ impl Engine {
         Ok(Database::new(self, name))
     }
 
-    /// Deletes a database and ends its feeds.
+    /// Deletes a database and ends its feeds. It is opened for that if it is not open.
     ///
     /// # Errors
-    /// [`Error::BadName`], [`Error::NoDatabase`], [`Error::Storage`].
+    /// [`Error::BadName`], [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
     pub async fn delete_database(&self, name: &str) -> Result<(), Error> {
         let name = DbName::parse(name)?;
         self.inner.registry.send(Delete(name)).await.map_err(|_gone| Error::Stopped)?
     }
 
-    /// Ends every feed that is open, so that whoever serves them can let go of its readers before [`Engine::shutdown`].
+    /// Ends every feed that is open, so that whoever serves them can let go of its readers before [`Engine::shutdown`]. It is
+    /// for an engine that stops: feeds that are opened afterwards may end at once.
     pub fn end_feeds(&self) {
         self.inner.open.end_feeds();
         self.inner.updates.end();
@@ -243,8 +246,9 @@ impl Engine {
     }
 
     /// Ends every feed, writes what is queued, and closes the databases. The engine does nothing more after it, and its
-    /// data folder is free for another one. Without it, dropping all handles ends the feeds and frees the folder a
-    /// little later.
+    /// data folder is free for another one, also when this fails; asked again it does nothing. Its threads and the worker
+    /// processes of its functions end with the last handle: an [`Engine`] or a [`Database`]. Without this, dropping all
+    /// handles ends the feeds, and frees the folder a little later, once every open feed is dropped too.
     ///
     /// # Errors
     /// [`Error::Storage`] when the end could not be noted down, or a database's newest writes are in its log alone;

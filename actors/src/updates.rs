@@ -95,7 +95,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooManyFeeds`]; [`Error::Ahead`] if the options ask for it.
+    /// [`Error::TooManyFeeds`], [`Error::Draining`]; [`Error::Ahead`] if the options ask for it.
     pub fn updates(&self, options: UpdatesOptions) -> Result<Changes<DbUpdate>, Error> {
         Ok(Changes::new(self.updates_feed(options)?, DbUpdate::clone))
     }
