@@ -6,10 +6,6 @@ use tokio::time::Instant;
 
 use crate::known::FeedId;
 
-/// How long whoever comes back waits beyond the end, for the server to be there again: at a proxy a browser that meets none gives
-/// up.
-pub(crate) const STARTS_WITHIN: Duration = Duration::from_secs(2);
-
 /// No drain takes longer.
 const OVER_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -21,6 +17,10 @@ pub struct Drain {
 }
 
 impl Drain {
+    /// How long whoever comes back waits beyond the end, for the server to be there again: at a proxy a browser that meets
+    /// none gives up.
+    pub const STARTS_WITHIN: Duration = Duration::from_secs(2);
+
     /// From now on, for so long.
     pub fn now(over: Duration) -> Drain {
         Drain { begun: Instant::now(), over: over.min(OVER_MAX) }
@@ -41,7 +41,7 @@ impl Drain {
     /// all come at once.
     pub fn retry(&self, id: FeedId, ends_at: Instant) -> Duration {
         let left = self.until().saturating_duration_since(ends_at);
-        left + STARTS_WITHIN + self.over.mul_f64(share(!id))
+        left + Drain::STARTS_WITHIN + self.over.mul_f64(share(!id))
     }
 
     /// How long a newcomer is to wait before it comes again: as long as the reader of a feed that ends now.
@@ -72,7 +72,7 @@ mod tests {
             assert!(end >= drain.begun && end < drain.until());
             ends[(end - drain.begun).as_secs() as usize] += 1;
             let back = end + drain.retry(id, end);
-            let first = drain.until() + STARTS_WITHIN;
+            let first = drain.until() + Drain::STARTS_WITHIN;
             assert!(back >= first && back <= first + over);
             returns[(back - first).as_secs().min(9) as usize] += 1;
         }
