@@ -208,7 +208,7 @@ fn a_wrong_log_filter_is_a_start_error() {
 fn a_variable_that_makes_no_sense_is_named_and_a_flag_as_a_flag() {
     for (variable, value, right) in [
         ("SEQTIDE_WORKERS", "x", "digit"),
-        ("SEQTIDE_LISTEN", "localhost:1", "127.0.0.1:5984"),
+        ("SEQTIDE_LISTEN", "localhost:x", "127.0.0.1:5984"),
         ("SEQTIDE_DURABILITY", "", "relaxed"),
     ] {
         let line = refused(seqtide(&["serve"]).env(variable, value));
