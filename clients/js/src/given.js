@@ -22,6 +22,17 @@ export function serverUrl(url) {
   return href.replace(/\/+$/, '');
 }
 
+/** What a database is followed with: of it, what the server is asked for is sent as JSON. */
+export function options(given) {
+  const { onRow, onState, onEvent, storage, ...asked } = given;
+  try {
+    JSON.stringify(asked);
+  } catch (error) {
+    throw new TypeError(`what is asked for must be what JSON has: ${error.message}`);
+  }
+  return given;
+}
+
 /** The name of a database. Whether there is one the server says. */
 export function databaseName(db) {
   if (typeof db !== 'string') throw new TypeError(`a database is followed by its name, a text such as "orders", not ${shown(db)}`);

@@ -1,5 +1,5 @@
 import { Connection } from './connection.js';
-import { databaseName, serverUrl } from './given.js';
+import { databaseName, options, serverUrl } from './given.js';
 import { SharedConnection } from './shared.js';
 import { Subscription } from './subscription.js';
 
@@ -18,12 +18,13 @@ export class Seqtide {
     this.#connection = shared ? SharedConnection.open(this.#url, settings, own) : own();
   }
 
-  /** Follows a database: a subscription, whose rows are taken with `for await` or by `onRow`. Throws a `TypeError` where its name is no text. */
-  follow(db, options = {}) {
-    const name = databaseName(db);
+  /** Follows a database: a subscription, whose rows are taken with `for await` or by `onRow`. Throws a `TypeError`
+   * where its name is no text, or what is asked for is nothing that JSON has. */
+  follow(db, given = {}) {
+    const [name, asked] = [databaseName(db), options(given)];
     this.#count += 1;
     const ended = () => this.#followed.delete(subscription);
-    const subscription = new Subscription(this.#connection, String(this.#count), this.#url, name, options, ended);
+    const subscription = new Subscription(this.#connection, String(this.#count), this.#url, name, asked, ended);
     this.#followed.add(subscription);
     this.#connection.add(subscription);
     return subscription;

@@ -39,3 +39,13 @@ test('a database that is no text is refused', () => {
     assert.throws(() => seqtide.follow(db), refused('a text such as "orders"', `not ${db}`));
   }
 });
+
+// It was sent with all others, which then got nothing more.
+test('what JSON has not is refused where it is given', () => {
+  const seqtide = new Seqtide('http://127.0.0.1:5984', { fetch: () => assert.fail('nothing is asked for') });
+  const cyclic = {};
+  cyclic.itself = cyclic;
+  for (const selector of [{ total: 10n }, cyclic]) {
+    assert.throws(() => seqtide.follow('orders', { selector }), refused('what is asked for must be what JSON has'));
+  }
+});

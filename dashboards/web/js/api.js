@@ -12,6 +12,9 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether what was refused with this may be had later: of a proxy whose server is away, for one. */
+export const isPassing = ({ status }) => status === 429 || (status >= 500 && status !== 501);
+
 /** An address of the server: path segments, which are escaped, and options; those without a value are left out. */
 export function address(segments, options = {}) {
   const url = new URL(segments.map(segment).join('/'), server);

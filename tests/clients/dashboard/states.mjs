@@ -99,6 +99,28 @@ test('a connection that died without a word is noticed by the heartbeats that do
   assert.deepEqual((await states()).map(({ text }) => text), ['connection lost, trying again', 'live']);
 });
 
+test('a proxy whose server is away ends nothing, of a page that is opened meanwhile neither', async (t) => {
+  await createDatabase('states-away');
+  const relay = await relayed();
+  t.after(relay.close);
+  const page = await openPage(t, '/db/states-away', { origin: relay.url });
+  await sees(page, STATE, /^live$/);
+  relay.leave();
+  await sees(page, STATE, 'connection lost, trying again');
+  await writeDocuments('states-away', [{ _id: 'meanwhile' }]);
+  // It has asked again by then, and was answered with 502.
+  await page.waitForResponse((response) => response.status() === 502);
+  relay.comeBack();
+  await until('the document', async () => (await ids(page)).join() === 'meanwhile');
+  await sees(page, STATE, /^live$/);
+  relay.leave();
+  await page.evaluate(() => (location.hash = '#/'));
+  await page.evaluate(() => (location.hash = '#/db/states-away'));
+  await sees(page, STATE, 'connection lost, trying again');
+  relay.comeBack();
+  await sees(page, STATE, /^live$/);
+});
+
 test('a feed that an operator closed is told, and followed again from where it stood', async (t) => {
   await createDatabase('states-revoked');
   await writeDocuments('states-revoked', [{ _id: 'before' }]);

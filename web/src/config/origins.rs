@@ -71,7 +71,8 @@ fn is_loopback(origin: &str) -> bool {
         return false;
     };
     match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
+        // Source: RFC 6761, 6.3.
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
         None => false,
@@ -92,6 +93,7 @@ mod tests {
         for origin in ["http://localhost", "https://localhost:8443", "http://127.0.0.1:3000", "http://127.8.9.1"] {
             assert!(origins.allows(origin), "{origin}");
         }
+        assert!(origins.allows("http://app.localhost:3000"));
         assert!(origins.allows("http://[::1]:5173"));
     }
 
@@ -99,7 +101,15 @@ mod tests {
     fn none_listed_refuses_every_other_host() {
         let origins = listed(&[""]).unwrap();
         let foreign = ["http://localhost.example.org", "http://127.0.0.1.example.org", "http://user@localhost"];
-        for origin in foreign.into_iter().chain(["http://10.0.0.1", "http://[::2]", "null", "", "localhost", "*"]) {
+        for origin in foreign.into_iter().chain([
+            "http://10.0.0.1",
+            "http://notlocalhost",
+            "http://[::2]",
+            "null",
+            "",
+            "localhost",
+            "*",
+        ]) {
             assert!(!origins.allows(origin), "{origin}");
         }
     }

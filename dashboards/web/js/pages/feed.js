@@ -1,6 +1,6 @@
 // A database's feed as it comes, from any place in its history on, through a filter that can be tried out.
 
-import { address, ask } from '../api.js';
+import { address, ask, isPassing } from '../api.js';
 import { sequenceAt, version } from '../databases.js';
 import { fill, h, say } from '../dom.js';
 import { Filter } from '../filter.js';
@@ -68,7 +68,7 @@ class FeedPage {
     try {
       this.know(await ask('GET', address([this.database])));
     } catch (error) {
-      if (error.status) {
+      if (error.status && !isPassing(error)) {
         this.says('failed', error.message);
       } else {
         this.says('lost');
@@ -138,7 +138,7 @@ class FeedPage {
     const database = await ask('GET', address([this.database])).catch((error) => error);
     if (database.status === 404) return database;
     const refused = await this.filter.tried({ ...this.applied, since: this.stream.since, limit: 1 });
-    if (!refused?.status || refused.status === 503) return null;
+    if (!refused?.status || isPassing(refused)) return null;
     this.filter.failed(refused.message);
     return refused;
   }
