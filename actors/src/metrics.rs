@@ -83,6 +83,7 @@ pub(crate) fn describe(durability: &'static str) {
     describe_counter!("seqtide_filter_evaluations_total", "times a selector was put to a changed document");
     describe_gauge!("seqtide_databases_open", "databases open");
     describe_gauge!("seqtide_databases_damaged", "databases found damaged when they were opened last");
+    describe_counter!("seqtide_commits_failed_total", "commits that were not made, as on a full disk");
     describe_counter!("seqtide_damaged_reads_total", "reads that came upon something damaged");
     describe_counter!("seqtide_log_failures_total", "times LMDB did not take what the log has");
     describe_gauge!("seqtide_map_bytes", Unit::Bytes, "address space reserved for open databases");
@@ -101,6 +102,7 @@ pub(crate) fn describe(durability: &'static str) {
     // From the start on, so that the first increase is one: a series that begins with a 1 shows none.
     for name in [
         "seqtide_commits_total",
+        "seqtide_commits_failed_total",
         "seqtide_rows_written_total",
         "seqtide_unattended_writes_failed_total",
         "seqtide_requests_replayed_total",
@@ -121,6 +123,7 @@ pub(crate) fn describe(durability: &'static str) {
 /// What a writer counts.
 pub(crate) struct WriterMetrics {
     commits: Counter,
+    failed: Counter,
     edits: Histogram,
     seconds: Histogram,
     rows: Counter,
@@ -131,6 +134,7 @@ impl Default for WriterMetrics {
     fn default() -> WriterMetrics {
         WriterMetrics {
             commits: counter!("seqtide_commits_total"),
+            failed: counter!("seqtide_commits_failed_total"),
             edits: histogram!("seqtide_commit_batch_edits"),
             seconds: histogram!("seqtide_commit_seconds"),
             rows: counter!("seqtide_rows_written_total"),
@@ -145,6 +149,10 @@ impl WriterMetrics {
         self.edits.record(edits as f64);
         self.rows.increment(rows as u64);
         self.seconds.record(took);
+    }
+
+    pub fn failed(&self) {
+        self.failed.increment(1);
     }
 
     pub fn reclaimed(&self, bytes: u64) {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs, statvfs};
 use rustix::io::Errno;
 
 use crate::error::StorageError;
@@ -22,6 +22,11 @@ const META_PAGES: usize = 2;
 
 /// As much as the smallest file system's block: what does not fit is refused, not cut short.
 const PROBE: [u8; 4096] = [0; 4096];
+
+/// About as much as LMDB writes at once, in bytes, where a document is as large as it may be.
+const WRITE_BYTES_MAX: u64 = 64 << 20;
+/// What the disk is asked to take at once.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// The meta pages as they were before a commit, to be put back if it fails.
 pub(crate) struct MetaPages {
@@ -48,13 +53,14 @@ impl MetaPages {
     }
 
     /// Why a commit failed. LMDB reports a write that was cut short as `EIO`; going on with it tells a full disk, or a
-    /// quota used up, from a broken one, unless there has come room meanwhile.
+    /// quota used up, from a broken one, unless there has come room meanwhile. Where a large write did not fit, a small one may.
     pub fn why(&self, error: io::Error) -> io::Error {
         if error.raw_os_error() != Some(Errno::IO.raw_os_error()) {
             return error;
         }
         let probe = |end| {
-            let written = self.data.write_all_at(&PROBE, end);
+            let free = fstatvfs(&*self.data).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+            let written = probe(free, end, |bytes, at| self.data.write_all_at(bytes, at));
             // Behind LMDB's last page nobody looks; a file that stays longer does no harm.
             let _ = self.data.set_len(end);
             written
@@ -64,6 +70,20 @@ impl MetaPages {
             _ => error,
         }
     }
+}
+
+/// Writes behind the end of a file as much as tells whether its disk, of which so much is said to be free, is full.
+fn probe(free: u64, end: u64, mut write: impl FnMut(&[u8], u64) -> io::Result<()>) -> io::Result<()> {
+    write(&PROBE, end)?;
+    if free >= WRITE_BYTES_MAX {
+        return Ok(());
+    }
+    let (piece, mut at) = (vec![0; PIECE_BYTES], end + PROBE.len() as u64);
+    while at < end + WRITE_BYTES_MAX {
+        write(&piece, at)?;
+        at += piece.len() as u64;
+    }
+    Ok(())
 }
 
 /// Whether an error says that there is no room.
@@ -137,6 +157,24 @@ pub(crate) fn allocate_lock_file(folder: &Path, readers_max: u32) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A write of 200 KB was cut short where 4 KiB had room, and the disk was said to fail.
+    #[test]
+    fn a_disk_that_has_room_for_little_is_full_and_one_that_has_much_is_not_written_to() {
+        let written_to = |room: u64| {
+            let mut taken = 0;
+            let probed = probe(room, 7, |bytes, at| {
+                assert_eq!(at, 7 + taken, "one behind the other");
+                taken += bytes.len() as u64;
+                if taken > room { Err(Errno::NOSPC.into()) } else { Ok(()) }
+            });
+            (probed.map_err(|why| is_full(&why)), taken)
+        };
+        for room in [0, 4096, 200_000, WRITE_BYTES_MAX - 1] {
+            assert_eq!(written_to(room).0, Err(true), "room for {room}");
+        }
+        assert_eq!(written_to(WRITE_BYTES_MAX), (Ok(()), PROBE.len() as u64));
+    }
 
     #[test]
     fn a_disk_is_asked_again_when_its_answer_is_old_or_is_not_plenty() {

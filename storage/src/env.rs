@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
@@ -67,6 +68,10 @@ pub(crate) struct EnvOptions {
 /// it is asked why, only writing once more tells which it was: a commit that the disk fails is tried as often as this.
 const DISK_ATTEMPTS: usize = 2;
 
+/// How often it is looked for readers in other processes that have ended without a word, as a `seqtide check` that was killed:
+/// what they saw could not be used again.
+const STALE_READERS_EVERY: Duration = Duration::from_secs(5);
+
 /// No map is larger, in bytes: half the address space a process has on common machines.
 pub(crate) const MAP_BYTES_MAX: usize = 1 << 46;
 
@@ -86,6 +91,8 @@ pub(crate) struct Env {
     /// One write at a time, its transaction opened, used and committed on one thread. What a failed commit may have
     /// changed of the meta pages is here until it is undone on disk.
     writing: Mutex<Option<MetaPages>>,
+    /// When it was last looked for readers that are gone.
+    cleared: Mutex<Instant>,
 }
 
 /// An open environment and its tables.
@@ -107,7 +114,8 @@ impl Env {
         let end_bytes = AtomicUsize::new(lmdb.end_bytes());
         let (lmdb, writing) = (RwLock::new(Some(lmdb)), Mutex::new(None));
         let (folder, seals, syncs) = (folder.to_owned(), Seals::Optional, Stopwatch::default());
-        Ok(Env { folder, options, seals, lmdb, used_bytes, end_bytes, syncs, writing })
+        let cleared = Mutex::new(Instant::now());
+        Ok(Env { folder, options, seals, lmdb, used_bytes, end_bytes, syncs, writing, cleared })
     }
 
     /// From now on a row without a checksum is damaged.
@@ -164,6 +172,7 @@ impl Env {
         loop {
             self.settle(&mut undone)?;
             let lmdb = self.lmdb()?;
+            self.clear_stale_readers(&lmdb)?;
             let before = lmdb.meta_pages()?;
             let check_room = |used| {
                 self.used_bytes.store(used, Ordering::Relaxed);
@@ -185,6 +194,15 @@ impl Env {
                 done => return done.inspect(committed),
             }
         }
+    }
+
+    fn clear_stale_readers(&self, lmdb: &Lmdb) -> Result<(), StorageError> {
+        let mut cleared = self.cleared.lock().unwrap_or_else(PoisonError::into_inner);
+        if cleared.elapsed() >= STALE_READERS_EVERY {
+            *cleared = Instant::now();
+            lmdb.env.clear_stale_readers()?;
+        }
+        Ok(())
     }
 
     /// Undoes a commit that failed; gives the answer for its writers.

@@ -403,3 +403,32 @@ async fn a_check_beside_a_server_that_makes_and_deletes_databases_finds_nothing(
     stop.send(true).expect("the maker waits for it");
     assert!(maker.await.expect("the maker") > 10, "it made some meanwhile");
 }
+
+/// What a reader in another process sees stays pinned for as long as LMDB takes the process to be there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_was_killed_pins_nothing_any_more() {
+    let server = Server::launch().arg("--durability=relaxed").start();
+    let database = Database::create(&server, "db").await;
+    let docs: Vec<Value> = (0..20_000).map(|number| json!({ "_id": format!("d{number}") })).collect();
+    database.request("POST", "/_bulk_docs").json(&json!({ "docs": docs })).expect(201).await;
+    let readers = server.data_dir().join("databases/db/lock.mdb");
+    // A reader's slot is a cache line, with the transaction in its first 8 bytes and the process in the next 4.
+    let reads = |pid: u32| {
+        let table = fs::read(&readers).expect("the table of readers");
+        table.chunks_exact(64).any(|slot| slot[8..12] == pid.to_ne_bytes())
+    };
+    let mut check = seqtide_command().arg("check").arg(server.data_dir()).spawn().expect("the binary runs");
+    while !reads(check.id()) {
+        assert!(check.try_wait().expect("a process").is_none(), "it ended before it was seen to read");
+    }
+    check.kill().expect("a process");
+    check.wait().expect("an end");
+    assert!(reads(check.id()), "it could not say that it ends");
+    let deadline = Instant::now() + 3 * SOON;
+    let mut number = 0;
+    while reads(check.id()) {
+        assert!(Instant::now() < deadline, "its place is still taken");
+        database.put(&format!("after-{number}"), &json!({})).await;
+        number += 1;
+    }
+}

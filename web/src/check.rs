@@ -1,7 +1,7 @@
 //! `seqtide check`: every database of a data folder, or the one of a folder, looked at row by row.
 
 use std::collections::HashSet;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -59,6 +59,10 @@ fn report_nameless(folders: &[PathBuf], out: &mut impl Write) -> u8 {
 /// Says what is wrong with the catalogue; gives its exit code.
 fn report_catalogue<T>(read: &Result<T, StorageError>, out: &mut impl Write) -> u8 {
     let Err(error) = read else { return 0 };
+    if matches!(error, StorageError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied) {
+        let _ = writeln!(out, "{error}: whether it is sound only somebody who may read it can see");
+        return 2;
+    }
     let remedy = "no server starts on it: take it from a backup, or move it away, and databases are taken in anew";
     let _ = writeln!(out, "{error}: {remedy}");
     1

@@ -50,6 +50,11 @@ pub struct FunctionsOptions {
     pub bench: Duration,
 }
 
+impl FunctionsOptions {
+    /// No more worker processes run at once.
+    pub const WORKERS_MAX: usize = 1024;
+}
+
 impl Default for FunctionsOptions {
     fn default() -> FunctionsOptions {
         FunctionsOptions {

@@ -64,7 +64,7 @@ struct Share {
 impl Pool {
     pub fn start_with(options: FunctionsOptions) -> io::Result<Option<Addr<Pool>>> {
         let Some(command) = options.worker.clone() else { return Ok(None) };
-        let workers_max = options.workers_max.max(2);
+        let workers_max = options.workers_max.clamp(2, FunctionsOptions::WORKERS_MAX);
         let (workers, filtering) = (Semaphore::new(workers_max), Semaphore::new(workers_max - 1));
         // Its parts are made where they live: they are not `Send`.
         Ok(Some(Pool::start_in_arbiter(&Arbiter::try_new()?.handle(), move |_| {

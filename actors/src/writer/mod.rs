@@ -287,6 +287,7 @@ impl Writer {
     /// some, and garbage is reclaimed, however little there is.
     fn failed(&mut self, error: StorageError, jobs: Vec<Job>) {
         let full = is_full(&error);
+        self.metrics.failed();
         // Clients that try again would fill the log too.
         if !(full && self.full) {
             tracing::error!(%error, folder = %self.store.folder().display(), "a commit failed");

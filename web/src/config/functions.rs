@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use seqtide::functions::FunctionsOptions;
 use serde::{Deserialize, Serialize};
 
-use super::check::{at_least, some_time};
+use super::check::{at_least, at_most, some_time};
 use super::error::ConfigError;
 use super::millis;
 
@@ -23,6 +24,7 @@ pub struct Functions {
 impl Functions {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         at_least("functions.workers_max", self.workers_max, 2)?;
+        at_most("functions.workers_max", self.workers_max, FunctionsOptions::WORKERS_MAX)?;
         some_time("functions.batch_timeout_ms", self.batch_timeout)?;
         at_least("functions.memory_bytes_max", self.memory_bytes_max, 1 << 20)
     }
