@@ -12,8 +12,8 @@ export class ApiError extends Error {
   }
 }
 
-/** Whether what was refused with this may be had later: of a proxy whose server is away, for one. */
-export const isPassing = ({ status }) => status === 429 || (status >= 500 && status !== 501);
+/** Whether what was refused with this may be had later: the server is busy, or a proxy's server is away. */
+export const isPassing = ({ status }) => [429, 502, 503, 504].includes(status);
 
 /** An address of the server: path segments, which are escaped, and options; those without a value are left out. */
 export function address(segments, options = {}) {

@@ -68,9 +68,7 @@ fn event_of<R>(format: SeqFormat, event: &FeedEvent<R>) -> Option<Event> {
         Some(Event { name, id: format.plain(seq).to_string(), json, retry: None, end })
     };
     match event {
-        FeedEvent::Change(Portion::Rows(_))
-        | FeedEvent::Change(Portion::Frames(_))
-        | FeedEvent::Change(Portion::Waiting) => None,
+        FeedEvent::Change(_) => None,
         FeedEvent::CaughtUp { seq } => make("caught-up", *seq, String::new(), None),
         FeedEvent::Heartbeat { seq, pending } => make("heartbeat", *seq, format!(",\"pending\":{pending}"), None),
         FeedEvent::Lagging { seq, lag: Lag { rows, seconds } } => {
