@@ -397,7 +397,7 @@ impl Database {
     /// # Errors
     /// As [`Database::changes`]; [`Error::Ahead`] if the options ask for it.
     pub async fn feed(&self, options: FeedOptions) -> Result<Feed, Error> {
-        let permit = self.engine.feeds.take(options.mode)?;
+        let permit = self.engine.feeds.take()?;
         let database = self.opened().await?;
         let permit = permit.known_as(FeedAbout {
             kind: options.kind,

@@ -8,7 +8,6 @@ use tokio::sync::Notify;
 
 use crate::drain::share;
 use crate::error::Error;
-use crate::feed::options::FeedMode;
 use crate::known::{FeedAbout, FeedRecord, FeedState, KnownFeed, KnownFeeds};
 
 /// The longest stretch of time over which they come back, however long they are to wait at least.
@@ -43,9 +42,9 @@ impl FeedPermits {
         FeedPermits { open: Arc::new(Open { feeds_max, feeds, none_left, known }) }
     }
 
-    /// Takes one more, for a feed that ends so. One that ends by itself is let in to the last.
-    pub fn take(&self, mode: FeedMode) -> Result<FeedPermit, Error> {
-        if let Some(retry) = self.known().closed_for().filter(|_| mode != FeedMode::Once) {
+    /// Takes one more.
+    pub fn take(&self) -> Result<FeedPermit, Error> {
+        if let Some(retry) = self.known().closed_for() {
             return Err(Error::Draining { retry });
         }
         let feeds_max = self.open.feeds_max;
@@ -56,9 +55,9 @@ impl FeedPermits {
         }
     }
 
-    /// Whether one more could be taken for a feed that goes on.
+    /// Whether one more could be taken.
     pub fn has_room(&self) -> Result<(), Error> {
-        self.take(FeedMode::Live).map(drop)
+        self.take().map(drop)
     }
 
     /// The feeds that read for themselves.
@@ -133,11 +132,11 @@ mod tests {
     #[test]
     fn permits_end_at_the_bound_and_come_back() {
         let permits = FeedPermits::new(2);
-        let first = permits.take(FeedMode::Live).unwrap();
-        let _second = permits.take(FeedMode::Live).unwrap();
-        assert!(matches!(permits.take(FeedMode::Live), Err(Error::TooManyFeeds { feeds_max: 2 })));
+        let first = permits.take().unwrap();
+        let _second = permits.take().unwrap();
+        assert!(matches!(permits.take(), Err(Error::TooManyFeeds { feeds_max: 2 })));
         drop(first);
-        assert!(permits.take(FeedMode::Live).is_ok());
+        assert!(permits.take().is_ok());
     }
 
     #[test]
@@ -146,7 +145,7 @@ mod tests {
         let about = || FeedAbout { kind: FeedKind::Sse, database: None, filter: None, seq_format: SeqFormat::Integer };
         let latest = |open: usize, feeds_max: usize| {
             let permits = FeedPermits::new(feeds_max);
-            let taken: Vec<_> = (0..open).map(|_| permits.take(FeedMode::Live).unwrap().known_as(about())).collect();
+            let taken: Vec<_> = (0..open).map(|_| permits.take().unwrap().known_as(about())).collect();
             let comebacks: Vec<_> = taken.iter().map(|permit| permit.comeback(least)).collect();
             assert!(comebacks.iter().all(|comeback| *comeback >= least));
             comebacks.into_iter().max().unwrap().as_secs_f64()
@@ -160,7 +159,7 @@ mod tests {
     #[tokio::test]
     async fn who_waits_for_the_last_one_is_told() {
         let permits = Arc::new(FeedPermits::new(2));
-        let (first, second) = (permits.take(FeedMode::Live).unwrap(), permits.take(FeedMode::Live).unwrap());
+        let (first, second) = (permits.take().unwrap(), permits.take().unwrap());
         let waiting = {
             let permits = Arc::clone(&permits);
             tokio::spawn(async move { permits.none_left().await })

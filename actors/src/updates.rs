@@ -115,7 +115,7 @@ impl Engine {
             FeedOptions { since, until, mode, descending, limit, heartbeat, timeout, ahead, ..FeedOptions::live(kind) };
         let filter = prefix.as_deref().map(|prefix| filter::shortened(format!("prefix: {prefix:?}")));
         let about = FeedAbout { kind, database: None, filter, seq_format: FORMAT };
-        let permit = self.inner.feeds.take(mode)?.known_as(about);
+        let permit = self.inner.feeds.take()?.known_as(about);
         let updates = Arc::clone(&self.inner.updates);
         let databases = Databases { woken: updates.newest.subscribe(), updates, prefix };
         let newest = databases.newest();

@@ -171,19 +171,26 @@ impl DataFolder {
             return Err(CreateError::Exists);
         }
         let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format };
-        let start = self.change(|catalogue| catalogue.add(name, &identity.uuid))?.ok_or(CreateError::Exists)?;
-        let made = self.open_folder(name, &Birth { identity, start });
-        let made = made.and_then(|store| {
-            let update = self.updates.reserve();
-            self.change(|catalogue| catalogue.mark_made(name, update.seq()))?;
-            update.publish(name, UpdateKind::Created);
-            Ok(store)
-        });
+        let made = match self.change(|catalogue| catalogue.add(name, &identity.uuid)) {
+            Ok(None) => return Err(CreateError::Exists),
+            Ok(Some(start)) => self.make(name, &Birth { identity, start }),
+            // It may be noted all the same.
+            Err(error) => Err(error),
+        };
         made.map_err(|error| {
             // What cannot be undone now is undone when the name is wanted again, or at the next start.
             let _ = self.remove(name);
             error.into()
         })
+    }
+
+    /// Makes a database that is noted to be unfinished.
+    fn make(&self, name: &DbName, birth: &Birth) -> Result<Store, StorageError> {
+        let store = self.open_folder(name, birth)?;
+        let update = self.updates.reserve();
+        self.change(|catalogue| catalogue.mark_made(name, update.seq()))?;
+        update.publish(name, UpdateKind::Created);
+        Ok(store)
     }
 
     fn open_folder(&self, name: &DbName, birth: &Birth) -> Result<Store, StorageError> {

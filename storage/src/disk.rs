@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, fallocate, fstatvfs, statvfs};
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 
 use crate::error::StorageError;
@@ -23,8 +23,8 @@ const META_PAGES: usize = 2;
 /// As much as the smallest file system's block: what does not fit is refused, not cut short.
 const PROBE: [u8; 4096] = [0; 4096];
 
-/// About as much as LMDB writes at once, in bytes, where a document is as large as it may be.
-const WRITE_BYTES_MAX: u64 = 64 << 20;
+/// More than LMDB writes at once, in bytes, where a document is as large as it may be by default.
+const WRITE_BYTES_MAX: u64 = 16 << 20;
 /// What the disk is asked to take at once.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -59,8 +59,7 @@ impl MetaPages {
             return error;
         }
         let probe = |end| {
-            let free = fstatvfs(&*self.data).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-            let written = probe(free, end, |bytes, at| self.data.write_all_at(bytes, at));
+            let written = probe(end, |bytes, at| self.data.write_all_at(bytes, at));
             // Behind LMDB's last page nobody looks; a file that stays longer does no harm.
             let _ = self.data.set_len(end);
             written
@@ -72,12 +71,9 @@ impl MetaPages {
     }
 }
 
-/// Writes behind the end of a file as much as tells whether its disk, of which so much is said to be free, is full.
-fn probe(free: u64, end: u64, mut write: impl FnMut(&[u8], u64) -> io::Result<()>) -> io::Result<()> {
+/// Writes behind the end of a file as much as tells whether its disk is full, or a quota used up.
+fn probe(end: u64, mut write: impl FnMut(&[u8], u64) -> io::Result<()>) -> io::Result<()> {
     write(&PROBE, end)?;
-    if free >= WRITE_BYTES_MAX {
-        return Ok(());
-    }
     let (piece, mut at) = (vec![0; PIECE_BYTES], end + PROBE.len() as u64);
     while at < end + WRITE_BYTES_MAX {
         write(&piece, at)?;
@@ -160,20 +156,20 @@ mod tests {
 
     /// A write of 200 KB was cut short where 4 KiB had room, and the disk was said to fail.
     #[test]
-    fn a_disk_that_has_room_for_little_is_full_and_one_that_has_much_is_not_written_to() {
+    fn a_disk_that_has_room_for_little_is_full() {
         let written_to = |room: u64| {
             let mut taken = 0;
-            let probed = probe(room, 7, |bytes, at| {
+            let probed = probe(7, |bytes, at| {
                 assert_eq!(at, 7 + taken, "one behind the other");
                 taken += bytes.len() as u64;
                 if taken > room { Err(Errno::NOSPC.into()) } else { Ok(()) }
             });
-            (probed.map_err(|why| is_full(&why)), taken)
+            probed.map_err(|why| is_full(&why))
         };
         for room in [0, 4096, 200_000, WRITE_BYTES_MAX - 1] {
-            assert_eq!(written_to(room).0, Err(true), "room for {room}");
+            assert_eq!(written_to(room), Err(true), "room for {room}");
         }
-        assert_eq!(written_to(WRITE_BYTES_MAX), (Ok(()), PROBE.len() as u64));
+        assert_eq!(written_to(2 * WRITE_BYTES_MAX), Ok(()));
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl Env {
         loop {
             self.settle(&mut undone)?;
             let lmdb = self.lmdb()?;
-            self.clear_stale_readers(&lmdb)?;
+            self.clear_stale_readers(&lmdb);
             let before = lmdb.meta_pages()?;
             let check_room = |used| {
                 self.used_bytes.store(used, Ordering::Relaxed);
@@ -196,13 +196,13 @@ impl Env {
         }
     }
 
-    fn clear_stale_readers(&self, lmdb: &Lmdb) -> Result<(), StorageError> {
+    /// Where it fails only pages stay pinned, and it is tried again.
+    fn clear_stale_readers(&self, lmdb: &Lmdb) {
         let mut cleared = self.cleared.lock().unwrap_or_else(PoisonError::into_inner);
         if cleared.elapsed() >= STALE_READERS_EVERY {
             *cleared = Instant::now();
-            lmdb.env.clear_stale_readers()?;
+            let _ = lmdb.env.clear_stale_readers();
         }
-        Ok(())
     }
 
     /// Undoes a commit that failed; gives the answer for its writers.

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use seqtide::SelectorKeys;
 use seqtide::storage::json::Body;
 use seqtide::storage::model::doc_id::DocId;
@@ -421,9 +422,12 @@ async fn a_check_that_was_killed_pins_nothing_any_more() {
     while !reads(check.id()) {
         assert!(check.try_wait().expect("a process").is_none(), "it ended before it was seen to read");
     }
+    // It is there for as long as it must be, and cannot say that it ends.
+    let pid = Pid::from_child(&check);
+    kill_process(pid, Signal::STOP).expect("a process");
+    assert!(reads(check.id()), "it was stopped while it read");
     check.kill().expect("a process");
     check.wait().expect("an end");
-    assert!(reads(check.id()), "it could not say that it ends");
     let deadline = Instant::now() + 3 * SOON;
     let mut number = 0;
     while reads(check.id()) {

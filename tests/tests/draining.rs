@@ -60,7 +60,6 @@ async fn feeds_are_told_and_end_one_after_the_other_while_requests_are_served_an
     let refused = database.get("/_feed").expect(503).await;
     let wait: u64 = refused.header("retry-after").expect("when to come back").parse().expect("seconds");
     assert!(wait <= COME_BACK_MS_MAX / 1000, "{wait} s");
-    assert_eq!(database.get("/_changes").expect(200).await.json()["last_seq"], 1, "it ends by itself");
     assert!(FeedSocket::open(&feed_url(&server, &database, "since=0")).await.is_err(), "no WebSocket either");
     let written = database.put("while-draining", &json!({})).await.seq();
 
@@ -140,7 +139,8 @@ async fn who_waits_at_couchdb_s_door_is_left_without_an_answer_when_all_else_has
     server.terminate();
     while database.api.get("/_up").send().await.status != 503 {}
     let mut waiting = Vec::new();
-    for path in ["/db/_changes?feed=longpoll&since=now", "/db/_changes?feed=continuous", "/_db_updates?feed=longpoll"] {
+    let changes = ["/db/_changes", "/db/_changes?feed=longpoll&since=now", "/db/_changes?feed=continuous"];
+    for path in changes.into_iter().chain(["/_db_updates?feed=longpoll"]) {
         let mut socket = TcpStream::connect(server.address()).await.expect("a connection");
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
         socket.write_all(request.as_bytes()).await.expect("the request");

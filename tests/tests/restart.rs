@@ -63,7 +63,7 @@ impl Reader {
         let mut lines = BufReader::with_capacity(1024, socket).lines();
         let status = lines.next_line().await.expect("an answer").expect("a status");
         assert!(status.starts_with("HTTP/1.1 200 "), "{status}");
-        let (mut event, mut opened, mut ended) = (String::new(), false, false);
+        let (mut event, mut opened, mut told_to_come_back, mut ended) = (String::new(), false, false, false);
         while let Some(line) = lines.next_line().await.expect("a connection that ends behind its feed") {
             // What is no field is the head, or the size of a chunk.
             let Some((field, value)) = line.split_once(": ") else {
@@ -86,12 +86,13 @@ impl Reader {
                 _ => {}
             }
             opened = opened || event == "opened";
+            told_to_come_back = told_to_come_back || event == "draining";
             ended = ended || event == "end";
             if self.last_id == ROWS {
                 return;
             }
         }
-        if !opened {
+        if !opened && told_to_come_back {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
             return;
         }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use super::blocks::Blocks;
 use super::record::{self, HEAD_BYTES, Origin, Record};
 
-/// The first segments of a database are small: there may be many databases. Those of tests are soon full. Each has twice
-/// as many bytes as another, or a power of it: so one that was cut off is known by its length.
+/// The first segments of a database are small: there may be many databases. Those of tests are soon full. Each length is a
+/// power of two: so one that was cut off is known by it.
 pub const BYTES_MIN: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 /// No segment is larger: what is replayed after a crash is at most two of them.
 pub const BYTES_MAX: u64 = 32 << 20;
@@ -43,6 +43,14 @@ pub struct Found {
     content: Vec<u8>,
     /// The last byte of it that the disk did not give, and why: zeros are in the place of such bytes.
     unread: Option<(usize, io::Error)>,
+}
+
+/// Records that lie one behind the other from the beginning of a file on, of one generation.
+#[derive(Default)]
+struct Chain {
+    end: usize,
+    /// The generation, and the number of the last.
+    last: Option<(u64, u64)>,
 }
 
 /// What a segment's file has above a number.
@@ -160,15 +168,15 @@ impl Found {
     /// are of one generation. What is damaged, cut off, or left of an earlier use is passed over.
     pub fn records_above(&self, origin: Origin, number: u64) -> Records {
         let mut found: Vec<(Range<usize>, Record)> = Vec::new();
-        // Where those end that lie one behind the other from the beginning on, whatever their numbers.
-        let (mut chain_end, mut chain_generation) = (0, None);
+        // Where those end that lie one behind the other from the beginning on, whatever their numbers, and the last of them.
+        let mut chain = Chain::default();
         let mut at = 0;
         while at < self.content.len() {
             let generation = found.first().map(|(_, first)| first.generation);
             match record::decode(origin, &self.content[at..]) {
                 Some((record, length)) => {
-                    if at == chain_end && chain_generation.is_none_or(|generation| generation == record.generation) {
-                        (chain_end, chain_generation) = (at + length, Some(record.generation));
+                    if at == chain.end && chain.last.is_none_or(|(generation, _)| generation == record.generation) {
+                        chain = Chain { end: at + length, last: Some((record.generation, record.number)) };
                     }
                     if record.number > number && generation.is_none_or(|generation| generation == record.generation) {
                         found.push((at..at + length, record));
@@ -178,20 +186,25 @@ impl Found {
                 None => at = self.next_place(at + 1, number, generation),
             }
         }
-        Records { above: found, cut: self.ends_in_a_record(chain_end, chain_generation, number) }
+        Records { above: found, cut: self.ends_in_a_record(&chain, number) }
     }
 
     /// Whether the file ends before the record does that begins here, as none is written that does not fit, or so close
     /// behind that it cannot be told. A head that a power cut has torn is not taken for one: behind the record before there
     /// were zeros as far as its block goes, so that an old length with a new generation is no larger than the new one.
-    fn ends_in_a_record(&self, at: usize, generation: Option<u64>, number: u64) -> bool {
-        let rest = &self.content[at..];
-        let Some(head) = record::head(rest) else {
-            return generation.is_some() && !self.content.len().is_power_of_two();
-        };
-        generation.is_none_or(|generation| generation == head.generation)
-            && may_be_above(number).contains(&head.number)
-            && head.record_bytes > rest.len()
+    fn ends_in_a_record(&self, chain: &Chain, number: u64) -> bool {
+        let rest = &self.content[chain.end..];
+        // Of a file that is as long as it was made nothing is missing that the tables do not have.
+        let is_shorter = !self.content.len().is_power_of_two();
+        match (record::head(rest), chain.last) {
+            (None, last) => last.is_some() && is_shorter,
+            (Some(head), _) if head.record_bytes <= rest.len() => false,
+            (Some(head), None) => may_be_above(number).contains(&head.number),
+            (Some(head), Some((generation, last))) => {
+                let from = if is_shorter { last } else { number.max(last) };
+                head.generation == generation && may_be_above(from).contains(&head.number)
+            }
+        }
     }
 
     /// The next place where a record above this number may begin, by what it would have there: a look at each place is
@@ -347,15 +360,13 @@ mod tests {
                 std::fs::write(&path, &whole[..length]).unwrap();
                 let cut = Found::read(&path).unwrap().unwrap().records_above(origin(1), 9 + above).cut;
                 let first = end / 5;
-                let expected = match length {
-                    // Nothing, or the head of a record that the tables have.
-                    _ if length < Rows::HEAD_BYTES => false,
-                    _ if length < first => above == 0,
-                    _ => {
-                        let rest = length % first;
-                        let next_is_above = (length / first) as u64 >= above;
-                        length < end + Rows::HEAD_BYTES && (rest < Rows::HEAD_BYTES || next_is_above) && length != 4096
-                    }
+                let next_is_above = (length / first) as u64 >= above;
+                let expected = match length % first {
+                    // Less than the head of the first record, or more than zeros behind the last.
+                    _ if length < Rows::HEAD_BYTES || length >= end + Rows::HEAD_BYTES => false,
+                    // The first record, which the tables may have.
+                    _ if length < first => next_is_above,
+                    rest => !length.is_power_of_two() || (rest >= Rows::HEAD_BYTES && next_is_above),
                 };
                 assert_eq!(cut, expected, "{length} bytes of {end}, above {above}");
             }
