@@ -58,6 +58,7 @@ pub fn encode(origin: Origin, generation: u64, number: u64, rows: &mut Rows) -> 
 pub struct Head {
     /// How long the record is, with it.
     pub record_bytes: usize,
+    sum: u32,
     pub generation: u64,
     pub number: u64,
 }
@@ -65,29 +66,24 @@ pub struct Head {
 /// Reads the head of what may be a record; `None` where these are too few bytes for one.
 pub fn head(bytes: &[u8]) -> Option<Head> {
     let mut reader = Reader::new(bytes.get(..Rows::HEAD_BYTES)?);
-    let (length, _sum) = (reader.array().ok()?, reader.bytes(4).ok()?);
+    let (length, sum) = (reader.array().ok()?, u32::from_be_bytes(reader.array().ok()?));
     let (generation, number) = (reader.array().ok()?, reader.array().ok()?);
     let record_bytes = HEAD_BYTES.saturating_add(u32::from_be_bytes(length) as usize);
-    Some(Head { record_bytes, generation: u64::from_be_bytes(generation), number: u64::from_be_bytes(number) })
+    Some(Head { record_bytes, sum, generation: u64::from_be_bytes(generation), number: u64::from_be_bytes(number) })
 }
 
 /// Reads the record at the beginning of these bytes, and how long it is; `None` where there is none that is whole.
 pub fn decode(origin: Origin, bytes: &[u8]) -> Option<(Record, usize)> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
-    let (sum, rest) = rest.split_first_chunk::<4>()?;
-    let length = u32::from_be_bytes(*length) as usize;
-    let body = rest.get(..length)?;
-    let mut reader = Reader::new(body);
-    let (generation, number) = (reader.array().ok()?, reader.array().ok()?);
-    let rows = reader.rest();
+    let Head { record_bytes, sum, generation, number } = head(bytes)?;
+    let body = bytes.get(HEAD_BYTES..record_bytes)?;
+    let rows = bytes.get(Rows::HEAD_BYTES..record_bytes)?;
     // Gone through before it is summed up: what only looks like a record is soon found out, and a sum takes its time.
     let places = rows::places(rows).ok()?;
-    if origin.checksum(body) != u32::from_be_bytes(*sum) {
+    if origin.checksum(body) != sum {
         return None;
     }
-    let (generation, number) = (u64::from_be_bytes(generation), u64::from_be_bytes(number));
     let rows = rows::shared(Bytes::copy_from_slice(rows), places).collect();
-    Some((Record { generation, number, rows }, HEAD_BYTES + length))
+    Some((Record { generation, number, rows }, record_bytes))
 }
 
 #[cfg(test)]
