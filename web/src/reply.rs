@@ -62,6 +62,11 @@ where
     answer
 }
 
+/// Has nobody on the way keep an answer that goes on, or hold its pieces back.
+pub fn not_held_back(answer: &mut HttpResponseBuilder) {
+    answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
+}
+
 /// `{"ok":true}`
 pub fn ok(status: StatusCode) -> HttpResponse {
     json_body(status, b"{\"ok\":true}".to_vec())

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use actix_web::HttpResponse;
-use actix_web::http::{StatusCode, header};
+use actix_web::http::StatusCode;
 use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
@@ -34,7 +34,7 @@ pub fn answer(call: &Call) -> Result<HttpResponse, ApiError> {
     });
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type("text/event-stream");
-    answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
+    reply::not_held_back(&mut answer);
     Ok(reply::streaming(&call.req, answer, pieces))
 }
 

@@ -4,11 +4,10 @@
 
 use std::time::Duration;
 
-use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 
 use crate::state::State;
-use crate::takeover;
+use crate::{reply, takeover};
 
 /// What stands before and behind a `draining` as an event of its own.
 pub const EVENT: [&str; 2] = ["event: draining\ndata: ", ""];
@@ -24,8 +23,9 @@ pub fn draining(retry: Duration, [before, behind]: [&str; 2]) -> String {
 /// An answer of Server-Sent Events that says when to come back, and no more.
 pub fn come_back(retry: Duration, around: [&str; 2]) -> HttpResponse {
     let mut answer = HttpResponse::Ok();
-    answer.content_type("text/event-stream").insert_header((header::CACHE_CONTROL, "no-cache"));
-    answer.insert_header(("X-Accel-Buffering", "no")).body(draining(retry, around))
+    answer.content_type("text/event-stream");
+    reply::not_held_back(&mut answer);
+    answer.body(draining(retry, around))
 }
 
 /// Ends a request's connection without an answer, as late as may be: when all feeds have ended.

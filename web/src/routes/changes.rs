@@ -85,7 +85,7 @@ pub async fn answer<S: Source>(
     if feed.options().mode == FeedMode::Once {
         answer.insert_header((header::CACHE_CONTROL, reply::MUST_REVALIDATE));
     } else {
-        answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
+        reply::not_held_back(&mut answer);
     }
     if feed.is_ahead() {
         tracing::warn!(

@@ -120,7 +120,7 @@ pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
     feed.read_by(req.peer_addr());
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });
-    answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
+    reply::not_held_back(&mut answer);
     let opening = form.opening(feed.comeback(state.config.feeds.retry));
     Ok(reply::streaming(&req, answer, body::stream(feed, form, opening, Takeover::of(&req))))
 }

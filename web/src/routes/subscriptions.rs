@@ -77,7 +77,7 @@ pub async fn open(call: Call) -> Answer {
     }
     let mut answer = HttpResponse::build(StatusCode::OK);
     answer.content_type(form.content_type());
-    answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
+    reply::not_held_back(&mut answer);
     let opening = form.opening(subscriptions.comeback);
     Ok(reply::streaming(&req, answer, body(opening, subscriptions)))
 }
