@@ -222,7 +222,7 @@ impl Database {
     pub async fn write_with(&self, writes: Vec<Write>, options: WriteOptions) -> Result<Written, Error> {
         let database = self.opened().await?;
         let request = options.request(writes);
-        let designs = database.validators().await?;
+        let designs = database.validators(&request.writes).await?;
         if designs.is_empty() {
             return database.submit(request).await;
         }
@@ -247,7 +247,7 @@ impl Database {
                 Err(Error::Moved) => {}
                 done => return done,
             }
-            let now = database.validators().await?;
+            let now = database.validators(&request.writes).await?;
             if !Arc::ptr_eq(&now, &designs) {
                 validation.forget();
                 designs = now;
@@ -256,26 +256,21 @@ impl Database {
         Err(Error::Moved)
     }
 
-    /// Queues a write and returns: it is made when its turn comes, before the engine has shut down. A write that then
-    /// fails is logged and counted, and nobody is told.
+    /// Queues a write and returns: it is made when its turn comes, before the engine has shut down. Where design documents
+    /// validate writes it is made at once: what it is to be validated against would be another one by its turn. A queued
+    /// write that fails, and one that is refused or has a conflict, is logged and counted, and nobody is told.
     ///
     /// # Errors
-    /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`],
-    /// [`Error::Storage`]: then it is not queued.
+    /// As [`Database::write`]: then it is not queued.
     pub async fn write_later(&self, write: Write) -> Result<(), Error> {
         let database = self.opened().await?;
-        if !database.validators().await?.is_empty() {
-            // What it is to be validated against would be another one by its turn.
-            return self.write_unattended(write).await;
+        let asker = Asker::gone(&write);
+        let writes = vec![write];
+        if database.validators(&writes).await?.is_empty() {
+            return database.enqueue(writes.into(), asker).await;
         }
-        let asker = Asker::gone(&write);
-        database.enqueue(vec![write].into(), asker).await
-    }
-
-    /// Writes at once what nobody waits for.
-    async fn write_unattended(&self, write: Write) -> Result<(), Error> {
-        let asker = Asker::gone(&write);
-        if let Some((id, reason)) = asker.tell(self.write(vec![write]).await) {
+        let written = self.write(writes).await?;
+        if let Some((id, reason)) = asker.tell(Ok(written)) {
             metrics::unattended_failed();
             tracing::warn!(id, reason, database = %self.name, "a write nobody waits for was not made");
         }

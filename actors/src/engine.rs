@@ -12,6 +12,7 @@ use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{DataFolder, ReclaimPolicy, Request, Store, StoreOptions};
 
 use crate::actor_system::ActorSystem;
+use crate::awake::Awake;
 use crate::database::Database;
 use crate::drain::Drain;
 use crate::error::Error;
@@ -51,6 +52,10 @@ pub struct EngineOptions {
     pub feeds_max: usize,
     /// Threads that write; each database is pinned to one.
     pub committers: usize,
+    /// Processors that are kept awake, by threads that give way to others at once, while commits follow each other within half a
+    /// millisecond: it saves writers what it takes to wake them. Zero keeps none, and none is kept where the process has only
+    /// one or may not use all the time of those that it has.
+    pub awake_processors_max: usize,
     /// How functions of design documents are run.
     pub functions: FunctionsOptions,
 }
@@ -69,6 +74,7 @@ impl EngineOptions {
             databases_open_max: 500,
             feeds_max: 20_000,
             committers: thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
+            awake_processors_max: 2,
             functions: FunctionsOptions::default(),
         }
     }
@@ -120,9 +126,10 @@ impl Engine {
         let open = Arc::<OpenDatabases>::default();
         let updates = Arc::new(Updates::new(Arc::clone(&folder)));
         let write: Arc<WriteCommit> = {
-            let updates = Arc::clone(&updates);
+            let (updates, awake) = (Arc::clone(&updates), Awake::new(options.awake_processors_max));
             Arc::new(move |store: &Store, requests: &[Request]| {
                 updates.make_room();
+                let _committing = awake.commit();
                 store.write(requests)
             })
         };

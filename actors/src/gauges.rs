@@ -36,9 +36,7 @@ impl Engine {
 impl Gauges {
     fn add(&mut self, database: &OpenDatabase) {
         // One that is being closed has nothing to tell any more.
-        let Ok(store) = database.store() else { return };
-        let now = store.gauge();
-        let before = database.measured(now);
+        let Some((before, now)) = database.measure() else { return };
         let pages = |bytes: usize| bytes / now.page_bytes.max(1);
         self.pages_used += pages(now.used_bytes);
         self.pages_free += pages(now.end_bytes.saturating_sub(now.used_bytes));

@@ -105,10 +105,10 @@ impl Leaving {
         }
     }
 
-    /// Above this, every change came when all feeds had looked at the version before, for a feed that begins at `start`. Its
-    /// reader may have been away: when it is so again, it has not looked at versions behind that place which were written
-    /// over meanwhile. Who begins at the beginning has none.
-    pub fn unsure_for(&self, start: Sequence) -> Sequence {
+    /// Takes note that a feed begins at `start`; gives the place above which every change came when all feeds had looked at
+    /// the version before. Its reader may have been away: when it is so again, it has not looked at versions behind `start`
+    /// which were written over meanwhile. Who begins at the beginning has none.
+    pub fn begin_at(&self, start: Sequence) -> Sequence {
         let mut feeds = self.feeds();
         let unsure_up_to = feeds.unsure_up_to;
         if start > Sequence::ZERO
@@ -161,8 +161,8 @@ mod tests {
         let leaving = Leaving::new(seq(3));
         leaving.committed(&[change(3, 4)]);
         leaving.committed(&[change(4, 9)]);
-        assert_eq!(leaving.unsure_for(seq(3)), seq(3), "what it has itself it knows");
-        assert_eq!(leaving.unsure_for(seq(5)), seq(9));
+        assert_eq!(leaving.begin_at(seq(3)), seq(3), "what it has itself it knows");
+        assert_eq!(leaving.begin_at(seq(5)), seq(9));
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
         leaving.committed(&[change(3, 4)]);
         leaving.committed(&[change(4, 9)]);
         for start in [0, 4, 9] {
-            assert_eq!(leaving.unsure_for(seq(start)), seq(3), "{start}");
+            assert_eq!(leaving.begin_at(seq(start)), seq(3), "{start}");
         }
     }
 

@@ -30,6 +30,7 @@
 //! tail, and whom it wakes → the feeds, which pull.
 
 mod actor_system;
+mod awake;
 mod by_itself;
 mod database;
 pub mod documents;

@@ -349,8 +349,7 @@ pub(crate) fn log_failed() {
     counter!("seqtide_log_failures_total").increment(1);
 }
 
-/// Open databases and what they reserve.
-pub(crate) fn databases_open(databases: usize, map_bytes: usize) {
+/// Open databases.
+pub(crate) fn databases_open(databases: usize) {
     gauge!("seqtide_databases_open").set(databases as f64);
-    gauge!("seqtide_map_bytes").set(map_bytes as f64);
 }

@@ -47,7 +47,6 @@ pub(crate) struct OpenDatabase {
     waiting: Arc<Waiting>,
     pub seq_format: SeqFormat,
     pub identity: Identity,
-    pub map_bytes: usize,
     /// Keeps reads below the store's bound on snapshots.
     readers: Arc<Semaphore>,
     readers_max: usize,
@@ -75,7 +74,6 @@ impl OpenDatabase {
         OpenDatabase {
             seq_format: store.seq_format(),
             identity: *store.identity(),
-            map_bytes: store.map_bytes(),
             validators: Validators::of(&store),
             store: RwLock::new(Some(store)),
             live,
@@ -192,9 +190,13 @@ impl OpenDatabase {
         Ok(())
     }
 
-    /// Takes note of the store's figures; gives those of the last time.
-    pub fn measured(&self, now: StoreGauge) -> StoreGauge {
-        std::mem::replace(&mut *self.measured.lock().unwrap_or_else(PoisonError::into_inner), now)
+    /// The store's figures, those of the last time first; `None` of one that is being closed.
+    pub fn measure(&self) -> Option<(StoreGauge, StoreGauge)> {
+        let store = self.store().ok()?;
+        // First: of two that measure at once, one comes after the other.
+        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = store.gauge();
+        Some((std::mem::replace(&mut *measured, now), now))
     }
 
     pub fn touch(&self, now: u64) {

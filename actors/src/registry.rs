@@ -86,11 +86,16 @@ impl OpenDatabases {
         self.read().len()
     }
 
-    /// Takes out the database that nobody uses and that was asked for longest ago.
+    /// Takes out the database that nobody uses and that was asked for longest ago. One that is being swept is in use: what a
+    /// sweep has left to do is kept nowhere else, and who asked for it was told that it is begun.
     fn take_idle(&self) -> Option<Arc<OpenDatabase>> {
         let mut databases = self.write();
         // Nobody can take another reference meanwhile: that needs this lock.
-        let idle = databases.iter().filter(|(_, database)| Arc::strong_count(database) == 1);
+        let is_idle = |database: &Arc<OpenDatabase>| {
+            let is_swept = database.sweeping.now().is_some() && database.writer.connected();
+            Arc::strong_count(database) == 1 && !is_swept
+        };
+        let idle = databases.iter().filter(|(_, database)| is_idle(database));
         let name = idle.min_by_key(|(_, database)| database.last_used()).map(|(name, _)| name.clone())?;
         let taken = databases.remove(&name);
         drop(databases);
@@ -122,8 +127,7 @@ impl OpenDatabases {
     }
 
     fn tell_metrics(&self) {
-        let databases = self.read();
-        metrics::databases_open(databases.len(), databases.values().map(|database| database.map_bytes).sum());
+        metrics::databases_open(self.len());
     }
 }
 
@@ -368,8 +372,10 @@ impl Handler<CloseAll> for Registry {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use crate::writer::Finish;
-    use crate::{ChangesOptions, Engine};
+    use crate::{ChangesOptions, Engine, EngineOptions, Error};
 
     #[tokio::test]
     async fn a_database_whose_writer_is_gone_is_opened_again() {
@@ -386,6 +392,24 @@ mod tests {
         }
         assert!(database.put("a", "{}").await.is_ok());
         drop(feed);
+        engine.shutdown().await.unwrap();
+    }
+
+    /// What was left of the sweep was forgotten.
+    #[tokio::test]
+    async fn a_database_that_is_being_swept_is_not_closed_to_open_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = EngineOptions::new(folder.path());
+        options.databases_open_max = 1;
+        let engine = Engine::start_with(options).unwrap();
+        let database = engine.create_database("swept").await.unwrap();
+        let sweeping = Arc::clone(&engine.inner.open.get(database.name()).unwrap().sweeping);
+        // The writer is not told of it, so that it does not end.
+        sweeping.start();
+        let refused = engine.create_database("other").await;
+        assert!(matches!(refused, Err(Error::TooManyDatabases { databases_max: 1 })), "{refused:?}");
+        sweeping.stop();
+        engine.create_database("other").await.unwrap();
         engine.shutdown().await.unwrap();
     }
 }

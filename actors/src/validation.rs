@@ -8,6 +8,7 @@
 //! Source: CouchDB `couch_db:validate_doc_update`, `couch_query_servers:validate_doc_update`.
 
 use std::collections::HashMap;
+use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use seqtide_storage::json::Body;
@@ -15,15 +16,17 @@ use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{
-    BaseLeaf, Edit, EditKind, Expected, Outcome, Refusal, RefusalKind, Rehearsal, Rehearsed, Request, Snapshot, Store,
-    Write,
+    BaseLeaf, Edit, EditKind, Expected, Outcome, Refusal, RefusalKind, Rehearsal, Rehearsed, Request, Snapshot,
+    StorageError, Store, Write,
 };
 use serde_json::value::RawValue;
 
 use crate::documents::{write_proposed, write_revisions};
 use crate::error::Error;
 use crate::functions::protocol::{Proposed, Verdict, shortened};
-use crate::functions::{DOCUMENT_BYTES, Design, FunctionError, Functions, batches, design_documents, raw};
+use crate::functions::{
+    DESIGNS_START, DOCUMENT_BYTES, Design, FunctionError, Functions, batches, design_documents, raw,
+};
 use crate::open_database::OpenDatabase;
 use crate::writer::WriterLimits;
 use crate::writer::load::Load;
@@ -36,43 +39,110 @@ const DOCS_MAX: usize = 500;
 /// A request in which functions were stopped this often is given up.
 const STOPS_MAX: usize = 3;
 
+/// Most bytes of the design documents that validate a database's writes, which are kept at hand: whole, because a function may
+/// look at its document and load modules from it.
+const DESIGNS_BYTES_MAX: usize = 16 << 20;
+
 /// The design documents that validate a database's writes, as far as they are known.
 pub(crate) struct Validators {
     /// With how many changes of design documents there had been before they were read.
-    known: Mutex<Option<(u64, Arc<[Design]>)>>,
+    known: Mutex<Option<(u64, Found)>>,
 }
 
+/// The design documents that validate, or that they are too large.
+type Found = Result<Arc<[Design]>, FunctionError>;
+
 impl OpenDatabase {
-    /// The design documents that validate writes: those that were there when the last acknowledged write was made, and
-    /// maybe later ones.
-    pub async fn validators(self: &Arc<Self>) -> Result<Arc<[Design]>, Error> {
-        let changes = self.live.design_changes();
-        if let Some(known) = self.validators.known_at(changes) {
-            return Ok(known);
+    /// The design documents that validate these writes: those that were there when the last acknowledged write was made, and
+    /// maybe later ones. None where nothing is to be validated: what makes them smaller must go through.
+    pub async fn validators(self: &Arc<Self>, writes: &[Write]) -> Result<Arc<[Design]>, Error> {
+        if !writes.iter().any(|write| validated(write).is_some()) {
+            return Ok(Arc::default());
         }
-        let uuid = self.identity.uuid;
-        let designs = self.read(move |snapshot| design_documents(snapshot, uuid, VALIDATE)).await?;
-        let designs: Arc<[Design]> = designs.into();
-        *self.validators.known() = Some((changes, Arc::clone(&designs)));
-        Ok(designs)
+        loop {
+            let changes = self.live.design_changes();
+            if let Some(known) = self.validators.known_at(changes) {
+                return Ok(known?);
+            }
+            let Some(found) = self.find_validators(changes).await? else { continue };
+            *self.validators.known() = Some((changes, found.clone()));
+            return Ok(found?);
+        }
+    }
+
+    /// Looks for them; `None` where design documents have changed between two pages, when there had been so many changes
+    /// before: one that moved may be on neither.
+    async fn find_validators(self: &Arc<Self>, changes: u64) -> Result<Option<Found>, Error> {
+        let mut search = Search::new(self.identity.uuid);
+        loop {
+            let is_first = search.is_at_start();
+            let next =
+                move |snapshot: &Snapshot<'_>| Ok((search.next_page(snapshot)?, snapshot.counters()?.update_seq));
+            match self.read(next).await? {
+                (ControlFlow::Continue(further), _) => search = further,
+                (ControlFlow::Break(found), _) if is_first => return Ok(Some(found)),
+                (ControlFlow::Break(found), seen) => {
+                    // A commit is read before it is counted.
+                    let mut ended = self.live.ended();
+                    tokio::select! {
+                        () = self.live.reached(seen) => {}
+                        _ = ended.wait_for(Option::is_some) => return Err(self.live.gone()),
+                    }
+                    return Ok(Some(found).filter(|_| self.live.design_changes() == changes));
+                }
+            }
+        }
     }
 }
 
 impl Validators {
-    /// Those of a database that is opened: its first write need not wait for them. What cannot be read is told of then.
+    /// Those of a database that is opened: where they are found on one page, as nearly always, its first write need not wait
+    /// for them. What cannot be read is told of then.
     pub fn of(store: &Store) -> Validators {
-        let uuid = store.identity().uuid;
-        let designs = store.snapshot().and_then(|snapshot| design_documents(&snapshot, uuid, VALIDATE));
-        Validators { known: Mutex::new(designs.ok().map(|designs| (0, designs.into()))) }
+        let search = Search::new(store.identity().uuid);
+        let found = store.snapshot().and_then(|snapshot| search.next_page(&snapshot));
+        let found = found.ok().and_then(ControlFlow::break_value);
+        Validators { known: Mutex::new(found.map(|found| (0, found))) }
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<(u64, Arc<[Design]>)>> {
+    fn known(&self) -> MutexGuard<'_, Option<(u64, Found)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is known, if design documents have not changed since.
-    fn known_at(&self, changes: u64) -> Option<Arc<[Design]>> {
-        self.known().as_ref().filter(|(then, _)| *then == changes).map(|(_, designs)| Arc::clone(designs))
+    fn known_at(&self, changes: u64) -> Option<Found> {
+        self.known().as_ref().filter(|(then, _)| *then == changes).map(|(_, found)| found.clone())
+    }
+}
+
+/// Looks for the design documents that validate, a page at a time.
+struct Search {
+    database: [u8; 16],
+    from: Bound<String>,
+    designs: Vec<Design>,
+    bytes: usize,
+}
+
+impl Search {
+    fn new(database: [u8; 16]) -> Search {
+        Search { database, from: DESIGNS_START.map(str::to_owned), designs: Vec::new(), bytes: 0 }
+    }
+
+    fn is_at_start(&self) -> bool {
+        self.from == DESIGNS_START.map(str::to_owned)
+    }
+
+    fn next_page(mut self, snapshot: &Snapshot<'_>) -> Result<ControlFlow<Found, Search>, StorageError> {
+        let (designs, next) = design_documents(snapshot, self.database, VALIDATE, self.from)?;
+        self.bytes += designs.iter().map(|design| design.json().get().len() + DOCUMENT_BYTES).sum::<usize>();
+        self.designs.extend(designs);
+        if self.bytes > DESIGNS_BYTES_MAX {
+            return Ok(ControlFlow::Break(Err(FunctionError::TooLarge { bytes_max: DESIGNS_BYTES_MAX })));
+        }
+        Ok(match next {
+            Some(from) => ControlFlow::Continue(Search { from, ..self }),
+            None => ControlFlow::Break(Ok(self.designs.into())),
+        })
     }
 }
 
@@ -334,16 +404,21 @@ fn refusal(design: &Design, verdict: Verdict, keyed: bool) -> Result<Option<Refu
     Ok(Some(Refusal { kind, reason }))
 }
 
-/// The edits that are validated, by document, in the order in which the documents come first. Design documents are not:
-/// who may write them may replace the functions.
+/// The edit that is to be validated, if this is one. Those of design documents are not: who may write them may replace the
+/// functions.
+fn validated(write: &Write) -> Option<&Edit> {
+    match write {
+        Write::Edit(edit) => Some(edit).filter(|edit| !edit.id().is_design()),
+        _ => None,
+    }
+}
+
+/// The edits that are validated, by document, in the order in which the documents come first.
 fn documents_of(writes: &[Write]) -> Vec<Document> {
     let mut documents: Vec<Document> = Vec::new();
     let mut known: HashMap<DocId, usize> = HashMap::new();
     for (place, write) in writes.iter().enumerate() {
-        let Write::Edit(edit) = write else { continue };
-        if edit.id().is_design() {
-            continue;
-        }
+        let Some(edit) = validated(write) else { continue };
         let document = *known.entry(edit.id().clone()).or_insert_with(|| {
             documents.push(Document { id: edit.id().clone(), edits: Vec::new(), places: Vec::new() });
             documents.len() - 1
@@ -379,3 +454,6 @@ fn old_document(id: &DocId, base: Option<&BaseLeaf>, body: Option<&Body>) -> Box
     write_proposed(&mut json, id.as_str(), Some(rev), *deleted, body, |_| {});
     raw(json)
 }
+
+#[cfg(test)]
+mod tests;

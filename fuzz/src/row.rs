@@ -18,7 +18,6 @@ pub fn check(value: &[u8]) {
     stable(value, meta::decode_number, |number| meta::encode_number(*number));
     stable(value, transaction::decode, transaction::encode);
     stable(value, transaction::decode_totals, transaction::encode_totals);
-    stable(value, transaction::read_age_key, |order| transaction::age_key(*order).to_vec());
     if let Ok(age) = transaction::decode_age(value) {
         assert_eq!(transaction::decode_age(&transaction::encode_age(&age)), Ok(age));
     }
@@ -26,7 +25,7 @@ pub fn check(value: &[u8]) {
     stable(value, IndexKey::from_bytes, |key| key.to_bytes().to_vec());
     stable(value, keys::read_seq, |seq| keys::seq(*seq).to_vec());
     stable(value, keys::read_body, |key| keys::body(*key).to_vec());
-    stable(value, keys::read_block, |number| keys::block(*number).to_vec());
+    stable(value, keys::read_number, |number| keys::number(*number).to_vec());
     if let Ok((id, json)) = body::decode(value) {
         assert_eq!(body::decode(&body::encode(id, json)), Ok((id, json)));
     }

@@ -38,7 +38,7 @@ impl BlockChanges {
     /// Adds the rows of `blocks` that change.
     pub fn write(&self, view: View<'_>, rows: &mut Rows) -> Result<(), StorageError> {
         for (block, change) in self.0.iter().filter(|(_, change)| **change != 0) {
-            let key = keys::block(*block);
+            let key = keys::number(*block);
             let before = view.read(Table::Blocks, &key, meta::decode_number)?.unwrap_or(0);
             match before.saturating_add_signed(*change) {
                 0 => rows.delete(Table::Blocks, key),
@@ -86,7 +86,7 @@ impl BlockSums {
             let (block, rows) = block?;
             if block > block_of(sums.at) {
                 let what = Malformed("a block above the update sequence");
-                return Err(StorageError::damaged(Table::Blocks, &keys::block(block), what));
+                return Err(StorageError::damaged(Table::Blocks, &keys::number(block), what));
             }
             sums.add(block, rows as i64);
         }
@@ -153,12 +153,12 @@ pub(crate) fn stored_blocks(view: View<'_>) -> Result<Blocks<'_>, StorageError> 
 }
 
 fn blocks_from(view: View<'_>, first: u64) -> Result<Blocks<'_>, StorageError> {
-    let key = keys::block(first);
+    let key = keys::number(first);
     let range = view.range(Table::Blocks, (Bound::Included(&key), Bound::Unbounded), Direction::Forward)?;
     Ok(Box::new(range.map(|row| {
         let (key, value) = row?;
         let damaged = |what| StorageError::damaged(Table::Blocks, key, what);
-        Ok((keys::read_block(key).map_err(damaged)?, meta::decode_number(value).map_err(damaged)?))
+        Ok((keys::read_number(key).map_err(damaged)?, meta::decode_number(value).map_err(damaged)?))
     })))
 }
 

@@ -174,11 +174,15 @@ impl Env {
             let lmdb = self.lmdb()?;
             self.clear_stale_readers(&lmdb);
             let before = lmdb.meta_pages()?;
+            let mut used_bytes = self.used_bytes();
             let check_room = |used| {
-                self.used_bytes.store(used, Ordering::Relaxed);
+                used_bytes = used;
                 room.check(used, self.options.map_bytes_max)
             };
             let written = lmdb.try_write(check_room, self.seals, &self.syncs, &mut plan);
+            if written.is_ok() {
+                self.used_bytes.store(used_bytes, Ordering::Relaxed);
+            }
             self.end_bytes.store(lmdb.end_bytes(), Ordering::Relaxed);
             drop(lmdb);
             match written {

@@ -204,6 +204,14 @@ impl From<heed::Error> for StorageError {
     }
 }
 
+/// What was read; `None` where that is damaged, for who passes over it as over what was taken out.
+pub(crate) fn unless_damaged<T>(read: Result<T, StorageError>) -> Result<Option<T>, StorageError> {
+    match read {
+        Err(error) if error.is_damage() => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 /// A key in words: text where it is text, else hexadecimal.
 pub(crate) fn printable(key: &[u8]) -> String {
     match std::str::from_utf8(key) {

@@ -7,11 +7,12 @@ use std::ops::Bound;
 use std::sync::PoisonError;
 
 use crate::codec::{body, keys, meta};
-use crate::error::StorageError;
+use crate::error::{StorageError, unless_damaged};
 use crate::model::body_place::{BodyKey, BodyPlace};
 use crate::model::doc_id::DocId;
 use crate::room::Room;
 use crate::rows::Rows;
+use crate::snapshot::{Budget, PageLimits};
 use crate::store::Store;
 use crate::tables::Table;
 use crate::view::{Direction, META_COUNTERS, RawRow, View};
@@ -53,20 +54,21 @@ impl ReclaimPolicy {
 }
 
 impl Store {
-    /// Sweeps at most `rows_max` bodies, at least one, on from where the last slice ended, in one commit. Where there
+    /// Sweeps bodies as far as the limits reach, one at least, on from where the last slice ended, in one commit. Where there
     /// is no garbage, the sweep is over.
     ///
     /// # Errors
-    /// [`StorageError`]: then nothing was freed.
-    pub fn reclaim(&self, rows_max: usize) -> Result<Reclaimed, StorageError> {
+    /// [`StorageError`]: then nothing was freed, and the next slice starts anew.
+    pub fn reclaim(&self, limits: PageLimits) -> Result<Reclaimed, StorageError> {
         let mut sweep = self.sweep().lock().unwrap_or_else(PoisonError::into_inner);
-        let start = *sweep;
+        // Taken, so that a sweep that fails, or panics, is over: the one begun next is to see what this one has passed.
+        let start = sweep.take();
         let plan = |view: View<'_>| {
             let mut rows = Rows::default();
             if view.counters()?.garbage_bytes == 0 {
-                return Ok((rows, (Slice::default(), Reclaimed { examined: 0, bytes: 0, swept: true })));
+                return Ok((rows, Slice { swept: true, ..Slice::default() }));
             }
-            let slice = Slice::examine(view, start, rows_max.max(1))?;
+            let slice = Slice::examine(view, start, limits)?;
             for key in &slice.unneeded {
                 rows.delete(Table::Bodies, keys::body(*key));
             }
@@ -75,13 +77,11 @@ impl Store {
                 counters.garbage_bytes = counters.garbage_bytes.saturating_sub(slice.bytes);
                 rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
             }
-            let Slice { examined, bytes, .. } = slice;
-            let reclaimed = Reclaimed { examined, bytes, swept: slice.last.is_none() };
-            Ok((rows, (slice, reclaimed)))
+            Ok((rows, slice))
         };
-        let (slice, reclaimed) = self.commit(Room::Reserve, plan, |_| {})?;
-        *sweep = slice.last;
-        Ok(reclaimed)
+        let Slice { examined, bytes, last, swept, .. } = self.commit(Room::Reserve, plan, |_| {})?;
+        *sweep = last.filter(|_| !swept);
+        Ok(Reclaimed { examined, bytes, swept })
     }
 }
 
@@ -91,42 +91,46 @@ struct Slice {
     unneeded: Vec<BodyKey>,
     examined: u64,
     bytes: u64,
-    /// The last row examined; `None` at the end of the table.
+    /// The last row whose place is known.
     last: Option<BodyKey>,
+    /// Whether it came to the end of the table.
+    swept: bool,
 }
 
 impl Slice {
-    fn examine(view: View<'_>, start: Option<BodyKey>, rows_max: usize) -> Result<Slice, StorageError> {
-        let mut slice = Slice::default();
+    fn examine(view: View<'_>, start: Option<BodyKey>, limits: PageLimits) -> Result<Slice, StorageError> {
+        let mut slice = Slice { last: start, ..Slice::default() };
+        let mut budget = Budget::new(limits);
+        let mut ends = false;
         let start = start.map(keys::body);
         let from = start.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(&key[..]));
-        for (at, row) in view.range(Table::Bodies, (from, Bound::Unbounded), Direction::Forward)?.enumerate() {
-            if at == rows_max {
+        for row in view.range(Table::Bodies, (from, Bound::Unbounded), Direction::Forward)? {
+            if ends {
                 return Ok(slice);
             }
             slice.examined += 1;
-            match row.and_then(|row| unneeded(view, row)) {
-                Ok((place, bytes)) => {
-                    slice.unneeded.extend(bytes.map(|_| place));
-                    slice.bytes += bytes.unwrap_or(0);
-                    slice.last = Some(place);
-                }
-                // It is left as it is, and the sweep goes on.
-                Err(error) if error.is_damage() => {}
-                Err(error) => return Err(error),
+            // What is damaged is left as it is, and the sweep goes on.
+            let Some((key, value)) = unless_damaged(row)? else { continue };
+            // No slice ends with a row that does not tell its place.
+            let Ok(place) = keys::read_body(key) else { continue };
+            slice.last = Some(place);
+            // All of it was read, for its checksum.
+            budget.charge_row(value.len());
+            ends = budget.spent();
+            if let Some(bytes) = unless_damaged(unneeded(view, place, (key, value)))?.flatten() {
+                slice.unneeded.push(place);
+                slice.bytes += bytes;
             }
         }
-        slice.last = None;
+        slice.swept = true;
         Ok(slice)
     }
 }
 
-/// A body's place, and how many bytes it has if no leaf needs it.
-fn unneeded(view: View<'_>, (key, value): RawRow<'_>) -> Result<(BodyKey, Option<u64>), StorageError> {
-    let damaged = |what| StorageError::damaged(Table::Bodies, key, what);
-    let place = keys::read_body(key).map_err(damaged)?;
-    let (id, json) = body::decode(value).map_err(damaged)?;
-    Ok((place, (!is_needed(view, id, place)?).then_some(json.len() as u64)))
+/// How many bytes the body at a place has, if no leaf needs it.
+fn unneeded(view: View<'_>, place: BodyKey, (key, value): RawRow<'_>) -> Result<Option<u64>, StorageError> {
+    let (id, json) = body::decode(value).map_err(|what| StorageError::damaged(Table::Bodies, key, what))?;
+    Ok((!is_needed(view, id, place)?).then_some(json.len() as u64))
 }
 
 fn is_needed(view: View<'_>, id: &str, body: BodyKey) -> Result<bool, StorageError> {

@@ -8,7 +8,7 @@
 use std::ops::Bound;
 
 use crate::codec::{keys, times};
-use crate::error::StorageError;
+use crate::error::{StorageError, unless_damaged};
 use crate::model::sequence::Sequence;
 use crate::rows::Rows;
 use crate::tables::Table;
@@ -53,17 +53,17 @@ impl Times {
         if now <= last {
             return Ok(Times { last, ..self });
         }
-        rows.put(Table::Times, keys::secs(now), times::encode(behind));
+        rows.put(Table::Times, keys::number(now), times::encode(behind));
         Ok(Times { last: now, looked: thin_out(view, self.looked, now, rows)? })
     }
 }
 
 /// Takes out some of the rows that are not needed at their age, from one second on; gives where to go on.
 fn thin_out(view: View<'_>, from: u64, now: u64, rows: &mut Rows) -> Result<u64, StorageError> {
-    let from = keys::secs(from);
+    let from = keys::number(from);
     let mut found = Vec::with_capacity(LOOKED_AT + 1);
     for row in view.range(Table::Times, (Bound::Included(&from), Bound::Unbounded), Direction::Forward)? {
-        match sound(row.and_then(read))? {
+        match unless_damaged(row.and_then(read))? {
             Some(TimeRow { secs, .. }) => found.push(secs),
             None => continue,
         }
@@ -77,7 +77,7 @@ fn thin_out(view: View<'_>, from: u64, now: u64, rows: &mut Rows) -> Result<u64,
     let mut seconds = seconds.peekable();
     while let (Some(middle), Some(next)) = (seconds.next(), seconds.peek()) {
         if next - kept <= spacing(now.saturating_sub(*next)) {
-            rows.delete(Table::Times, keys::secs(middle));
+            rows.delete(Table::Times, keys::number(middle));
         } else {
             kept = middle;
         }
@@ -122,11 +122,11 @@ fn last_row(view: View<'_>) -> Result<Option<TimeRow>, StorageError> {
 }
 
 fn last_up_to(view: View<'_>, secs: u64) -> Result<Found, StorageError> {
-    first_of(view, (Bound::Unbounded, Bound::Included(&keys::secs(secs))), Direction::Backward)
+    first_of(view, (Bound::Unbounded, Bound::Included(&keys::number(secs))), Direction::Backward)
 }
 
 fn first_above(view: View<'_>, secs: u64) -> Result<Found, StorageError> {
-    first_of(view, (Bound::Excluded(&keys::secs(secs)), Bound::Unbounded), Direction::Forward)
+    first_of(view, (Bound::Excluded(&keys::number(secs)), Bound::Unbounded), Direction::Forward)
 }
 
 /// What was looked for.
@@ -141,7 +141,7 @@ struct Found {
 fn first_of(view: View<'_>, range: KeyRange<'_>, direction: Direction) -> Result<Found, StorageError> {
     let mut found = Found::default();
     for row in view.range(Table::Times, range, direction)? {
-        found.row = sound(row.and_then(read))?;
+        found.row = unless_damaged(row.and_then(read))?;
         if found.row.is_some() {
             break;
         }
@@ -150,16 +150,8 @@ fn first_of(view: View<'_>, range: KeyRange<'_>, direction: Direction) -> Result
     Ok(found)
 }
 
-/// A damaged row is as one that was taken out.
-fn sound<T>(row: Result<T, StorageError>) -> Result<Option<T>, StorageError> {
-    match row {
-        Err(error) if error.is_damage() => Ok(None),
-        row => row.map(Some),
-    }
-}
-
 /// Reads a row.
 pub(crate) fn read((key, value): RawRow<'_>) -> Result<TimeRow, StorageError> {
     let damaged = |what| StorageError::damaged(Table::Times, key, what);
-    Ok(TimeRow { secs: keys::read_secs(key).map_err(damaged)?, behind: times::decode(value).map_err(damaged)? })
+    Ok(TimeRow { secs: keys::read_number(key).map_err(damaged)?, behind: times::decode(value).map_err(damaged)? })
 }

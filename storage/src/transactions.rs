@@ -7,8 +7,9 @@
 use std::collections::HashMap;
 use std::ops::Bound;
 
-use crate::codec::transaction::{self, Age, Totals, Transaction, age_key};
-use crate::error::StorageError;
+use crate::codec::keys;
+use crate::codec::transaction::{self, Age, Totals, Transaction};
+use crate::error::{StorageError, unless_damaged};
 use crate::model::idempotency::IdempotencyKey;
 use crate::request::{RequestKey, RequestOutcome};
 use crate::rows::Rows;
@@ -141,7 +142,7 @@ struct Tables<'txn, 'rows> {
 /// A record's place in the age order, and what stands there.
 fn read_age<'a>((key, value): RawRow<'a>) -> Result<(u64, Age<'a>), StorageError> {
     let damaged = |what| StorageError::damaged(Table::TransactionAges, key, what);
-    Ok((transaction::read_age_key(key).map_err(damaged)?, transaction::decode_age(value).map_err(damaged)?))
+    Ok((keys::read_number(key).map_err(damaged)?, transaction::decode_age(value).map_err(damaged)?))
 }
 
 impl Tables<'_, '_> {
@@ -156,7 +157,7 @@ impl Tables<'_, '_> {
         let value = transaction::encode(&record);
         let bytes = record_bytes(key, &value);
         let age = transaction::encode_age(&Age { at_secs: record.at_secs, bytes, key });
-        self.rows.put(Table::TransactionAges, age_key(record.order), age);
+        self.rows.put(Table::TransactionAges, keys::number(record.order), age);
         self.rows.put(Table::Transactions, key, value);
         self.totals.next_order += 1;
         self.totals.count += 1;
@@ -174,11 +175,8 @@ impl Tables<'_, '_> {
     ) -> Result<(), StorageError> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         for row in self.view.range(Table::TransactionAges, all, Direction::Forward)? {
-            // Nobody's write needs it to be read: what is damaged stays, and what is behind it.
-            let (order, age) = match row.and_then(read_age) {
-                Err(error) if error.is_damage() => break,
-                read => read?,
-            };
+            // Nobody's write needs it to be read: what is damaged stays, and counts, and what is behind it goes in its turn.
+            let Some((order, age)) = unless_damaged(row.and_then(read_age))? else { continue };
             if !limits.passed(&self.totals, &age, now_secs) || (quota.count == 0 && quota.bytes == 0) {
                 break;
             }
@@ -195,7 +193,7 @@ impl Tables<'_, '_> {
 
     /// Takes a record out of the age order and the totals.
     fn take_off(&mut self, order: u64, bytes: u64) {
-        self.rows.delete(Table::TransactionAges, age_key(order));
+        self.rows.delete(Table::TransactionAges, keys::number(order));
         self.totals.count = self.totals.count.saturating_sub(1);
         self.totals.bytes = self.totals.bytes.saturating_sub(bytes);
     }

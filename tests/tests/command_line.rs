@@ -27,6 +27,34 @@ fn version_and_help_are_answers() {
     }
 }
 
+/// Whatever else a configuration file says, figures of this machine do not get among its server's databases.
+#[test]
+fn the_demo_has_a_folder_of_its_own_unless_another_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("the file");
+        path.display().to_string()
+    };
+    let (without, with) = (file("without.toml", "log = \"warn\"\n"), file("with.toml", "data = \"./mine\"\n"));
+    for (args, variable, expected) in [
+        (&["demo"][..], None, "./seqtide-demo"),
+        (&["demo", "--config", &without], None, "./seqtide-demo"),
+        (&["demo", "--config", &with], None, "./mine"),
+        (&["demo", "--config", &without], Some("./variable"), "./variable"),
+        (&["demo", "--config", &with, "--data", "./flag"], Some("./variable"), "./flag"),
+        (&["serve", "--config", &without], None, "./seqtide-data"),
+    ] {
+        let mut command = seqtide_command();
+        command.args(args).arg("--print-config").envs(variable.map(|folder| ("SEQTIDE_DATA", folder)));
+        let printed = command.output().expect("the binary runs").stdout;
+        let printed = String::from_utf8(printed).expect("text");
+        assert!(printed.contains(&format!("data = \"{expected}\"")), "{args:?}, {variable:?}: {printed}");
+    }
+    let (_, help, _) = run(&["demo", "--help"]);
+    assert!(help.contains("[default: \"./seqtide-demo\"]"), "{help}");
+}
+
 #[test]
 fn wrong_usage_is_named_with_code_2() {
     for args in [&["serve", "--bogus"][..], &["bogus"], &["serve", "--listen", "nowhere"]] {

@@ -46,13 +46,17 @@ impl Keyed {
     }
 
     /// The next id that is made: at a repetition the one that was made the first time.
-    fn next_id(&self) -> Result<DocId, ApiError> {
+    fn next_id(&self) -> DocId {
         let mut made_ids = self.made_ids.lock().unwrap_or_else(PoisonError::into_inner);
         let recorded = self.first.as_ref().and_then(|first| first.made_ids.get(made_ids.len()));
-        let id = recorded.cloned().map_or_else(|| DocId::parse(&new_id()), Ok)?;
+        let id = recorded.cloned().unwrap_or_else(made);
         made_ids.push(id.clone());
-        Ok(id)
+        id
     }
+}
+
+fn made() -> DocId {
+    DocId::parse(&new_id()).expect("hexadecimal digits are an id")
 }
 
 impl CallState {
@@ -72,14 +76,8 @@ impl CallState {
     }
 
     /// An id for a document that came without one.
-    ///
-    /// # Errors
-    /// None that can come about: what is made is an id.
-    pub fn new_id(&self) -> Result<String, ApiError> {
-        match &self.keyed {
-            Some(keyed) => Ok(keyed.next_id()?.as_str().to_owned()),
-            None => Ok(new_id()),
-        }
+    pub fn new_id(&self) -> DocId {
+        self.keyed.as_ref().map_or_else(made, |keyed| keyed.next_id())
     }
 
     /// Writes in one commit, waiting no longer than the configuration allows. A request writes once.

@@ -186,7 +186,7 @@ impl From<FunctionError> for ApiError {
             FunctionError::NoWorkers => ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", reason),
             FunctionError::Busy { .. } => ApiError::unavailable(reason, "1"),
             FunctionError::EngineStopped => ApiError::unavailable(reason, "5"),
-            FunctionError::Broken { .. } | FunctionError::Failed { .. } => {
+            FunctionError::TooLarge { .. } | FunctionError::Broken { .. } | FunctionError::Failed { .. } => {
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "function_failed", reason)
             }
             FunctionError::Stopped { .. } => {

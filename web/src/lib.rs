@@ -15,6 +15,7 @@ mod feeds;
 mod front;
 mod intake;
 pub mod js_worker;
+mod json;
 mod known_feeds;
 pub mod logging;
 mod multipart;

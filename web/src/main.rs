@@ -15,8 +15,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match cli::parse() {
-        Task::Serve(flags) => exit_of(serve(&flags, seqtide_server::run)),
-        Task::Demo(flags) => exit_of(serve(&flags, seqtide_server::run_demo)),
+        Task::Serve(flags) => exit_of(serve(&Config::default(), &flags, seqtide_server::run)),
+        Task::Demo(flags) => exit_of(serve(&Config::for_demo(), &flags, seqtide_server::run_demo)),
         Task::Check(folder) => check::run(&folder, &mut stdout()),
         Task::JsWorker(limits) => js_worker::run(limits),
         Task::Bench(bench) => seqtide_bench::cli::run(&bench),
@@ -33,8 +33,12 @@ fn exit_of(served: Result<(), Box<dyn Error>>) -> ExitCode {
     }
 }
 
-fn serve(flags: &ServeFlags, run: fn(Config) -> Result<(), StartError>) -> Result<(), Box<dyn Error>> {
-    let config = Config::load(flags)?;
+fn serve(
+    defaults: &Config,
+    flags: &ServeFlags,
+    run: fn(Config) -> Result<(), StartError>,
+) -> Result<(), Box<dyn Error>> {
+    let config = Config::load(defaults, flags)?;
     if flags.print_config {
         stdout().write_all(config.to_commented_toml().as_bytes())?;
         return Ok(());

@@ -72,9 +72,11 @@ pub fn ok(status: StatusCode) -> HttpResponse {
     json_body(status, b"{\"ok\":true}".to_vec())
 }
 
-/// The value of `Seqtide-Seq`.
-pub fn seq_header(format: SeqFormat, seq: Sequence) -> (header::HeaderName, String) {
-    (SEQTIDE_SEQ, format.plain(seq).to_string())
+/// Starts the JSON answer to a write that has this place in its database's feed.
+pub fn written(status: StatusCode, format: SeqFormat, seq: Sequence) -> HttpResponseBuilder {
+    let mut answer = json(status);
+    answer.insert_header((SEQTIDE_SEQ, format.plain(seq).to_string()));
+    answer
 }
 
 /// A `Location`: the server as the client calls it, and path segments, escaped.

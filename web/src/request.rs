@@ -1,7 +1,6 @@
 //! Request bodies: their size, encoding and type, and where they are parsed.
 
-use std::collections::HashMap;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::io::Read;
 use std::time::Duration;
 
@@ -10,9 +9,6 @@ use actix_web::{HttpRequest, ResponseError, web};
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use futures_util::{FutureExt, Stream, StreamExt};
-use serde::de::{MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::error::ApiError;
@@ -119,97 +115,6 @@ pub fn require_json(req: &HttpRequest) -> Result<(), ApiError> {
 pub fn essence(req: &HttpRequest) -> &str {
     let given = req.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     given.split(';').next().unwrap_or("").trim()
-}
-
-/// Reads a JSON object that borrows from the body.
-///
-/// # Errors
-/// 400 for what is no JSON, or no object.
-pub fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
-    let text = std::str::from_utf8(body).map_err(|_| ApiError::not_json())?;
-    if !text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok() {
-        return Err(ApiError::bad_request("Request body must be a JSON object"));
-    }
-    serde_json::from_str(text).map_err(|_| ApiError::not_json())
-}
-
-/// The members of a JSON object in the order they are given, which are at most `most`; of one given twice the last.
-///
-/// # Errors
-/// 400 for what is no JSON, or no object; `too_many`.
-pub fn members(
-    body: &[u8],
-    most: usize,
-    too_many: impl FnOnce() -> ApiError,
-) -> Result<Vec<(String, &RawValue)>, ApiError> {
-    let whole: &RawValue = object(body)?;
-    let mut reader = serde_json::Deserializer::from_str(whole.get());
-    let members = reader.deserialize_map(Members { most }).map_err(|_| ApiError::not_json())?;
-    if members.len() > most {
-        return Err(too_many());
-    }
-    let last: HashMap<String, usize> = (0..).zip(&members).map(|(at, (name, _))| (name.clone(), at)).collect();
-    let members = (0..).zip(members).filter(|(at, (name, _))| last.get(name) == Some(at));
-    Ok(members.map(|(_, member)| member).collect())
-}
-
-/// Collects the members of an object up to one more than `most`; what follows takes no memory.
-struct Members {
-    most: usize,
-}
-
-impl<'de> Visitor<'de> for Members {
-    type Value = Vec<(String, &'de RawValue)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some(member) = object.next_entry()? {
-            if members.len() <= self.most {
-                members.push(member);
-            }
-        }
-        Ok(members)
-    }
-}
-
-/// The elements of a list, which are at most so many.
-///
-/// # Errors
-/// `no_list`; 413 when there are more.
-pub fn elements(list: &RawValue, most: usize, no_list: impl FnOnce() -> ApiError) -> Result<Vec<&RawValue>, ApiError> {
-    let mut reader = serde_json::Deserializer::from_str(list.get());
-    let elements = reader.deserialize_seq(Elements { most }).map_err(|_| no_list())?;
-    if elements.len() > most {
-        return Err(ApiError::too_large(format!("`docs` has too many documents: at most {most} are accepted")));
-    }
-    Ok(elements)
-}
-
-/// Collects the elements of a list up to one more than `most`; what follows takes no memory.
-struct Elements {
-    most: usize,
-}
-
-impl<'de> Visitor<'de> for Elements {
-    type Value = Vec<&'de RawValue>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut elements = Vec::new();
-        while let Some(element) = list.next_element()? {
-            if elements.len() <= self.most {
-                elements.push(element);
-            }
-        }
-        Ok(elements)
-    }
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub fn options(query: &str, body: &[u8]) -> [(&'static str, Result<(), Refused>)
         options.take_body(body, known)?;
         Database::parse(&options, FeedKind::Lines, longest).map(drop)
     };
-    let all_docs = |query: &Query| routes::listing::options::Options::parse(query, body).map(drop);
+    let all_docs = |query: &Query| routes::listing::options::Options::parse(query, body, usize::MAX).map(drop);
     [
         ("_changes", read(&changes(None))),
         ("_changes by POST", read(&changes(Some(body)))),

@@ -11,7 +11,7 @@ use actix_web::App;
 use actix_web::web::{self, Data};
 use futures_util::{Stream, StreamExt};
 use seqtide::functions::{FunctionsOptions, WorkerCommand};
-use seqtide::storage::{Durability, ReclaimPolicy, StorageError, StoreOptions, TransactionLimits};
+use seqtide::storage::{Durability, ReclaimPolicy, StoreOptions, TransactionLimits};
 use seqtide::{Engine, EngineOptions};
 use socket2::SockRef;
 use tokio::time::{sleep_until, timeout};
@@ -86,6 +86,7 @@ fn engine_options(config: &Config) -> EngineOptions {
         databases_open_max: limits.databases_open_max,
         feeds_max: limits.feeds_max,
         committers: if storage.committers == 0 { defaults.committers } else { storage.committers },
+        awake_processors_max: storage.awake_processors_max,
         functions: FunctionsOptions {
             worker: this_program().map(|program| worker_command(program, functions)),
             workers_max: functions.workers_max,
@@ -117,7 +118,7 @@ fn worker_command(program: PathBuf, limits: &config::Functions) -> WorkerCommand
 pub fn open(config: &Config) -> Result<(TcpListener, Engine), StartError> {
     let address = config.listen;
     let listener = listen(address).map_err(|source| StartError::Listen { address, source })?;
-    let engine = Engine::start_with(engine_options(config)).map_err(|error| name_folder(error, config))?;
+    let engine = Engine::start_with(engine_options(config))?;
     Ok((listener, engine))
 }
 
@@ -125,16 +126,6 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     SockRef::from(&listener).listen(BACKLOG)?;
     Ok(listener)
-}
-
-/// An error of the file system names a file in the folder; who started the server knows the folder.
-fn name_folder(error: seqtide::Error, config: &Config) -> StartError {
-    if let seqtide::Error::Storage(cause) = &error
-        && let StorageError::Io { source, .. } = &**cause
-    {
-        tracing::debug!(data = %config.data.display(), %source, "the data folder cannot be used");
-    }
-    StartError::Engine(error)
 }
 
 /// Serves until `shutdown` says so, then ends: feeds first, one after the other, then requests under way, then the engine,

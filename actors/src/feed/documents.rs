@@ -169,7 +169,7 @@ impl Source for Documents {
         let live = &self.database.live;
         // Before it is asked how far others are: what is written from here on counts it in.
         self.looking.get_or_insert_with(|| live.leaving().join()).looked_at(start);
-        Some(Seen::new(start, live.newest(), live.leaving().unsure_for(start)))
+        Some(Seen::new(start, live.newest(), live.leaving().begin_at(start)))
     }
 
     fn has_looked_at(&self, up_to: Sequence, state: Sequence) {

@@ -26,20 +26,15 @@ pub(super) enum Had {
 
 /// What decides about a document of which nothing passes, without a look at what it was.
 pub(super) fn had(change: &Change, seen: &Seen, options: &FeedOptions) -> Had {
-    let held = match change.previous {
+    let up_to = match change.previous {
         Previous::Nothing => return Had::Known(false),
-        Previous::Unknown => seen.held_by_anyone(change.seq),
-        Previous::Winner(winner) => seen.held(change.seq, winner.seq),
-    };
-    match (held, change.previous) {
-        (Held::Previous, Previous::Winner(winner)) => match by_leaves(&winner, options) {
-            Some(passed) => Had::Known(passed),
-            None => Had::Previous(winner),
+        Previous::Unknown => seen.held_up_to(change.seq),
+        Previous::Winner(winner) => match seen.held(change.seq, winner.seq) {
+            Held::Previous => return by_leaves(&winner, options).map_or(Had::Previous(winner), Had::Known),
+            Held::UpTo(place) => place,
         },
-        (Held::UpTo(place), _) if place == Sequence::ZERO => Had::Known(false),
-        (Held::UpTo(place), _) => Had::AnyUpTo(place),
-        (Held::Previous, _) => Had::Known(true),
-    }
+    };
+    if up_to == Sequence::ZERO { Had::Known(false) } else { Had::AnyUpTo(up_to) }
 }
 
 /// Whether a winner passed, if its leaves decide that. Of several those that lost are not known any more: they may have.

@@ -57,13 +57,13 @@ impl Seen {
         if self.marks.iter().any(|mark| seq > mark.state && previous <= mark.up_to) {
             return Held::Previous;
         }
-        self.held_by_anyone(seq)
+        Held::UpTo(self.held_up_to(seq))
     }
 
-    /// The same where the place before is not known.
-    pub fn held_by_anyone(&self, seq: Sequence) -> Held {
+    /// Up to which place it can have any version of a document whose row is at `seq`, where no more is known.
+    pub fn held_up_to(&self, seq: Sequence) -> Sequence {
         // What was there when the feed began, and is not any more, is nothing it has given.
-        Held::UpTo(if seq <= self.opened { self.start } else { Sequence::MAX })
+        if seq <= self.opened { self.start } else { Sequence::MAX }
     }
 
     /// Whether all up to a place was looked at before anything above it was written.

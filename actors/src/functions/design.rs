@@ -109,7 +109,11 @@ pub(crate) fn read_design(
     Ok(found.map(|found| Design::new(database, id, (&found.rev, found.seq), &found.body)))
 }
 
-/// Reads those live design documents that have this member, in the order of their ids.
+/// Where the ids of design documents begin.
+pub(crate) const DESIGNS_START: Bound<&str> = Bound::Included("_design/");
+
+/// Reads a page of the live design documents, in the order of their ids: those that have this member, and where the next
+/// page starts; `None` behind the last.
 ///
 /// # Errors
 /// [`StorageError`].
@@ -117,28 +121,22 @@ pub(crate) fn design_documents(
     snapshot: &Snapshot<'_>,
     database: [u8; 16],
     member: &str,
-) -> Result<Vec<Design>, StorageError> {
+    from: Bound<String>,
+) -> Result<(Vec<Design>, Option<Bound<String>>), StorageError> {
+    let page = snapshot.docs(&ReadDocs {
+        from,
+        to: Bound::Excluded("_design0".to_owned()),
+        direction: Direction::Forward,
+        detail: Detail { leaves: false, bodies: true },
+        limits: PageLimits::default(),
+    })?;
     let mut designs = Vec::new();
-    let mut from = Bound::Included("_design/".to_owned());
-    loop {
-        let read = ReadDocs {
-            from,
-            to: Bound::Excluded("_design0".to_owned()),
-            direction: Direction::Forward,
-            detail: Detail { leaves: false, bodies: true },
-            limits: PageLimits { bytes_max: 1 << 20, ..PageLimits::default() },
-        };
-        let page = snapshot.docs(&read)?;
-        for found in page.docs {
-            let Some(body) = &found.body else { continue };
-            let design = Design::new(database, found.id.clone(), (&found.winner().rev, found.seq), body);
-            designs.extend(Some(design).filter(|design| design.must_have(&[member]).is_ok()));
-        }
-        match page.next_after {
-            Some(after) => from = Bound::Excluded(after),
-            None => return Ok(designs),
-        }
+    for found in page.docs {
+        let Some(body) = &found.body else { continue };
+        let design = Design::new(database, found.id.clone(), (&found.winner().rev, found.seq), body);
+        designs.extend(Some(design).filter(|design| design.must_have(&[member]).is_ok()));
     }
+    Ok((designs, page.next_after.map(Bound::Excluded)))
 }
 
 /// The members of an object, each as its text, however deep they nest.

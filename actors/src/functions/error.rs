@@ -30,6 +30,13 @@ pub enum FunctionError {
         /// The bound.
         waiting_max: usize,
     },
+    /// The design documents that validate a database's writes are more than are kept at hand: nothing is validated, and
+    /// nothing that is to be validated is written.
+    #[error("the design documents that validate writes are larger together than {bytes_max} bytes")]
+    TooLarge {
+        /// The bound.
+        bytes_max: usize,
+    },
     /// A worker could not be started or broke off.
     #[error("{function} of {design} could not be run: {what}")]
     Broken {

@@ -19,7 +19,7 @@ use actix::Addr;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
-pub(crate) use self::design::{Design, design_documents, read_design};
+pub(crate) use self::design::{DESIGNS_START, Design, design_documents, read_design};
 pub use self::error::{FunctionError, NoDesign, NoFunction};
 pub use self::filter_function::FilterFunction;
 pub(crate) use self::filter_function::{document, raw};

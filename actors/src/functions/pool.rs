@@ -62,10 +62,10 @@ struct Share {
 }
 
 impl Pool {
-    pub fn start_with(options: FunctionsOptions) -> io::Result<Option<Addr<Pool>>> {
+    pub fn start_with(mut options: FunctionsOptions) -> io::Result<Option<Addr<Pool>>> {
         let Some(command) = options.worker.clone() else { return Ok(None) };
-        let workers_max = options.workers_max.clamp(2, FunctionsOptions::WORKERS_MAX);
-        let (workers, filtering) = (Semaphore::new(workers_max), Semaphore::new(workers_max - 1));
+        options.workers_max = options.workers_max.clamp(2, FunctionsOptions::WORKERS_MAX);
+        let (workers, filtering) = (Semaphore::new(options.workers_max), Semaphore::new(options.workers_max - 1));
         // Its parts are made where they live: they are not `Send`.
         Ok(Some(Pool::start_in_arbiter(&Arbiter::try_new()?.handle(), move |_| {
             let (idle, waiting, shares, benched) = Default::default();
@@ -189,7 +189,7 @@ impl Shared {
         if let Some(share) = shares.get(&whose).and_then(Weak::upgrade) {
             return share;
         }
-        let running = Semaphore::new((self.options.workers_max / 2).max(1));
+        let running = Semaphore::new(self.options.workers_max / 2);
         let share = Rc::new(Share { running, waiting: Cell::new(0) });
         shares.insert(whose, Rc::downgrade(&share));
         share
@@ -294,6 +294,19 @@ mod tests {
         let echoed = functions.passes(&view("a"), doc()).await;
         assert!(matches!(echoed, Err(FunctionError::Stopped { .. })), "{echoed:?}");
         assert_eq!(functions.verdict_within(), Duration::MAX);
+        engine.shutdown().await.unwrap();
+    }
+
+    /// What one database may have of them was half of what was asked for.
+    #[tokio::test]
+    async fn more_workers_than_there_may_be_may_be_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let worker = Some(WorkerCommand::new("/bin/cat", [""; 0]));
+        let functions = FunctionsOptions { worker, workers_max: usize::MAX, ..Default::default() };
+        let options = EngineOptions { functions, ..EngineOptions::new(folder.path()) };
+        let engine = Engine::start_with(options).unwrap();
+        let echoed = engine.inner.functions.passes(&view("a"), doc()).await;
+        assert!(matches!(echoed, Err(FunctionError::Stopped { .. })), "{echoed:?}");
         engine.shutdown().await.unwrap();
     }
 

@@ -36,11 +36,9 @@ use crate::metrics::{self, WriterMetrics};
 use crate::rounds::{Answers, HELD_MAX};
 use crate::sweep::Sweeping;
 
-/// How many bodies one slice of reclaiming looks at: a few milliseconds between two commits.
-const RECLAIM_ROWS: usize = 500;
-
-/// How much of the past one slice of an index goes through, likewise.
-const INDEX_SLICE: PageLimits = PageLimits { rows_max: 1_000, bytes_max: 1 << 20, time_max: Duration::from_millis(20) };
+/// How much one slice of background work goes through, be that bodies to reclaim or an index's past: some milliseconds
+/// between two commits.
+const SLICE: PageLimits = PageLimits { rows_max: 1_000, bytes_max: 1 << 20, time_max: Duration::from_millis(20) };
 
 /// What became of a request's writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -236,7 +234,7 @@ impl Writer {
     }
 
     fn reclaim(&mut self) {
-        match unwinding(|| self.store.reclaim(RECLAIM_ROWS)) {
+        match unwinding(|| self.store.reclaim(SLICE)) {
             Ok(reclaimed) => {
                 self.metrics.reclaimed(reclaimed.bytes);
                 self.background.sweeping.examined(reclaimed);
@@ -249,7 +247,7 @@ impl Writer {
     }
 
     fn tend_index(&mut self) {
-        match unwinding(|| self.store.tend_feed_index(INDEX_SLICE)) {
+        match unwinding(|| self.store.tend_feed_index(SLICE)) {
             Ok(Tended { done, .. }) => {
                 self.index_ails = false;
                 self.background.indexing.got_on(done);
@@ -270,17 +268,18 @@ impl Writer {
             self.background.indexing.redefined();
         }
         self.index_waits = self.index_waits && self.full && !commit.reindex;
+        // Before the answers: who has one finds the sweep going on, which keeps the database open.
+        if commit.sweep {
+            self.background.sweeping.start_whole();
+        } else if self.full || self.reclaim.due(&commit.counters) {
+            self.background.sweeping.start();
+        }
         let answers = jobs.into_iter().zip(commit.requests);
         self.answer_in_step(
             commit.counters.update_seq,
             answers.map(|(job, outcome)| (job.asker, Written::from_outcome(outcome))),
             ctx,
         );
-        if commit.sweep {
-            self.background.sweeping.start_whole();
-        } else if self.full || self.reclaim.due(&commit.counters) {
-            self.background.sweeping.start();
-        }
     }
 
     /// Nothing of it was written. Where there was no room, what makes some is tried once more without what needed

@@ -1,9 +1,6 @@
 import { SeqtideError, told } from './error.js';
 import { lines } from './lines.js';
-import { Watchdog, backoff, millis, pause } from './waits.js';
-
-/** Where the server has not told otherwise, in milliseconds. */
-const RETRY = 1000;
+import { Watchdog, backoff, millis, pause, spread } from './waits.js';
 
 /** What a server answers that has something against what it is asked for: against one subscription, which may be among many. */
 const ABOUT_WHAT_IS_ASKED = [400, 413];
@@ -44,7 +41,9 @@ export class Connection {
   #changes = Promise.resolve();
   /** How long silence is none, in milliseconds: two heartbeats of the connection that is open. */
   #patience;
-  #retry = RETRY;
+  /** For how long the server asks not to come back, in milliseconds; 0 where it has not said. */
+  #retry = 0;
+  /** Attempts since the last that was opened. */
   #failures = 0;
 
   constructor(url, { heartbeat = 30_000, headers = {}, fetch = globalThis.fetch.bind(globalThis) } = {}) {
@@ -84,10 +83,12 @@ export class Connection {
 
   async #follow(stop) {
     while (!stop.signal.aborted) {
+      this.#failures += 1;
       await this.#once(stop);
       if (stop.signal.aborted) return;
-      await pause(backoff(this.#failures, this.#retry), stop.signal);
-      this.#failures += 1;
+      const wait = backoff(this.#failures, this.#retry);
+      this.#retry = 0;
+      await pause(wait, stop.signal);
     }
   }
 
@@ -155,7 +156,7 @@ export class Connection {
   #opened({ id, heartbeat, retry }, asked, attempt) {
     // The server may beat in a time of its own.
     this.#patience = 2 * millis(heartbeat, this.#settings.heartbeat);
-    this.#retry = millis(retry, RETRY);
+    this.#retry = millis(retry, 0);
     this.#failures = 0;
     this.#open = { id, attempt };
     const open = new Set(asked);
@@ -169,7 +170,7 @@ export class Connection {
 
   async #receive(item, watchdog) {
     // Each that drains says how long to wait: the longest is it.
-    if (item.retry !== undefined) this.#retry = Math.max(this.#retry, millis(item.retry, RETRY));
+    if (item.retry !== undefined) this.#retry = Math.max(this.#retry, millis(item.retry, 0));
     if (item.sub === undefined) {
       for (const [name, seq] of Object.entries(item.seqs ?? {})) this.#subscriptions.get(name)?.moved(seq);
       if (item.event === 'draining') this.#all((subscription) => subscription.become('draining'));
@@ -201,7 +202,7 @@ export class Connection {
   async #later(subscription, refused) {
     const open = this.#open;
     subscription.receive({ ...refused, event: 'connecting' });
-    await pause(backoff(0, Math.max(this.#retry, RETRY)), open.attempt.signal);
+    await pause(backoff(1, this.#retry), open.attempt.signal);
     // The next connection asks for all.
     const isWanted = this.#open === open && this.#subscriptions.get(subscription.name) === subscription;
     if (isWanted) this.#change(subscription.asked, subscription);
@@ -241,7 +242,8 @@ export class Connection {
     const seconds = Number(answer.headers.get('retry-after'));
     const refused = await refusal(answer);
     if (!isPassing(answer.status)) this.#all((subscription) => this.#tell(subscription, { event: 'refused', ...refused }));
-    else if (seconds > 0) this.#retry = seconds * 1000;
+    // All whom it refuses are told the same.
+    else if (seconds > 0) this.#retry = spread(seconds * 1000);
     return refused;
   }
 

@@ -100,7 +100,7 @@ export interface Settings {
   heartbeat?: number;
   /** Sent with each request. */
   headers?: Record<string, string>;
-  /** Used in place of the global `fetch`. */
+  /** Used in place of the global `fetch`. With it, `shared` is passed over: a function does not go to a worker. */
   fetch?: typeof fetch;
   /** One connection for all tabs of the origin, where the browser has shared workers. */
   shared?: boolean;

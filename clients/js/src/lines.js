@@ -7,8 +7,9 @@ export async function* lines(body) {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
-      unread += decoder.decode(value, { stream: true });
-      const whole = unread.split('\n');
+      // What is unread has no end of a line in it: only what is new is looked through, or a long row would take its square.
+      const whole = decoder.decode(value, { stream: true }).split('\n');
+      whole[0] = unread + whole[0];
       unread = whole.pop();
       yield whole.filter((line) => line !== '').map((line) => JSON.parse(line));
     }

@@ -1,21 +1,26 @@
-/** The longest wait before another attempt, in milliseconds. */
+/** The first wait behind an attempt that failed, and the longest, in milliseconds. */
+const FIRST = 1000;
 const LONGEST = 30_000;
 
+/** A time and a random part of it, so that many clients do not come back at once. */
+export const spread = (milliseconds, random = Math.random) => milliseconds * (1 + random());
+
 /**
- * How long to wait before the next attempt, after so many that failed one after the other: never less than the server
- * asked for, twice as long with each, and spread, so that many clients do not come back at once.
+ * How long to wait before the next attempt, after so many that failed one after the other: twice as long with each, and never
+ * less than the server `asked` for. What it asked for is not doubled: a server that stops names a time in which it is back.
  */
-export function backoff(failures, retry, random = Math.random) {
-  const wait = Math.min(Math.max(LONGEST, retry), retry * 2 ** failures);
-  return wait * (1 + random());
+export function backoff(failures, asked, random = Math.random) {
+  // Where a connection was lost the server has chosen for each client when it comes back.
+  if (failures === 0 && asked > 0) return asked;
+  return Math.max(asked, spread(Math.min(LONGEST, FIRST * 2 ** Math.max(0, failures - 1)), random));
 }
 
 /** A timer that is asked for more than this, in milliseconds, goes off at once. */
 const TIMER_MAX = 2 ** 31 - 1;
 
-/** How many milliseconds a server asks for, where that is a time; else so many. */
-export function millis(retry, otherwise) {
-  return Number.isFinite(retry) && retry > 0 ? retry : otherwise;
+/** How many milliseconds a server says, where that is a time; else so many. */
+export function millis(said, otherwise) {
+  return Number.isFinite(said) && said > 0 ? said : otherwise;
 }
 
 /** Waits, unless `signal` says that it is not worth it any more. */

@@ -30,3 +30,12 @@ test('lines are the same in pieces of any size, and each piece is a sign of life
 test('what is no line is an error', async () => {
   await assert.rejects(read(new TextEncoder().encode('<html>\n'), 7), SyntaxError);
 });
+
+// Each piece had all before it looked through again: a document of 16 MB took minutes.
+test('a long line that comes in many pieces is read in the time of its length', async () => {
+  const text = 'x'.repeat(16_000_000);
+  const began = Date.now();
+  const { items } = await read(new TextEncoder().encode(`"${text}"\n`), 1024);
+  assert.equal(items[0], text);
+  assert.ok(Date.now() - began < 10_000);
+});

@@ -21,6 +21,19 @@ test('what the server refuses is thrown, and others go on', async (t) => {
   assert.deepEqual(await take(two, 1), [1]);
 });
 
+// Only that there is no room passes by itself.
+for (const error of ['function_stopped', 'disk_failed', 'damaged_database']) {
+  test(`one that the server cannot give, ${error}, ends, and is not asked for again`, async (t) => {
+    const refused = ({ subscribe: sub }) => ({ sub, event: 'refused', error, reason: 'mend it' });
+    const server = await serve(t, [({ open, send, subscriptions: [one] }) => (open(), send(refused(one), row('2', 1)))]);
+    const seqtide = new Seqtide(server.url);
+    const [one, two] = [seqtide.follow('a'), seqtide.follow('b')];
+    await assert.rejects(take(one, 1), (thrown) => thrown instanceof SeqtideError && thrown.error === error);
+    assert.deepEqual(await take(two, 1), [1], 'the others go on');
+    assert.deepEqual(server.changes, []);
+  });
+}
+
 test('a refusal is told once, also to who takes rows by function', async (t) => {
   const server = await serve(t, [
     ({ open, send }) => (open(), send({ sub: '1', event: 'refused', error: 'not_found', reason: 'no' })),

@@ -75,3 +75,16 @@ test('what is no option for a server is passed over in a tab, too', async (t) =>
   assert.deepEqual(Object.keys(server.asked[0].subscriptions[0]).sort(), ['db', 'since', 'subscribe']);
   tab.close();
 });
+
+test('a tab with a `fetch` of its own has a connection of its own', async (t) => {
+  pretend(t);
+  const server = await serve(t, [({ open, send, subscriptions: [{ subscribe }] }) => (open(), send(row(subscribe, 1)))]);
+  const rows = [];
+  let fetched = 0;
+  const own = (...asked) => ((fetched += 1), fetch(...asked));
+  const tabs = [{}, { fetch: own }].map((settings) => new Seqtide(server.url, { shared: true, ...settings }));
+  t.after(() => tabs.forEach((tab) => tab.close()));
+  tabs.forEach((tab) => tab.follow('db', { since: 0, onRow: (row) => rows.push(row) }));
+  await until('each has its row', () => rows.length === 2);
+  assert.deepEqual([server.asked.length, fetched], [2, 1]);
+});

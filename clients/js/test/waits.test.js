@@ -2,16 +2,22 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { backoff, millis, pause, Watchdog } from '../src/waits.js';
 
-test('attempts wait longer each time, never less than was asked for, and not for ever', () => {
-  assert.equal(backoff(0, 500, () => 0), 500);
-  assert.equal(backoff(3, 500, () => 0), 4000);
-  assert.equal(backoff(3, 500, () => 0.5), 6000);
-  assert.equal(backoff(50, 500, () => 0), 30_000);
-  assert.equal(backoff(0, 90_000, () => 0), 90_000, 'the server asked for more');
+test('attempts that fail wait longer each time, never less than was asked for, and not for ever', () => {
+  assert.equal(backoff(1, 0, () => 0), 1000);
+  assert.equal(backoff(4, 0, () => 0), 8000);
+  assert.equal(backoff(4, 0, () => 0.5), 12_000);
+  assert.equal(backoff(50, 0, () => 0), 30_000);
+  assert.equal(backoff(4, 9000, () => 0), 9000, 'the server asked for more');
+  assert.equal(backoff(4, 90_000, () => 0.5), 90_000, 'and for more than the longest');
+});
+
+test('who has lost a connection comes back when the server has told it to', () => {
+  assert.equal(backoff(0, 300, () => 0.5), 300);
+  assert.equal(backoff(0, 0, () => 0.5), 1500, 'it has not told when');
 });
 
 test('a wait that is no time, or longer than a timer can be, is no reason to ask at once', async () => {
-  for (const retry of [0, -5, 'x', NaN, null, undefined]) assert.equal(millis(retry, 1000), 1000);
+  for (const said of [0, -5, 'x', NaN, null, undefined]) assert.equal(millis(said, 1000), 1000);
   const stop = new AbortController();
   const began = Date.now();
   setTimeout(() => stop.abort(), 50);

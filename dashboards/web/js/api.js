@@ -17,17 +17,11 @@ export const isPassing = ({ status }) => [429, 502, 503, 504].includes(status);
 
 /** An address of the server: path segments, which are escaped, and options; those without a value are left out. */
 export function address(segments, options = {}) {
-  const url = new URL(segments.map(segment).join('/'), server);
+  const url = new URL(segments.map(encodeURIComponent).join('/'), server);
   for (const [name, value] of Object.entries(options)) {
     if (value !== null && value !== undefined && value !== '' && value !== false) url.searchParams.set(name, value);
   }
   return url;
-}
-
-/** A document's segments: the slash behind `_design` and `_local` is one, all others belong to the id. */
-export function documentSegments(database, id) {
-  const [, kind, name] = /^(_design|_local)\/(.*)$/s.exec(id) ?? [];
-  return kind ? [database, kind, name] : [database, id];
 }
 
 /** How long an answer may take: a connection may have died without a word. Who only reads asks again, over another one. */
@@ -69,9 +63,4 @@ function parsed(text) {
   } catch {
     return {};
   }
-}
-
-// A dot alone would be taken for a folder.
-function segment(text) {
-  return /^\.\.?$/.test(text) ? text.replaceAll('.', '%2E') : encodeURIComponent(text);
 }

@@ -2,6 +2,7 @@
 // feed says that they changed.
 
 import { address, ask } from './api.js';
+import { latest } from './latest.js';
 import { Stream } from './stream.js';
 
 /** Most databases the server is asked about in one request. */
@@ -12,7 +13,9 @@ export class Databases {
   /** `changed()` is called whenever there is something new, `state(name, detail)` with how their feed stands. */
   constructor(changed, state) {
     Object.assign(this, { changed, told: state, names: [], infos: new Map(), shown: [], stale: new Set(), error: null, loaded: false });
-    this.timer = setInterval(() => this.refresh(), ASK_EVERY_MS);
+    this.load = latest(() => this.list());
+    this.refresh = latest(() => this.count());
+    this.timer = setInterval(() => this.tick(), ASK_EVERY_MS);
     this.follow();
   }
 
@@ -44,11 +47,12 @@ export class Databases {
     if (this.shown.some((name) => !this.infos.has(name))) this.refresh();
   }
 
-  async load() {
+  async list() {
     try {
-      this.names = await ask('GET', address(['_all_dbs']));
-      this.names.forEach((name) => this.stale.add(name));
-      Object.assign(this, { error: null, loaded: true });
+      const names = await ask('GET', address(['_all_dbs']));
+      // Of what is not listed any more nothing is kept.
+      Object.assign(this, { names, stale: new Set(names), error: null, loaded: true });
+      for (const name of this.infos.keys()) if (!this.stale.has(name)) this.infos.delete(name);
     } catch (error) {
       this.error = error;
     }
@@ -61,29 +65,35 @@ export class Databases {
     if (type !== 'updated') this.load();
   }
 
-  async refresh() {
+  async count() {
     const keys = this.shown.filter((name) => this.stale.has(name));
-    this.rest();
-    if (keys.length === 0 || this.asking) return;
-    this.asking = true;
+    if (keys.length === 0) return;
     keys.forEach((name) => this.stale.delete(name));
     try {
       const asked = performance.now();
       const infos = await ask('POST', address(['_dbs_info']), { body: { keys }, reads: true });
       infos.forEach(({ key, info, error }) => this.learn(key, info, error, asked));
     } catch {
+      // The next tick asks again.
       keys.forEach((name) => this.stale.add(name));
+      return;
     }
-    this.asking = false;
     this.changed();
   }
 
   /** The writes a second follow from two answers: each changed document is one sequence. */
   learn(name, info, error, at) {
+    // It may have been deleted while it was asked about.
+    if (!this.names.includes(name)) return;
     const before = this.infos.get(name);
     const grown = before?.info && info ? version(info.update_seq) - version(before.info.update_seq) : 0;
     const rate = before?.info && grown >= 0 ? (grown * 1000) / (at - before.at) : null;
     this.infos.set(name, { info, error, at, rate });
+  }
+
+  tick() {
+    this.rest();
+    this.refresh();
   }
 
   /** A database that is not told of any more is not written to. */

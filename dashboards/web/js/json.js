@@ -2,7 +2,11 @@
 
 import { h } from './dom.js';
 
-const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+/** What structure there is between texts, and texts, in which there is none. */
+const MARK = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g;
+/** The name of a member, and how far it goes. */
+const NAME = /^("[^"\\]*(?:\\.[^"\\]*)*")\s*:\s*/;
 
 /** A JSON text, indented, as `[kind, text]` pairs. */
 function* indented(text) {
@@ -39,35 +43,33 @@ export function json(text) {
   return h('pre', { class: 'json' }, parts);
 }
 
-/** The members of a JSON object's text: of each its name, a colon, and what its value is made of. */
-function membersOf(text) {
-  const tokens = text.match(TOKEN) ?? [];
-  const members = [];
-  let [depth, member] = [0, []];
-  for (const token of tokens.slice(1, -1)) {
-    if (token === '{' || token === '[') depth += 1;
-    if (token === '}' || token === ']') depth -= 1;
-    if (token === ',' && depth === 0) {
-      members.push(member);
-      member = [];
-    } else {
-      member.push(token);
+/** What a JSON list has, or an object: the text of each element, of each member. */
+export function elementsOf(text) {
+  const elements = [];
+  let depth = 0;
+  let from = 0;
+  for (const { 0: mark, index } of text.matchAll(MARK)) {
+    if (mark === '}' || mark === ']') depth -= 1;
+    if (depth === 0 || (depth === 1 && mark === ',')) {
+      elements.push(text.slice(from, index).trim());
+      from = index + 1;
     }
+    if (mark === '{' || mark === '[') depth += 1;
   }
-  if (member.length > 0) members.push(member);
-  return members;
+  // In front of the first is a bracket, and an empty one has nothing behind it.
+  return elements.slice(1).filter((element) => element !== '');
 }
+
+const nameOf = (member) => JSON.parse(NAME.exec(member)[1]);
 
 /** A JSON object's text without some of its own members. */
 export function without(text, names) {
-  const kept = membersOf(text).filter(([name]) => !names.includes(JSON.parse(name)));
-  return `{${kept.map((tokens) => tokens.join('')).join(',')}}`;
+  return `{${elementsOf(text).filter((member) => !names.includes(nameOf(member))).join(',')}}`;
 }
 
 /** The text of a member of a JSON object; nothing where it has none of that name. */
 export function memberOf(text, name) {
-  const member = membersOf(text).find(([quoted]) => JSON.parse(quoted) === name);
-  return member?.slice(2).join('');
+  return elementsOf(text).find((member) => nameOf(member) === name)?.replace(NAME, '');
 }
 
 /** Why a text is no JSON, or nothing. */

@@ -27,14 +27,7 @@ let page = null;
 function route() {
   const [path, query = ''] = location.hash.replace(/^#/, '').split('?', 2);
   page?.close?.();
-  for (const [pattern, make] of ROUTES) {
-    const found = pattern.exec(path);
-    if (!found) continue;
-    const names = found.slice(1).map(decodeURIComponent);
-    page = make({ main, figures, names, options: new URLSearchParams(query) });
-    break;
-  }
-  if (!ROUTES.some(([pattern]) => pattern.test(path))) page = unknown();
+  page = pageOf(path, new URLSearchParams(query));
   globalThis.seqtide.page = page;
   document.title = page.title ? `${page.title} · Seqtide` : 'Seqtide';
   for (const link of document.querySelectorAll('nav a')) {
@@ -51,8 +44,23 @@ function routeOn() {
   main.focus({ preventScroll: true });
 }
 
-function unknown() {
-  fill(main, h('h1', {}, 'There is no such page'), h('p', {}, h('a', { href: '#/' }, 'To the overview')));
+/** The page of a path; where there is none, one that says so. */
+function pageOf(path, options) {
+  const [pattern, make] = ROUTES.find(([pattern]) => pattern.test(path)) ?? [];
+  if (!make) return unknown();
+  let names;
+  try {
+    names = pattern.exec(path).slice(1).map(decodeURIComponent);
+  } catch {
+    return unknown('A % in its address stands for no letter. A percent sign itself is written %25.');
+  }
+  // No database has such a name, and in a path a browser takes it for a folder.
+  if (/^\.\.?$/.test(names[0])) return unknown();
+  return make({ main, figures, names, options });
+}
+
+function unknown(why) {
+  fill(main, h('h1', {}, 'There is no such page'), why && h('p', {}, why), h('p', {}, h('a', { href: '#/' }, 'To the overview')));
   return { title: 'No such page' };
 }
 

@@ -26,10 +26,13 @@ export class Stream {
   constructor({ url, on, state = () => {}, explain = async () => null, since = null, heartbeat = null }) {
     // `why` it is not connected, and for how many milliseconds a server that stops wants it to `wait`.
     Object.assign(this, { url, on, tell: state, explain, since, delay: RETRY_MS_MIN, why: 'lost', wait: 0 });
-    Object.assign(this, { source: null, timer: null, heartbeat, watch: null, ended: false });
+    // Timers: one tries `again`, one goes off where nothing is heard, one where nobody looks.
+    Object.assign(this, { source: null, again: null, watch: null, unseen: null, resting: false, heartbeat, ended: false });
     // What a feed says of itself, whatever it is a feed of.
+    const begins = ({ heartbeat }) => (this.heartbeat = heartbeat);
     this.says = {
-      opened: ({ heartbeat }) => (this.heartbeat = heartbeat),
+      opened: begins,
+      rewind: begins,
       heartbeat: () => {},
       lagging: (lag) => this.state('lagging', lag),
       live: () => this.state('live'),
@@ -43,17 +46,20 @@ export class Stream {
     document.addEventListener('visibilitychange', this.looked);
     this.state('connecting');
     this.open();
+    this.look();
   }
 
   /** Ends it. Nothing is told any more. */
   close() {
     this.ended = true;
+    clearTimeout(this.unseen);
     this.disconnect();
     document.removeEventListener('visibilitychange', this.looked);
   }
 
   open() {
     this.disconnect();
+    this.resting = false;
     const source = new EventSource(this.url(this.since));
     this.source = source;
     this.heard(OPENING_MS);
@@ -90,12 +96,13 @@ export class Stream {
     this.disconnect();
     this.state(this.why);
     const error = await explain().catch(() => null);
-    if (this.ended || this.source) return;
+    if (this.ended || this.resting || this.source) return;
     if (error) {
       this.fail(error.message);
       return;
     }
-    this.later(() => this.open(), Math.max(this.wait, this.delay * (0.75 + Math.random() / 2)));
+    clearTimeout(this.again);
+    this.again = setTimeout(() => this.open(), Math.max(this.wait, this.delay * (0.75 + Math.random() / 2)));
     Object.assign(this, { delay: Math.min(this.delay * 2, RETRY_MS_MAX), wait: 0 });
   }
 
@@ -104,27 +111,25 @@ export class Stream {
     this.close();
   }
 
+  /** Who is not looked at for a while rests, whatever became of the connection meanwhile. */
   look() {
+    clearTimeout(this.unseen);
     if (document.hidden) {
-      this.later(() => {
-        this.disconnect();
-        this.state('away');
-      }, HIDDEN_MS);
-    } else if (this.source) {
-      clearTimeout(this.timer);
-    } else {
+      this.unseen = setTimeout(() => this.rest(), HIDDEN_MS);
+    } else if (!this.source) {
       this.state('connecting');
       this.open();
     }
   }
 
-  later(act, ms) {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(act, ms);
+  rest() {
+    this.resting = true;
+    this.disconnect();
+    this.state('away');
   }
 
   disconnect() {
-    clearTimeout(this.timer);
+    clearTimeout(this.again);
     clearTimeout(this.watch);
     this.source?.close();
     this.source = null;

@@ -14,7 +14,7 @@ function before(a, b) {
 }
 
 /**
- * Makes the tree of what `open_revs=all&revs=true&revs_info=true` answers.
+ * Makes the tree of a document's leaves, with `_revisions` and `_revs_info`.
  *
  * Leaves come in the order in which they win; a node has `{rev, generation, parent, children, lane, status, leaf}`.
  */

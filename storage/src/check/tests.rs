@@ -109,10 +109,10 @@ fn times_that_do_not_rise_are_noticed() {
     let store = filled(folder.path());
     let update_seq = store.snapshot().unwrap().counters().unwrap().update_seq;
     for (secs, behind) in [(u64::MAX - 1, update_seq.before()), (u64::MAX, update_seq)] {
-        damage(&store, Table::Times, &keys::secs(secs), Some(&times_codec::encode(behind)));
+        damage(&store, Table::Times, &keys::number(secs), Some(&times_codec::encode(behind)));
     }
     assert_eq!(store.check().unwrap().problems_total, 1, "only the last one is not below the update sequence");
-    damage(&store, Table::Times, &keys::secs(u64::MAX), Some(&times_codec::encode(update_seq.before())));
+    damage(&store, Table::Times, &keys::number(u64::MAX), Some(&times_codec::encode(update_seq.before())));
     let problems = store.check().unwrap().problems;
     assert!(problems.len() == 1 && problems[0].contains("is not above that of"), "{problems:?}");
 }
@@ -135,7 +135,7 @@ fn records_and_their_age_order_that_disagree_are_noticed() {
     let totals =
         |next_order, count, bytes| Some(transaction::encode_totals(&transaction::Totals { next_order, count, bytes }));
     let age = |at_secs, bytes, key| Some(transaction::encode_age(&transaction::Age { at_secs, bytes, key }));
-    let place = |order| transaction::age_key(order).to_vec();
+    let place = |order| keys::number(order).to_vec();
     for (table, key, value, expected) in [
         (Table::Meta, META_TRANSACTIONS.to_vec(), totals(2, 3, 0), "3 records, there are 2"),
         (Table::Meta, META_TRANSACTIONS.to_vec(), totals(2, 2, 9), "9 bytes of records"),

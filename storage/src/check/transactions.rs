@@ -1,8 +1,8 @@
 //! Records of keyed requests: each has its place in the age order, each place its record, and their sums are right.
 
 use super::{CheckReport, all, decoded};
-use crate::codec::as_text;
 use crate::codec::transaction::{self, Age, Totals};
+use crate::codec::{as_text, keys};
 use crate::error::StorageError;
 use crate::tables::Table;
 use crate::transactions::record_bytes;
@@ -38,7 +38,7 @@ fn check_records(view: View<'_>, report: &mut CheckReport) -> Result<Totals, Sto
         let Some(record) = report.noting(decoded(Table::Transactions, key, transaction::decode(value)))? else {
             continue;
         };
-        let place = transaction::age_key(record.order);
+        let place = keys::number(record.order);
         let age = report.noting(view.expect(Table::TransactionAges, &place, transaction::decode_age))?;
         let expected = Age { at_secs: record.at_secs, bytes, key: text };
         if age.is_some_and(|age| age != expected) {
@@ -55,7 +55,7 @@ fn check_ages(view: View<'_>, report: &mut CheckReport, next_order: u64) -> Resu
     for row in all(view, Table::TransactionAges)? {
         let Some((key, value)) = report.noting(row)? else { continue };
         ages += 1;
-        let order = report.noting(decoded(Table::TransactionAges, key, transaction::read_age_key(key)))?;
+        let order = report.noting(decoded(Table::TransactionAges, key, keys::read_number(key)))?;
         if let Some(order) = order.filter(|order| *order >= next_order) {
             report.problem(format!("transaction_ages {order}: not below the next place, {next_order}"));
         }

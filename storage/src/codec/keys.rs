@@ -46,29 +46,16 @@ pub fn history(id: &DocId, chunk: u32) -> Vec<u8> {
     out
 }
 
-/// Key of `times`.
-pub fn secs(secs: u64) -> [u8; 8] {
-    secs.to_be_bytes()
-}
-
-/// Reads a key of `times`.
-///
-/// # Errors
-/// [`Malformed`] when it is not 8 bytes.
-pub fn read_secs(key: &[u8]) -> Result<u64, Malformed> {
-    key.try_into().map(u64::from_be_bytes).map_err(|_| Malformed("key is not 8 bytes"))
-}
-
-/// Key of `blocks`.
-pub fn block(number: u64) -> [u8; 8] {
+/// Key that is a number: of `blocks` the block's, of `times` seconds, of `transaction_ages` the place in the order.
+pub fn number(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-/// Reads a key of `blocks`.
+/// Reads a key that is a number.
 ///
 /// # Errors
 /// [`Malformed`] when it is not 8 bytes.
-pub fn read_block(key: &[u8]) -> Result<u64, Malformed> {
+pub fn read_number(key: &[u8]) -> Result<u64, Malformed> {
     key.try_into().map(u64::from_be_bytes).map_err(|_| Malformed("key is not 8 bytes"))
 }
 
@@ -88,9 +75,9 @@ mod tests {
         }
 
         #[test]
-        fn blocks_round_trip_in_order(a: u64, b: u64) {
-            prop_assert_eq!(read_block(&block(a)), Ok(a));
-            prop_assert_eq!(a.cmp(&b), block(a).cmp(&block(b)));
+        fn numbers_round_trip_in_order(a: u64, b: u64) {
+            prop_assert_eq!(read_number(&number(a)), Ok(a));
+            prop_assert_eq!(a.cmp(&b), number(a).cmp(&number(b)));
         }
     }
 }

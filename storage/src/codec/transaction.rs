@@ -202,19 +202,6 @@ pub struct Age<'a> {
     pub key: &'a str,
 }
 
-/// Key of `transaction_ages`: the place in the order, in 8 bytes.
-pub fn age_key(order: u64) -> [u8; 8] {
-    order.to_be_bytes()
-}
-
-/// Reads a key of `transaction_ages`.
-///
-/// # Errors
-/// [`Malformed`] when it is not 8 bytes.
-pub fn read_age_key(key: &[u8]) -> Result<u64, Malformed> {
-    key.try_into().map(u64::from_be_bytes).map_err(|_| Malformed("key is not 8 bytes"))
-}
-
 /// Encodes a row of `transaction_ages`.
 pub fn encode_age(age: &Age<'_>) -> Vec<u8> {
     let mut out = vec![TAG];
@@ -327,7 +314,6 @@ mod tests {
             let age = Age { at_secs, bytes, key: &key };
             let value = encode_age(&age);
             prop_assert_eq!(decode_age(&value), Ok(age));
-            prop_assert_eq!(read_age_key(&age_key(next_order)), Ok(next_order));
             let totals = Totals { next_order, count, bytes };
             prop_assert_eq!(decode_totals(&encode_totals(&totals)), Ok(totals));
         }
@@ -339,7 +325,6 @@ mod tests {
                 let _ = decode(value);
                 let _ = decode_age(value);
                 let _ = decode_totals(value);
-                let _ = read_age_key(value);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::{FeedKeys, Indexer};
 use crate::codec::feed_index::{self, Building, FeedIndex};
 use crate::codec::{change, keys};
-use crate::error::StorageError;
+use crate::error::{StorageError, unless_damaged};
 use crate::room::Room;
 use crate::rows::Rows;
 use crate::snapshot::{Budget, PageLimits};
@@ -119,13 +119,9 @@ fn remove_rows(view: View<'_>, index: &mut FeedIndex, rows_max: usize, rows: &mu
             if removed == rows_max as u64 {
                 return Ok(removed);
             }
-            match row {
-                Ok((key, _)) => {
-                    rows.delete(Table::FeedIndex, key);
-                    removed += 1;
-                }
-                Err(error) if error.is_damage() => {}
-                Err(error) => return Err(error),
+            if let Some((key, _)) = unless_damaged(row)? {
+                rows.delete(Table::FeedIndex, key);
+                removed += 1;
             }
         }
     }

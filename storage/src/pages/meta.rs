@@ -89,7 +89,8 @@ impl Meta {
         file.page(self.page).is_ok_and(|bytes| Meta::read(bytes, self.page, file.page_bytes()) == *self)
     }
 
-    fn number(&self, name: &[u8], file: &PageFile) -> Option<u64> {
+    /// A number among the rows of `meta`; `None` when it is not there or cannot be read.
+    pub fn number(&self, name: &[u8], file: &PageFile) -> Option<u64> {
         let value = read_meta_row(file, self, name, Seals::Optional).ok().flatten()?;
         meta::decode_number(value).ok()
     }

@@ -12,9 +12,7 @@ use super::map::{Gap, SoundLeaf, TableMap};
 use super::meta::{self, Newest};
 use super::page::Nodes;
 use super::read::{SoundRows, SurveyRows};
-use super::rows::read_meta_row;
 use super::walk::{Walked, walk};
-use crate::codec::meta as meta_codec;
 use crate::disk::READERS_NAME;
 use crate::env::Pin;
 use crate::error::StorageError;
@@ -64,7 +62,7 @@ impl Start {
         let page_bytes = meta::page_bytes(&file).ok_or_else(unknown)?;
         file.set_page_bytes(page_bytes);
         let newest = meta::newest(&file).map_err(|damage| file.damaged(&damage))?;
-        let number = |name| read_number(&file, &newest, name);
+        let number = |name| newest.meta.number(name, &file);
         let format = number(META_FORMAT);
         if let Some(found) = format.filter(|found| *found > FORMAT) {
             return Err(StorageError::NewerFormat { path: folder.to_owned(), found, known: FORMAT });
@@ -116,11 +114,6 @@ impl Start {
         write().map_err(StorageError::io(path))?;
         Ok(Looked::Sound { mended: Some(older.damage) })
     }
-}
-
-fn read_number(file: &PageFile, newest: &Newest, name: &[u8]) -> Option<u64> {
-    let value = read_meta_row(file, &newest.meta, name, Seals::Optional).ok().flatten()?;
-    meta_codec::decode_number(value).ok()
 }
 
 /// A file that was walked through.

@@ -8,14 +8,20 @@ use crate::feed_index::ReadKeys;
 use crate::json::{Body, ScanLimits, scan_document};
 use crate::log::logged::meanwhile;
 use crate::model::doc_id::{DocId, LocalId};
+use crate::model::idempotency::{Fingerprint, IdempotencyKey};
 use crate::model::rev::RevId;
 use crate::plan::Edit;
+use crate::request::RequestKey;
 use crate::snapshot::{Detail, PageLimits, ReadChanges, ReadDocs};
 use crate::view::{Direction, META_LOG};
 use crate::{LocalEdit, Write, codec::keys};
 
 fn new_store(folder: &Path) -> Store {
-    let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
+    new_store_with(folder, StoreOptions::default())
+}
+
+fn new_store_with(folder: &Path, options: StoreOptions) -> Store {
+    let options = StoreOptions { map_bytes: 64 << 20, ..options };
     let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: SeqFormat::Integer };
     Store::open(folder, &options, &Birth { identity, start: Sequence::ZERO }).unwrap()
 }
@@ -34,12 +40,16 @@ fn local() -> LocalId {
 
 /// Puts the next revision on the document.
 fn edit(store: &Store) -> Result<Commit, StorageError> {
-    let parent = store.snapshot()?.tree(&doc())?.map(|found| found.tree.leaves()[0].rev.clone());
-    edit_on(store, parent)
+    edit_of(store, doc())
 }
 
-fn edit_on(store: &Store, parent: Option<RevId>) -> Result<Commit, StorageError> {
-    store.write(&[vec![Write::Edit(Edit::interactive(doc(), parent, false, body(r#"{"n":1}"#)))].into()])
+fn edit_of(store: &Store, id: DocId) -> Result<Commit, StorageError> {
+    let parent = store.snapshot()?.tree(&id)?.map(|found| found.tree.leaves()[0].rev.clone());
+    edit_on(store, id, parent)
+}
+
+fn edit_on(store: &Store, id: DocId, parent: Option<RevId>) -> Result<Commit, StorageError> {
+    store.write(&[vec![Write::Edit(Edit::interactive(id, parent, false, body(r#"{"n":1}"#)))].into()])
 }
 
 /// A store with a document of 50 revisions and a local document.
@@ -92,7 +102,7 @@ fn complaints(store: &Store) -> Vec<String> {
     };
     // Housekeeping passes damaged rows over; a check names them.
     let found = store.check().unwrap().problems;
-    let writes = [store.reclaim(1000).map(drop), edit(store).map(drop), edit_on(store, None).map(drop)];
+    let writes = [store.reclaim(limits).map(drop), edit(store).map(drop), edit_on(store, doc(), None).map(drop)];
     let failed = results.into_iter().chain(writes).filter_map(Result::err).map(|error| error.to_string());
     failed.chain(found).collect()
 }
@@ -142,7 +152,7 @@ fn a_damaged_count_of_rows_neither_hangs_nor_panics() {
     let folder = tempfile::tempdir().unwrap();
     let store = new_store(folder.path());
     edit(&store).unwrap();
-    damage(&store, Table::Blocks, &keys::block(0), None);
+    damage(&store, Table::Blocks, &keys::number(0), None);
     damage(
         &store,
         Table::Meta,
@@ -157,12 +167,89 @@ fn a_damaged_count_of_rows_neither_hangs_nor_panics() {
     let other = Edit::interactive(DocId::stored("b"), None, false, Body::empty());
     store.write(&[vec![Write::Edit(other)].into()]).unwrap();
     edit(&store).unwrap();
-    damage(&store, Table::Blocks, &keys::block(u64::MAX), Some(&meta::encode_number(1)));
+    damage(&store, Table::Blocks, &keys::number(u64::MAX), Some(&meta::encode_number(1)));
     store.close().unwrap();
     let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: SeqFormat::Integer };
     let birth = Birth { identity, start: Sequence::ZERO };
     let opened = Store::open(folder.path(), &StoreOptions::default(), &birth).map(drop);
     assert!(opened.unwrap_err().to_string().contains("table blocks, key ffffffffffffffff"));
+}
+
+/// It kept all records behind it for good.
+#[test]
+fn a_damaged_row_of_the_age_order_keeps_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let transactions = TransactionLimits { count_max: 2, ..TransactionLimits::default() };
+    let store = new_store_with(folder.path(), StoreOptions { transactions, ..StoreOptions::default() });
+    let send = |name: &str| {
+        let edit = Write::Edit(Edit::interactive(DocId::stored(name), None, false, Body::empty()));
+        let key = RequestKey {
+            key: IdempotencyKey::new(name).unwrap(),
+            fingerprint: Fingerprint([0; 16]),
+            made_ids: Vec::new(),
+            at_secs: 0,
+        };
+        store.write(&[Request { writes: vec![edit], key: Some(key.clone()) }]).unwrap();
+        key
+    };
+    let keys = ["a", "b", "c"].map(|name| {
+        let key = send(name);
+        damage(&store, Table::TransactionAges, &keys::number(0), Some(b"\xff"));
+        key
+    });
+    let is_kept = |key: &RequestKey| store.snapshot().unwrap().answer(key).unwrap().is_some();
+    assert_eq!(keys.each_ref().map(is_kept), [true, false, true], "the damaged one stays and counts");
+}
+
+/// The next one went on in the middle, and took what it came to for all there is.
+#[test]
+fn a_sweep_after_one_that_failed_begins_at_the_front() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    // Garbage behind it keeps the sweep from being over early.
+    edit_of(&store, DocId::stored("a")).unwrap();
+    edit_of(&store, DocId::stored("b")).unwrap();
+    edit_of(&store, DocId::stored("b")).unwrap();
+    let slice = PageLimits { rows_max: 1, ..PageLimits::default() };
+    assert_eq!(store.reclaim(slice).unwrap().bytes, 0, "it is needed, until there is a newer one");
+    edit_of(&store, DocId::stored("a")).unwrap();
+    let counters = || store.snapshot().unwrap().counters().unwrap();
+    let sound = meta::encode_counters(&counters());
+    damage(&store, Table::Meta, META_COUNTERS, Some(b"\x01"));
+    store.reclaim(slice).unwrap_err();
+    damage(&store, Table::Meta, META_COUNTERS, Some(&sound));
+    while !store.reclaim(slice).unwrap().swept {}
+    assert_eq!(counters().garbage_bytes, 0);
+}
+
+/// Each of its bodies was passed over without being counted.
+#[test]
+fn a_slice_ends_among_the_bodies_of_a_damaged_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    (0..5).for_each(|_| edit_of(&store, DocId::stored("a")).map(drop).unwrap());
+    damage(&store, Table::Docs, b"a", Some(b"\xff"));
+    let slice = PageLimits { rows_max: 2, ..PageLimits::default() };
+    let examined = [(); 3].map(|()| store.reclaim(slice).unwrap().examined);
+    assert_eq!(examined, [2, 2, 1]);
+}
+
+/// What did not fit was told as used.
+#[test]
+fn what_was_not_written_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = StoreOptions { map_bytes_max: 16 << 20, durability: Durability::Relaxed, ..StoreOptions::default() };
+    let store = new_store_with(folder.path(), options);
+    let large = body(&format!(r#"{{"pad":"{}"}}"#, "x".repeat(100_000)));
+    for n in 0.. {
+        let before = store.gauge().used_bytes;
+        let edit = Edit::interactive(DocId::stored(&n.to_string()), None, false, large.clone());
+        if let Err(error) = store.write(&[vec![Write::Edit(edit)].into()]) {
+            assert!(matches!(error, StorageError::MapFull { .. }), "{error}");
+            assert_eq!(store.gauge().used_bytes, before);
+            break;
+        }
+    }
 }
 
 #[test]

@@ -9,8 +9,8 @@ use seqtide_storage::model::rev_path::RevPath;
 use seqtide_storage::model::rev_tree::{Leaf, RevTree};
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{
-    Birth, Change, Commit, Counters, Detail, Direction, Edit, Identity, Outcome, PageLimits, ReadChanges, Request,
-    RequestOutcome, Snapshot, Store, StoreOptions, Write,
+    Birth, Change, Commit, Counters, Detail, Direction, Edit, Identity, Outcome, PageLimits, ReadChanges, Reclaimed,
+    Request, RequestOutcome, Snapshot, Store, StoreOptions, Write,
 };
 use std::time::Duration;
 use tempfile::TempDir;
@@ -89,6 +89,11 @@ impl Db {
             Outcome::Written { rev, .. } => rev,
             other => panic!("not written: {other:?}"),
         }
+    }
+
+    /// Sweeps so many bodies.
+    pub fn reclaim(&self, rows_max: usize) -> Reclaimed {
+        self.store.reclaim(PageLimits { rows_max, ..NO_LIMITS }).unwrap()
     }
 
     pub fn snapshot(&self) -> Snapshot<'_> {

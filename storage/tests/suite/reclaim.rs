@@ -1,15 +1,15 @@
 //! Bodies that no leaf needs are freed, those of leaves never, and the counters know how many bytes there are.
 
 use seqtide_storage::model::body_place::BodyPlace;
-use seqtide_storage::{Counters, ReclaimPolicy, Reclaimed};
+use seqtide_storage::{Counters, PageLimits, ReclaimPolicy, Reclaimed};
 
-use crate::db::{Db, body, create, delete, push, rev, update};
+use crate::db::{Db, NO_LIMITS, body, create, delete, push, rev, update};
 
 /// Sweeps once through; gives the bytes freed.
 fn sweep(db: &Db, rows_max: usize) -> u64 {
     let mut bytes = 0;
     loop {
-        let slice = db.store.reclaim(rows_max).unwrap();
+        let slice = db.reclaim(rows_max);
         bytes += slice.bytes;
         if slice.swept {
             return bytes;
@@ -79,7 +79,7 @@ fn a_superseded_body_is_readable_until_a_sweep_passes_it() {
     db.rev(update("a", &first, r#"{"n":2}"#));
     let old = db.tree("a").leaves()[0].ancestors.recent.get(0).unwrap().body;
     assert_eq!(db.body_at(old), Some(body(r#"{"n":1}"#)));
-    assert_eq!(db.store.reclaim(1).unwrap(), Reclaimed { examined: 1, bytes: 7, swept: false });
+    assert_eq!(db.reclaim(1), Reclaimed { examined: 1, bytes: 7, swept: false });
     assert_eq!(db.body_at(old), None);
 }
 
@@ -90,10 +90,24 @@ fn slices_go_on_where_the_last_one_ended_and_take_at_least_one_row() {
         let first = db.rev(create(id, r#"{"n":1}"#));
         db.rev(update(id, &first, r#"{"n":2}"#));
     }
-    let slices = [0; 4].map(|rows_max| db.store.reclaim(rows_max).unwrap());
+    let slices = [0; 4].map(|rows_max| db.reclaim(rows_max));
     let slice = |bytes| Reclaimed { examined: 1, bytes, swept: false };
     let nothing_left = Reclaimed { examined: 0, bytes: 0, swept: true };
     assert_eq!(slices, [slice(7), slice(0), slice(7), nothing_left]);
+}
+
+/// A slice of large bodies took as long as it took to read all of them.
+#[test]
+fn a_slice_ends_with_the_bytes_it_may_read() {
+    let db = Db::new();
+    let large = format!(r#"{{"pad":"{}"}}"#, "x".repeat(1000));
+    let mut last = db.rev(create("a", &large));
+    for _ in 0..9 {
+        last = db.rev(update("a", &last, &large));
+    }
+    let limits = PageLimits { bytes_max: 3000, ..NO_LIMITS };
+    let examined: Vec<u64> = (0..4).map(|_| db.store.reclaim(limits).unwrap().examined).collect();
+    assert_eq!(examined, [3, 3, 3, 0]);
 }
 
 #[test]
@@ -102,7 +116,7 @@ fn a_sweep_goes_on_among_writes() {
     let mut freed = 0;
     let mut last = db.rev(create("z", &json(9)));
     for n in 10..60 {
-        freed += db.store.reclaim(2).unwrap().bytes;
+        freed += db.reclaim(2).bytes;
         last = db.rev(update("z", &last, &json(n)));
     }
     assert!(freed > 0);

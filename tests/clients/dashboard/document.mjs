@@ -168,3 +168,56 @@ test('a conflict is resolved by picking a leaf, on a page that was open across a
   assert.equal(body._conflicts, undefined);
   assert.equal(body._deleted_conflicts.length, 3, 'every other leaf has a tombstone');
 });
+
+// Each row of the feed had all leaves read, the body, and each leaf of a conflict, whatever was being read already.
+test('a document that changes often is read once at a time, and its last revision is shown', async (t) => {
+  await createDatabase('document-often');
+  let rev = await put('document-often/d', { at: 0 });
+  const page = await openPage(t, '/db/document-often/doc/d');
+  await sees(page, '.body .json', '"at": 0');
+  const held = [];
+  await page.route(({ pathname }) => /\/document-often\/(_bulk_get|d)$/.test(pathname), (route) => held.push(route));
+  for (let at = 1; at <= 20; at += 1) rev = await put('document-often/d', { _rev: rev, at });
+  await until('it is told of all', () => page.evaluate(() => globalThis.seqtide.page.stream.since === '21'));
+  await page.evaluate(() => fetch('../_up'));
+  assert.equal(held.length, 1, 'one at a time');
+  await held[0].continue();
+  await until('one behind it, for all others', () => held.length === 2);
+  await held[1].continue();
+  await sees(page, '.body .json', '"at": 20');
+  assert.equal(held.length, 2);
+});
+
+// In a path a browser takes these for folders: the page showed something else, or nothing.
+for (const id of ['.', '..', '_design/.', 'a/..', '%2E']) {
+  test(`a document with the id ${id} is shown, written and deleted`, async (t) => {
+    const name = `document-named-${Buffer.from(id).toString('hex')}`;
+    const database = await createDatabase(name);
+    const write = async (body) => {
+      const { status } = await request('POST', name, { _id: id, ...body });
+      assert.equal(status, 201);
+    };
+    const read = async () => {
+      const { body } = await request('POST', `${name}/_bulk_get`, { docs: [{ id }] });
+      return body.results[0].docs[0].ok;
+    };
+    await write({ says: 'first' });
+    const page = await openPage(t, `/db/${name}/doc/${encodeURIComponent(id)}`);
+    await sees(page, '.body .json', '"says": "first"');
+    await button(page, 'Edit').click();
+    await editor(page).fill('{"price": 12.50}');
+    await button(page, 'Save').click();
+    await sees(page, '.body .json', '"price": 12.50');
+    await write({ _rev: (await read())._rev, says: 'elsewhere' });
+    await sees(page, '.body .json', '"says": "elsewhere"');
+    await sees(page, '.history', '3 revisions');
+    await page.locator('.revision', { hasText: '2-' }).click();
+    await sees(page, '.body', /12\.50|Its body is gone/);
+    await button(page, 'To the winner').click();
+    await button(page, 'Delete').click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await sees(page, '.history .badge', 'deleted');
+    assert.equal((await read())._deleted, true);
+    assert.equal((await (await fetch(database)).json()).doc_del_count, 1);
+  });
+}

@@ -101,3 +101,54 @@ test('many databases are found by name and turned over by page', async (t) => {
   await page.getByRole('searchbox').fill('many-07');
   await sees(page, row('many-07'), '0');
 });
+
+// The page that stood there before was closed, and this one never came.
+test('an address that no page has says so', async (t) => {
+  await createDatabase('overview-left');
+  const page = await openPage(t, '/db/overview-left');
+  for (const [place, why] of [['/db/%', 'A % in its address'], ['/db/%C3/doc/a', 'A % in its address'], ['/db/..', ''], ['/none', '']]) {
+    await page.evaluate(() => (location.hash = '#/'));
+    await sees(page, 'main h2', 'Databases');
+    await page.evaluate((place) => (location.hash = `#${place}`), place);
+    await sees(page, 'main h1', 'There is no such page');
+    assert.ok((await page.locator('main').innerText()).includes(why), place);
+  }
+});
+
+// The answer to whoever had asked first came last, and the database was shown for ever; its counts were kept, too.
+test('of lists that come late none brings back a database that is deleted, and of that nothing is kept', async (t) => {
+  const page = await openPage(t);
+  await sees(page, 'main .state', /^live$/);
+  await page.getByRole('searchbox').fill('overview-');
+  const known = () => page.evaluate(() => {
+    const { infos, stale, names, stream } = globalThis.seqtide.page.databases;
+    return { counted: infos.has('overview-late-list'), stale: stale.has('overview-late-list'), listed: names.includes('overview-late-list'), since: stream.since };
+  });
+  await createDatabase('overview-late-list');
+  await sees(page, row('overview-late-list'), '0');
+
+  const lists = [];
+  await page.route('**/_all_dbs', async (route) => {
+    const list = { sent: false };
+    lists.push(list);
+    const response = await route.fetch();
+    list.send = async () => {
+      await route.fulfill({ response });
+      list.sent = true;
+    };
+    if (list !== lists[0]) await list.send();
+  });
+  await createDatabase('overview-other');
+  await until('it asks for the list', () => lists[0]?.send);
+  const { since } = await known();
+  await request('DELETE', 'overview-late-list');
+  await until('it is told of the deletion', async () => (await known()).since !== since);
+  // What it asked for before is on its way.
+  await page.evaluate(() => fetch('../_up'));
+  await until('who asks meanwhile is answered', () => lists.slice(1).every(({ sent }) => sent));
+  await lists[0].send();
+  await page.locator(row('overview-late-list')).waitFor({ state: 'detached' });
+  await sees(page, row('overview-other'), '0');
+  const { counted, stale, listed } = await known();
+  assert.deepEqual({ counted, stale, listed }, { counted: false, stale: false, listed: false });
+});

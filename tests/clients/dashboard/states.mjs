@@ -166,4 +166,57 @@ test('a place that lies ahead of all there is: the page says that it begins agai
   const page = await openPage(t, '/db/states-rewind?since=1337');
   await sees(page, '.controls .notice', 'the feed starts again from the beginning');
   await until('the row', async () => (await ids(page)).join() === 'only');
+  // It was taken from `opened` alone, so that such a feed with slower beats was given up before its first.
+  assert.equal(await page.evaluate(() => globalThis.seqtide.page.stream.heartbeat), 2000, 'it says how often it beats, too');
+});
+
+// Coming back took away the time after which it rests, and it kept its connection for as long as nobody looked.
+test('a page that nobody looks at rests, though its connection was lost meanwhile, and goes on when somebody does', async (t) => {
+  await createDatabase('states-hidden');
+  const relay = await relayed();
+  t.after(relay.close);
+  const page = await openPage(t, '/none', { origin: relay.url });
+  await page.clock.install();
+  await page.evaluate(() => (location.hash = '#/db/states-hidden'));
+  await sees(page, STATE, /^live$/);
+  const turnAway = (hidden) =>
+    page.evaluate((hidden) => {
+      Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, hidden);
+  await turnAway(true);
+  relay.leave();
+  await sees(page, STATE, 'connection lost, trying again');
+  relay.comeBack();
+  await sees(page, STATE, /^live$/);
+  await page.clock.runFor(15_000);
+  await sees(page, STATE, 'resting while nobody looks');
+  await writeDocuments('states-hidden', [{ _id: 'meanwhile' }]);
+  await turnAway(false);
+  await until('the document', async () => (await ids(page)).join() === 'meanwhile');
+  await sees(page, STATE, /^live$/);
+});
+
+// A page that was left asked for its database once a second from then on.
+test('a page that is left before it has looked at its database looks no more', async (t) => {
+  await createDatabase('states-left');
+  const page = await openPage(t, '/none');
+  await page.clock.install();
+  let asked = 0;
+  let held;
+  await page.route('**/states-left', (route) => {
+    asked += 1;
+    held = route;
+  });
+  await page.evaluate(() => (location.hash = '#/db/states-left'));
+  await until('it asks', () => asked === 1);
+  await page.evaluate(() => (location.hash = '#/none'));
+  await sees(page, 'main h1', 'There is no such page');
+  const failed = page.waitForEvent('requestfailed');
+  await held.abort();
+  await failed;
+  await page.clock.runFor(5000);
+  // What it had asked for came before this.
+  await page.evaluate(() => fetch('../_up'));
+  assert.equal(asked, 1);
 });

@@ -74,3 +74,25 @@ test('the page goes on after a restart', async (t) => {
   await row(page, 'subscribed-after').waitFor();
   assert.equal((await request('GET', 'subscribed-after')).status, 200);
 });
+
+// A server that was slow to answer was asked once more each second.
+test('a page that waits for an answer asks no second time, and shows the page that was turned to last', async (t) => {
+  const database = await createDatabase('subscribed-slow');
+  await Promise.all(Array.from({ length: 60 }, () => follow(t, `${database}/_feed`)));
+  const page = await openPage(t, '/none');
+  await page.clock.install();
+  await page.evaluate(() => (location.hash = '#/feeds'));
+  await until('a full page', async () => (await page.locator('tbody tr').count()) === 50);
+  const first = await page.locator('tbody th').first().innerText();
+  const held = [];
+  let isSlow = true;
+  await page.route('**/_feeds?*', (route) => (isSlow ? held.push(route) : route.continue()));
+  await page.clock.runFor(4000);
+  await page.evaluate(() => fetch('../_up'));
+  assert.equal(held.length, 1, 'one at a time');
+  await page.getByRole('button', { name: 'Next' }).click();
+  isSlow = false;
+  await held[0].continue();
+  await until('the others', async () => (await page.locator('tbody th').first().innerText()) !== first);
+  assert.ok(await page.getByRole('button', { name: 'Previous' }).isEnabled());
+});

@@ -163,6 +163,8 @@ async fn mistakes_are_named() {
     database.get("/_all_docs?startkey=abc").send().await.assert_error(400, "bad_request", "invalid UTF-8 JSON");
     let answer = database.post("/_all_docs").json(&json!({ "keys": 1 })).send().await;
     answer.assert_error(400, "bad_request", "`keys` parameter must be an array.");
+    let answer = database.post("/_all_docs").json(&json!({ "keys": ["a", 1] })).send().await;
+    answer.assert_error(400, "bad_request", "`keys` must be document ids, each a string");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -137,3 +137,35 @@ async fn a_bulk_request_has_a_limit_of_documents() {
     }
     assert_eq!(database.info().await["update_seq"], json!(2));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_that_a_request_asks_about_have_a_limit() {
+    let server = Server::launch().arg("--limits-bulk-docs-max=2").start();
+    let database = Database::create(&server, "db").await;
+    let keys = "`keys` has too many documents: at most 2 are accepted";
+    let revs = |endpoint: &str, what: &str| format!("`{endpoint}` names too many {what}: at most 2 are accepted");
+    for (endpoint, too_many, reason) in [
+        ("/_all_docs", json!({ "keys": ["a", "b", "c"] }), keys.to_owned()),
+        ("/_local_docs", json!({ "keys": ["a", "b", "c"] }), keys.to_owned()),
+        ("/_all_docs?keys=%5B%22a%22,%22b%22,%22c%22%5D", json!({}), keys.to_owned()),
+        ("/_all_docs/queries", json!({ "queries": [{ "keys": ["a", "b"] }, { "keys": ["a"] }] }), keys.to_owned()),
+        ("/_all_docs/queries?keys=%5B%22a%22%5D", json!({ "queries": [{}, {}, {}] }), keys.to_owned()),
+        ("/_revs_diff", json!({ "a": [], "b": [], "c": [] }), revs("_revs_diff", "documents")),
+        ("/_revs_diff", json!({ "a": ["1-a"], "b": ["1-a", "1-b"] }), revs("_revs_diff", "revisions")),
+        ("/_missing_revs", json!({ "a": ["1-a", "1-b", "1-c"] }), revs("_missing_revs", "revisions")),
+    ] {
+        database.post(endpoint).json(&too_many).send().await.assert_error(413, "too_large", &reason);
+    }
+    for (endpoint, most) in [
+        ("/_all_docs", json!({ "keys": ["a", "b"] })),
+        ("/_all_docs/queries", json!({ "queries": [{ "keys": ["a"] }, {}, { "keys": ["b"] }] })),
+        ("/_revs_diff", json!({ "a": ["1-a"], "b": ["1-a"] })),
+    ] {
+        database.post(endpoint).json(&most).expect(200).await;
+    }
+    let options = (0..101).map(|n| (format!("o{n}"), json!(n))).collect::<serde_json::Map<_, _>>();
+    let reason = "an object of options has too many members: at most 100 are accepted";
+    for endpoint in ["/_all_docs", "/_changes", "/_feed?live=false"] {
+        database.post(endpoint).json(&options.clone().into()).send().await.assert_error(413, "too_large", reason);
+    }
+}

@@ -89,8 +89,8 @@ fn bad_requests() -> Vec<Case> {
         bad("POST", "/db/_bulk_get", "Missing JSON list of 'docs'.").body(json!({})),
         bad("POST", "/db/_bulk_get?rev=1-a", "\"rev\" query parameter is not acceptable").body(json!({ "docs": [] })),
         bad("POST", "/db/_revs_diff", "Invalid rev format").body(json!({ "a": ["zzz"] })),
-        bad("POST", "/db/_revs_diff", "each member must be a list of revisions…").body(json!({ "a": "1-a" })),
-        bad("POST", "/db/_missing_revs", "each member must be a list of revisions…").body(json!({ "a": null })),
+        bad("POST", "/db/_revs_diff", "\"a\" must be a list of revisions…").body(json!({ "a": "1-a" })),
+        bad("POST", "/db/_missing_revs", "\"a\" must be a list of revisions…").body(json!({ "a": null })),
         bad("PUT", "/db/_revs_limit", "`_revs_limit` is a positive integer, as JSON").body(json!(0)),
         bad("PUT", "/db/_local/l", "_local documents do not accept attachments.")
             .body(json!({ "_attachments": { "x": {} } })),

@@ -154,3 +154,17 @@ async fn what_is_not_built_yet_says_so() {
     api.request("POST", "/_replicate").expect(501).await;
     assert_eq!(database.request("POST", "/_bogus").send().await.status, 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_s_endpoints_are_not_below_its_design_documents() {
+    let server = Server::start();
+    let database = Database::create(&server, "db").await;
+    let rev = database.put("a", &json!({})).await.rev();
+    let purge = database.post("/_design/d/_purge").json(&json!({ "a": [rev] })).send().await;
+    purge.assert_error(501, "not_implemented", "attachments are not supported yet");
+    database.get("/a").expect(200).await;
+    database.post("/_design/d/_bulk_docs").json(&json!({ "docs": [{ "_id": "b" }] })).expect(501).await;
+    database.get("/b").expect(404).await;
+    let changes = database.get("/_design/d/_changes").send().await;
+    changes.assert_error(404, "not_found", "Document is missing attachment");
+}

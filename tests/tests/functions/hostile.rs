@@ -183,8 +183,8 @@ async fn a_filter_that_is_stopped_has_given_what_came_before_and_names_the_docum
         database.put(id, &json!({ "endless": id == "c" })).await;
     }
     design(&database, "d", &filter("function (doc) { if (doc.endless) for (;;); return true; }")).await;
-    let mut feed = database.get("/_changes?feed=continuous&filter=d/f").open().await;
-    let text = feed.until(|text| text.contains("error")).await;
+    let mut feed = database.get("/_feed?since=0&filter=d/f").open().await;
+    let text = feed.until(|text| text.contains("\"event\":\"error\"")).await;
     assert!(text.contains("\"id\":\"b\"") && !text.contains("\"id\":\"d\""), "{text}");
     assert!(text.contains("filters.f of _design/d was stopped") && text.contains("(document \\\"c\\\")"), "{text}");
 }

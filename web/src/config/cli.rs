@@ -9,9 +9,10 @@ use std::time::Duration;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use seqtide_bench::cli::Bench;
+use toml::Table;
 
 use super::flags::ServeFlags;
-use super::{Functions, defaults, keys, layers};
+use super::{Config, Functions, defaults, keys, layers};
 use crate::js_worker::Limits;
 
 /// A change feed for documents, kept in one folder and served over HTTP.
@@ -35,8 +36,8 @@ enum Action {
     Serve(Box<ServeFlags>),
     /// Serve with a database `demo` that follows this machine: processor, memory, disk, network, processes
     ///
-    /// Takes the options of `seqtide serve`. Its data is in ./seqtide-demo unless --data or the file of --config says
-    /// otherwise.
+    /// Takes the options of `seqtide serve`. Its data is in ./seqtide-demo unless --data, SEQTIDE_DATA or the file of
+    /// --config says otherwise.
     Demo(Box<ServeFlags>),
     /// Run functions of design documents for a server, which starts this itself, or for a program that embeds the engine
     #[command(hide = true)]
@@ -96,7 +97,7 @@ pub fn parse() -> Task {
         }
         Some(Action::Bench(bench)) => Task::Bench(bench),
         Some(Action::Serve(flags)) => Task::Serve(flags),
-        Some(Action::Demo(flags)) => Task::Demo(Box::new(flags.for_demo())),
+        Some(Action::Demo(flags)) => Task::Demo(flags),
         None => Task::Serve(Box::new(cli.serve)),
     }
 }
@@ -126,19 +127,21 @@ fn wrong_variable(error: &clap::Error) -> Option<String> {
 
 /// The whole command line, each option under the names that follow from its key and in the order of declaration.
 fn command() -> Command {
-    let in_order = |serve: Command| {
+    let in_order = |serve: Command, defaults: &Table| {
         let mut place = 0;
         serve.mut_args(|arg| {
             place += 1;
-            named(arg).display_order(place)
+            named(arg, defaults).display_order(place)
         })
     };
-    let command = Cli::command().mut_args(|arg| named(arg).hide(true));
+    let (defaults, of_demo) = (defaults::table(), Config::for_demo().to_table());
+    let command = Cli::command().mut_args(|arg| named(arg, defaults).hide(true));
     // Another command asks no setting of the server's, however wrong it is.
     let others = ["check", "bench", "js-worker"];
     let serves = !std::env::args_os().nth(1).is_some_and(|verb| others.iter().any(|other| verb == *other));
     let command = if serves { command } else { command.mut_args(|arg| arg.env(None::<&str>)) };
-    command.mut_subcommand("serve", in_order).mut_subcommand("demo", in_order)
+    let command = command.mut_subcommand("serve", |serve| in_order(serve, defaults));
+    command.mut_subcommand("demo", |demo| in_order(demo, &of_demo))
 }
 
 /// The options of `serve`, in the order of their declaration.
@@ -148,13 +151,13 @@ pub(super) fn options() -> Vec<Arg> {
 }
 
 /// Gives an option its flag, its variable and its default's mention, unless it is a switch with a name of its own.
-fn named(arg: Arg) -> Arg {
+fn named(arg: Arg, defaults: &Table) -> Arg {
     if arg.get_long().is_some() {
         return arg;
     }
     let key = arg.get_id().to_string();
     let arg = arg.long(keys::flag(&key)).env(keys::variable(&key)).hide_env_values(true);
-    match (arg.get_help().cloned(), layers::value_at(defaults::table(), &key)) {
+    match (arg.get_help().cloned(), layers::value_at(defaults, &key)) {
         (Some(help), Some(default)) => arg.help(format!("{help} [default: {default}]")),
         _ => arg,
     }

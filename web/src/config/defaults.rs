@@ -58,6 +58,7 @@ impl Default for Config {
                 reclaim_garbage_percent: 50,
                 reclaim_floor_bytes: 64 << 20,
                 committers: 0,
+                awake_processors_max: 2,
                 readers_max: 200,
                 idempotency_age_secs: 86_400,
                 idempotency_keys_max: 1_000_000,
@@ -65,6 +66,13 @@ impl Default for Config {
                 verify_at_open_bytes_max: 1 << 30,
             },
         }
+    }
+}
+
+impl Config {
+    /// The defaults of the demo, which has a folder of its own.
+    pub fn for_demo() -> Config {
+        Config { data: PathBuf::from("./seqtide-demo"), ..Config::default() }
     }
 }
 

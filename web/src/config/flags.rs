@@ -71,17 +71,6 @@ pub struct ServeFlags {
     storage: StorageFlags,
 }
 
-impl ServeFlags {
-    /// The same with a data folder of the demo's own, where none was asked for.
-    #[must_use]
-    pub fn for_demo(mut self) -> ServeFlags {
-        if self.config.is_none() {
-            self.data.get_or_insert_with(|| "./seqtide-demo".to_owned());
-        }
-        self
-    }
-}
-
 /// Options of the section `[limits]`.
 #[derive(Debug, Default, Args, Serialize)]
 #[command(next_help_heading = "Limits")]
@@ -94,7 +83,7 @@ struct LimitsFlags {
     #[arg(id = "limits.request_bytes_max", value_name = "BYTES")]
     request_bytes_max: Option<i64>,
 
-    /// Most documents one request to _bulk_docs, _bulk_get or _purge may name, and most revisions to _purge
+    /// Most documents one request may name, as to _bulk_docs or in `keys`, and most revisions, to _revs_diff or _purge
     #[arg(id = "limits.bulk_docs_max", value_name = "DOCUMENTS")]
     bulk_docs_max: Option<i64>,
 
@@ -216,6 +205,10 @@ struct StorageFlags {
     /// Threads that commit writes; 0 for a number that fits the machine
     #[arg(id = "storage.committers", value_name = "THREADS")]
     committers: Option<i64>,
+
+    /// Processors kept awake while commits follow each other closely; 0 for none
+    #[arg(id = "storage.awake_processors_max", value_name = "PROCESSORS")]
+    awake_processors_max: Option<i64>,
 
     /// Reads under way at once in one database
     #[arg(id = "storage.readers_max", value_name = "READERS")]

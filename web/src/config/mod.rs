@@ -107,13 +107,13 @@ fn in_plain_words(error: &str) -> String {
 }
 
 impl Config {
-    /// Builds the configuration from the flags (which hold the variables' values too) and the file they name.
+    /// Builds the configuration from defaults, the flags (which hold the variables' values too) and the file they name.
     ///
     /// # Errors
     /// In one line: an unreadable or wrong file, an unknown key or variable, a value that makes no sense.
-    pub fn load(flags: &ServeFlags) -> Result<Config, ConfigError> {
+    pub fn load(defaults: &Config, flags: &ServeFlags) -> Result<Config, ConfigError> {
         keys::refuse_unknown_variables(std::env::vars_os().map(|(name, _)| name))?;
-        let mut layers = defaults::table().clone();
+        let mut layers = defaults.to_table();
         if let Some(path) = &flags.config {
             layers::overlay(&mut layers, layers::read_file(path)?);
             let file = path.display().to_string();

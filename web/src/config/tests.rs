@@ -47,6 +47,7 @@ fn a_number_that_must_not_be_zero_is_refused_by_its_key() {
         "feeds.round_ms",
         "storage.reclaim_floor_bytes",
         "storage.committers",
+        "storage.awake_processors_max",
         "storage.verify_at_open_bytes_max",
     ]
     .map(str::to_owned);
@@ -65,7 +66,7 @@ fn a_number_that_must_not_be_zero_is_refused_by_its_key() {
             Err(error) => assert!(error.starts_with(&format!("{key}: must be at least ")), "{error}"),
         }
     }
-    assert_eq!(numbers, 36);
+    assert_eq!(numbers, 37);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use super::pieces::Pieces;
 use super::wire::Wire;
 use crate::takeover::{Cutting, Takeover};
 
-/// A feed's answer, which begins with `opening`. When the disk cannot be read, it says why and is cut short: that is the only sign that no client takes
-/// for data. Where the connection can be taken over, the answer goes on there as soon as the feed is live.
+/// A feed's answer, which begins with `opening`. When it cannot go on, it says why, where its form has words for that, and is cut short: that is the only
+/// sign that no client takes for data. Where the connection can be taken over, the answer goes on there as soon as the feed is live.
 pub fn stream<S: Source, W: Wire>(
     mut feed: Feed<S>,
     wire: W,

@@ -153,10 +153,8 @@ impl Wire for Changes {
         }
     }
 
-    fn failure(&self, error: &ApiError) -> String {
-        match self.form {
-            Form::Object | Form::Lines => format!("\n{{{}}}\n", error.members()),
-            Form::EventSource => format!("event: error\ndata: {{{}}}\n\n", error.members()),
-        }
+    /// CouchDB's replicator takes any object without `changes` for the last line. Source: CouchDB `chttpd:send_delayed_error`.
+    fn failure(&self, _error: &ApiError) -> String {
+        String::new()
     }
 }

@@ -6,7 +6,7 @@ use seqtide::Error;
 
 use crate::error::ApiError;
 
-/// Puts a last chunk before an error, in the words of the feed's form: an error alone cuts the connection without one.
+/// Puts a last chunk before an error, in the words of the feed's form, if it has any: an error alone cuts the connection.
 pub fn saying_why(
     chunks: impl Stream<Item = Result<Bytes, Error>>,
     words: impl Fn(&ApiError) -> String + 'static,
@@ -16,7 +16,8 @@ pub fn saying_why(
             tracing::error!(%error, "a feed is cut short");
             Bytes::from(words(&ApiError::from(error.clone())))
         });
-        let said = stream::iter(last.map(Ok));
+        // An empty chunk would be the proper end.
+        let said = stream::iter(last.filter(|words| !words.is_empty()).map(Ok));
         // The connection sends what it has while nothing more is ready.
         let then = stream::once(async move {
             if chunk.is_err() {

@@ -35,6 +35,30 @@ pub enum Said {
     Over(CloseCode, &'static str),
 }
 
+/// What is due to what a client says once its feed has its options.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// This frame, and the feed goes on.
+    Answer(Bytes),
+    /// A close frame with this code and text; nothing follows it.
+    Last(CloseCode, &'static str),
+}
+
+/// How a connection ends on which options come later than they are taken.
+pub const LATE_OPTIONS: (CloseCode, &str) = (CloseCode::Policy, "options are taken from the URL or the first message");
+
+/// The reply to what a client says.
+pub fn reply(said: Said) -> Reply {
+    match said {
+        Said::Ping(data) => Reply::Answer(frame(&mut Codec::new(), Message::Pong(data))),
+        Said::Text(_) => {
+            let (code, why) = LATE_OPTIONS;
+            Reply::Last(code, why)
+        }
+        Said::Over(code, why) => Reply::Last(code, why),
+    }
+}
+
 impl Heard {
     /// Of a client whose messages may have so many bytes.
     pub fn new(message_bytes_max: usize) -> Heard {
@@ -93,11 +117,6 @@ impl Heard {
 
 /// What is said to who sends more than it may.
 const TOO_LARGE: Said = Said::Over(CloseCode::Size, "the message is too large");
-
-/// The answer to a ping.
-pub fn pong(data: &Bytes) -> Bytes {
-    frame(&mut Codec::new(), Message::Pong(data.clone()))
-}
 
 /// The code with which a connection ends whose feed has ended.
 pub fn code_of(reason: EndReason) -> CloseCode {
@@ -191,6 +210,13 @@ mod tests {
         assert_eq!(code(&mut endless), CloseCode::Size);
         assert_eq!(code(&mut unmasked), CloseCode::Protocol);
         assert_eq!(code(&mut binary), CloseCode::Unsupported);
+    }
+
+    #[test]
+    fn what_is_said_is_answered_or_ends_the_connection() {
+        assert_eq!(reply(Said::Ping("hi".into())), Reply::Answer(Bytes::from_static(b"\x8a\x02hi")));
+        assert!(matches!(reply(Said::Text("{}".into())), Reply::Last(CloseCode::Policy, _)));
+        assert_eq!(reply(Said::Over(CloseCode::Normal, "")), Reply::Last(CloseCode::Normal, ""));
     }
 
     #[test]

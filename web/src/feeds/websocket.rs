@@ -17,7 +17,7 @@ use seqtide::{Feed, Likeness, Source};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::heard::{CloseCode, Heard, Said, close, code_of, frame, pong};
+use super::heard::{CloseCode, Heard, LATE_OPTIONS, Reply, Said, close, code_of, frame, reply};
 use super::native::{self, Item, Messages};
 use super::pieces::Pieces;
 use crate::error::ApiError;
@@ -132,11 +132,9 @@ async fn follow<O, S: Source>(
     }
 }
 
-/// Why a text that comes later ends the connection.
-pub const LATE_OPTIONS: &str = "options are taken from the URL or the first message";
-
 fn late_options() -> Over {
-    Over::Close(CloseCode::Policy, LATE_OPTIONS.to_owned())
+    let (code, why) = LATE_OPTIONS;
+    Over::Close(code, why.to_owned())
 }
 
 /// There is no feed, and why.
@@ -213,8 +211,10 @@ impl Connection {
                     let text = String::from_utf8(text.into());
                     return text.map_err(|_| Over::Close(CloseCode::Invalid, "the message is not UTF-8".to_owned()));
                 }
-                Said::Ping(data) => self.put(pong(&data)).await?,
-                Said::Over(code, text) => return Err(Over::Close(code, text.to_owned())),
+                other => match reply(other) {
+                    Reply::Answer(frame) => self.put(frame).await?,
+                    Reply::Last(code, why) => return Err(Over::Close(code, why.to_owned())),
+                },
             }
         }
     }

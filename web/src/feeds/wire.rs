@@ -35,6 +35,6 @@ pub trait Wire: Clone + Send + 'static {
     /// The bytes of what else happens; empty where nothing is said of it.
     fn notice<R>(&self, format: SeqFormat, event: &FeedEvent<R>) -> Bytes;
 
-    /// The last words of a feed that cannot go on.
+    /// The last words of a feed that cannot go on, before its connection is cut; empty where that alone is to say it.
     fn failure(&self, error: &ApiError) -> String;
 }

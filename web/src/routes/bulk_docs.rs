@@ -4,16 +4,15 @@ use actix_web::http::StatusCode;
 use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::RevId;
-use seqtide::storage::{Edit, Outcome, Write};
+use seqtide::storage::{Outcome, Write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::update::{check, replicated_path, scan, write_written};
+use super::update::{edit, replicated_path, scan, write_written};
 use super::{Answer, Call, local};
 use crate::call_state::CallState;
 use crate::error::ApiError;
-use crate::request::{elements, object};
-use crate::{reply, request};
+use crate::{json, reply, request};
 
 #[derive(Deserialize)]
 struct BulkDocs<'a> {
@@ -46,17 +45,17 @@ pub async fn bulk_docs(call: Call, db: &str) -> Answer {
     let shared = state.clone();
     let Bulk { items, writes, replicated } = request::parse(body, move |body| Bulk::parse(body, &shared)).await?;
     let written = state.write(&database, writes).await?;
-    let mut answer = reply::json(StatusCode::CREATED);
-    answer.insert_header(reply::seq_header(database.seq_format().await?, written.seq));
-    Ok(answer.body(results_json(&items, &written.outcomes, replicated)))
+    let body = results_json(&items, &written.outcomes, replicated);
+    Ok(reply::written(StatusCode::CREATED, database.seq_format().await?, written.seq).body(body))
 }
 
 impl Bulk {
     fn parse(body: &[u8], state: &CallState) -> Result<Bulk, ApiError> {
-        let request: BulkDocs<'_> = object(body)?;
+        let request: BulkDocs<'_> = json::object(body, json::BODY)?;
         let docs = request.docs.ok_or_else(|| ApiError::bad_request("POST body must include `docs` parameter."))?;
         let not_array = || ApiError::bad_request("`docs` parameter must be an array.");
-        let docs = elements(docs, state.config.limits.bulk_docs_max, not_array)?;
+        let most = state.config.limits.bulk_docs_max;
+        let docs: Vec<&RawValue> = json::elements(docs, most, not_array, || too_many_docs(most))?;
         let replicated = match request.new_edits.map(RawValue::get) {
             None | Some("true") => false,
             Some("false") => true,
@@ -77,27 +76,27 @@ impl Bulk {
     fn add(&mut self, text: &[u8], state: &CallState) -> Result<(), ApiError> {
         let mut document = scan(text, state)?;
         let id = match document.id.take().filter(|id| !id.is_empty()) {
-            Some(id) => id,
-            None => state.new_id()?,
+            Some(id) => match LocalId::parse(&id) {
+                Some(local_id) => {
+                    self.writes.push(Write::Local(local::edit(local_id?, document, !self.replicated)?));
+                    self.items.push(Item { id, rev: None, refused: None });
+                    return Ok(());
+                }
+                None => DocId::parse(&id)?,
+            },
+            None => state.new_id(),
         };
-        if let Some(local_id) = LocalId::parse(&id) {
-            self.writes.push(Write::Local(local::edit(local_id?, document, !self.replicated)?));
-            self.items.push(Item { id, rev: None, refused: None });
-            return Ok(());
-        }
-        let doc_id = DocId::parse(&id)?;
-        let path = if self.replicated { Some(replicated_path(&document)?) } else { None };
+        let path = self.replicated.then(|| replicated_path(&document)).transpose()?;
         let rev = path.as_ref().map(|path| path.rev());
-        let refused = check(&doc_id, &document).err();
-        if refused.is_none() {
-            self.writes.push(Write::Edit(match path {
-                Some(path) => Edit::replicated(doc_id, path, document.deleted, document.body),
-                None => Edit::interactive(doc_id, document.rev, document.deleted, document.body),
-            }));
-        }
-        self.items.push(Item { id, rev, refused });
+        let made = edit(id.clone(), path, document).map(|edit| self.writes.push(Write::Edit(edit)));
+        self.items.push(Item { id: id.to_string(), rev, refused: made.err() });
         Ok(())
     }
+}
+
+/// 413: `docs` may not have more.
+pub(super) fn too_many_docs(most: usize) -> ApiError {
+    ApiError::too_large(format!("`docs` has too many documents: at most {most} are accepted"))
 }
 
 /// One result an item, in order; of replicated items only those that were refused.

@@ -1,6 +1,5 @@
 //! CouchDB's feed: `/{db}/_changes`, byte for byte.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,13 +11,13 @@ use seqtide::{
     Ahead, Database, Error, Feed, FeedKind, FeedMode, FeedOptions, Fields, Filter, RowShape, Selector, Since, Source,
 };
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::function::{AskedFunction, query_object};
 use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::feeds::changes_body::{Changes, Extras, Form};
 use crate::feeds::{body, stopping};
+use crate::json::{self, Members};
 use crate::query::Query;
 use crate::state::State;
 use crate::takeover::Takeover;
@@ -213,21 +212,9 @@ fn asked_filter(query: &Query, body: Option<&[u8]>) -> Result<AskedFilter, ApiEr
     }
 }
 
-fn body_object(body: Option<&[u8]>) -> Result<Members, ApiError> {
-    let body = body.filter(|body| !body.is_empty()).unwrap_or(b"{}");
-    members(body, "Request body must be a JSON object")
-}
-
-/// The members of a JSON object, each as its text: in a selector the order of members counts, and every digit.
-pub type Members = BTreeMap<String, Box<RawValue>>;
-
-/// Reads an object's members.
-///
-/// # Errors
-/// 400: not JSON; JSON but no object, with this reason.
-pub fn members(body: &[u8], no_object: &'static str) -> Result<Members, ApiError> {
-    let json: &RawValue = serde_json::from_slice(body).map_err(|_| ApiError::not_json())?;
-    serde_json::from_str(json.get()).map_err(|_| ApiError::bad_request(no_object))
+/// A selector stays text: the order of its members counts, and every digit.
+fn body_object(body: Option<&[u8]>) -> Result<Members<'_>, ApiError> {
+    Members::of_options(body.filter(|body| !body.is_empty()).unwrap_or(b"{}"), json::BODY)
 }
 
 /// Reads a list of document ids; those that no document can have are left out.

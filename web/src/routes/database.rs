@@ -95,7 +95,5 @@ pub async fn set_revs_limit(call: Call, db: &str) -> Answer {
     let limit = serde_json::from_slice(&body).ok().filter(|limit| *limit > 0);
     let limit: u32 = limit.ok_or_else(|| ApiError::bad_request("`_revs_limit` is a positive integer, as JSON"))?;
     let (_, written) = state.write_one(&database, Write::RevsLimit(limit)).await?;
-    let mut answer = reply::json(StatusCode::OK);
-    answer.insert_header(reply::seq_header(database.seq_format().await?, written.seq));
-    Ok(answer.body("{\"ok\":true}\n"))
+    Ok(reply::written(StatusCode::OK, database.seq_format().await?, written.seq).body("{\"ok\":true}\n"))
 }

@@ -15,7 +15,7 @@ use super::database::info_json;
 use super::{Answer, Call, server};
 use crate::error::ApiError;
 use crate::state::State;
-use crate::{reply, request};
+use crate::{json, reply, request};
 
 /// Most databases asked at once.
 const AT_ONCE: usize = 4;
@@ -40,14 +40,11 @@ fn keys(body: &[u8], keys_max: usize) -> Result<Vec<String>, ApiError> {
         #[serde(borrow)]
         keys: Option<&'a RawValue>,
     }
-    let asked: Asked<'_> = request::object(body)?;
+    let asked: Asked<'_> = json::object(body, json::BODY)?;
     let keys = asked.keys.ok_or_else(|| ApiError::bad_request("`keys` member must exist."))?;
-    let not_names = |_| ApiError::bad_request("`keys` member must be an array of names of databases.");
-    let keys: Vec<String> = serde_json::from_str(keys.get()).map_err(not_names)?;
-    if keys.len() > keys_max {
-        return Err(ApiError::bad_request(format!("too_many_keys: at most {keys_max} are accepted")));
-    }
-    Ok(keys)
+    let not_names = || ApiError::bad_request("`keys` member must be an array of names of databases.");
+    let too_many = || ApiError::bad_request(format!("too_many_keys: at most {keys_max} are accepted"));
+    json::elements(keys, keys_max, not_names, too_many)
 }
 
 /// The list, sent as it comes.

@@ -1,12 +1,11 @@
 //! What a design document must look like, so that what it has can be found when it is needed.
 
-use std::collections::HashMap;
-
 use actix_web::http::StatusCode;
 use seqtide::storage::json::Document;
 use serde_json::value::RawValue;
 
 use crate::error::ApiError;
+use crate::json::each_member;
 
 /// Checks the members that are run here. One that is malformed would otherwise fail each write and each feed that needs it.
 /// Functions are compiled when they are run.
@@ -16,30 +15,37 @@ use crate::error::ApiError;
 /// # Errors
 /// 400 `invalid_design_doc`.
 pub fn check(document: &Document) -> Result<(), ApiError> {
-    let Some(design) = std::str::from_utf8(document.body.as_bytes()).ok().and_then(members) else { return Ok(()) };
-    if design.get("validate_doc_update").is_some_and(|function| !function.get().starts_with('"')) {
-        return Err(malformed("`validate_doc_update` must be a string".to_owned()));
-    }
-    for kind in ["filters", "views"] {
-        let Some(functions) = design.get(kind) else { continue };
-        let functions = members(functions.get()).ok_or_else(|| malformed(format!("`{kind}` must be an object")))?;
-        for (name, function) in functions {
-            let is_view = |view: HashMap<_, &RawValue>| name == "lib" || view.get("map").is_none_or(|map| is_code(map));
-            let (is_well, what) = match kind {
-                "views" => (members(function.get()).is_some_and(is_view), "an object whose `map` is a function"),
-                _ => (is_code(function), "a function"),
-            };
-            if !is_well {
-                return Err(malformed(format!("`{kind}.{name}` must be {what}")));
-            }
+    let Ok(design) = std::str::from_utf8(document.body.as_bytes()) else { return Ok(()) };
+    each_member(design, ApiError::not_json, |name, value| match name.as_str() {
+        "validate_doc_update" if !value.get().starts_with('"') => {
+            Err(malformed("`validate_doc_update` must be a string".to_owned()))
         }
-    }
-    Ok(())
+        "filters" => check_each("filters", value, "a function", |_, filter| is_code(filter)),
+        "views" => check_each("views", value, "an object whose `map` is a function", is_view),
+        _ => Ok(()),
+    })
+}
+/// Checks each member of `filters` or `views`.
+fn check_each(
+    kind: &str,
+    functions: &RawValue,
+    what: &str,
+    is_well: fn(&str, &RawValue) -> bool,
+) -> Result<(), ApiError> {
+    let no_object = || malformed(format!("`{kind}` must be an object"));
+    each_member(functions.get(), no_object, |name, function| {
+        if is_well(&name, function) { Ok(()) } else { Err(malformed(format!("`{kind}.{name}` must be {what}"))) }
+    })
 }
 
-/// The members of an object, each as its text, however deep they nest.
-fn members(object: &str) -> Option<HashMap<String, &RawValue>> {
-    serde_json::from_str(object).ok()
+/// What `lib` has is for the others to require.
+fn is_view(name: &str, view: &RawValue) -> bool {
+    let mut maps = true;
+    let is_object = each_member(view.get(), ApiError::not_json, |member, value| {
+        maps &= member != "map" || is_code(value);
+        Ok(())
+    });
+    is_object.is_ok() && (maps || name == "lib")
 }
 
 /// A function's text, or an object, as another language may have it.

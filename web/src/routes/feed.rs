@@ -16,13 +16,14 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::changes::{doc_ids, members, parse_since};
+use super::changes::{doc_ids, parse_since};
 use super::function::AskedFunction;
 use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::feeds::native::Form;
 use crate::feeds::websocket::{self, Connection, Start};
 use crate::feeds::{body, stopping};
+use crate::json::{self, Members};
 use crate::query::Query;
 use crate::state::State;
 use crate::takeover::Takeover;
@@ -194,7 +195,7 @@ impl Options {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        for (name, value) in members(body, "feed options are a JSON object")? {
+        for (name, value) in Members::of_options(body, "feed options are a JSON object")? {
             if self.0.contains_key(&name) {
                 continue;
             }
@@ -344,7 +345,7 @@ impl Options {
     }
 
     fn query(&self, text: &str) -> Result<Box<RawValue>, ApiError> {
-        let is_object = members(text.as_bytes(), "").is_ok();
+        let is_object = json::object::<&RawValue>(text.as_bytes(), "").is_ok();
         let query = RawValue::from_string(text.to_owned()).ok().filter(|_| is_object);
         query.ok_or_else(|| self.wrong(QUERY, "a JSON object"))
     }

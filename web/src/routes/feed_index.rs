@@ -2,16 +2,20 @@
 
 use actix_web::http::StatusCode;
 use seqtide::storage::Outcome;
-use seqtide::{Database, FeedIndex, IndexFields};
-use serde_json::{Value, json};
+use seqtide::{Database, FeedIndex, IndexFields, IndexFieldsError};
+use serde_json::json;
 
 use super::{Answer, Call};
 use crate::call_state::CallState;
 use crate::error::ApiError;
-use crate::{reply, request};
+use crate::json::{BODY, Members, elements};
+use crate::reply;
 
 /// Members of a body: at most so many are looked at before one is found that is not known.
 const MEMBERS_MAX: usize = 10;
+
+/// Paths of a body, the same one several times included.
+const PATHS_MAX: usize = 100;
 
 /// What the body must be like, for those who sent another.
 const SHAPE: &str = "{\"fields\": [\"owner\", \"address.city\"]}";
@@ -38,24 +42,25 @@ pub async fn delete(call: &Call, db: &str) -> Answer {
 async fn set(state: &CallState, database: &Database, fields: &IndexFields) -> Answer {
     let (outcome, written) = state.write_one(database, fields.write()).await?;
     let begins = outcome == Outcome::Done && !fields.is_empty();
-    let mut answer = reply::json(if begins { StatusCode::ACCEPTED } else { StatusCode::OK });
-    answer.insert_header(reply::seq_header(database.seq_format().await?, written.seq));
-    Ok(answer.body("{\"ok\":true}\n"))
+    let status = if begins { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok(reply::written(status, database.seq_format().await?, written.seq).body("{\"ok\":true}\n"))
 }
 
 /// Reads `{"fields":["path",…]}`.
 fn parse(body: &[u8]) -> Result<IndexFields, ApiError> {
     let too_many = || ApiError::bad_request(format!("the body has too many members; it should be like {SHAPE}"));
-    let members = request::members(body, MEMBERS_MAX, too_many)?;
-    if let Some((name, _)) = members.iter().find(|(name, _)| name != "fields") {
-        return Err(ApiError::bad_request(format!("{name:?} is no member of an index, which is like {SHAPE}")));
+    let (mut list, members) = (None, Members::read(body, BODY, MEMBERS_MAX, too_many)?);
+    for (name, value) in members {
+        if name != "fields" {
+            return Err(ApiError::bad_request(format!("{name:?} is no member of an index, which is like {SHAPE}")));
+        }
+        list = Some(value);
     }
-    let (_, fields) =
-        members.first().ok_or_else(|| ApiError::bad_request(format!("the body should be like {SHAPE}")))?;
+    let list = list.ok_or_else(|| ApiError::bad_request(format!("the body should be like {SHAPE}")))?;
     let not_list = || ApiError::bad_request(format!("`fields` must be a list of paths, as in {SHAPE}"));
-    let fields: Vec<Value> = serde_json::from_str(fields.get()).map_err(|_| not_list())?;
-    let paths: Option<Vec<&str>> = fields.iter().map(Value::as_str).collect();
-    IndexFields::parse(paths.ok_or_else(not_list)?).map_err(|error| ApiError::bad_request(error.to_string()))
+    let wrong = |error: IndexFieldsError| ApiError::bad_request(error.to_string());
+    let paths: Vec<String> = elements(list, PATHS_MAX, not_list, || wrong(IndexFieldsError::TooMany))?;
+    IndexFields::parse(paths).map_err(wrong)
 }
 
 #[cfg(test)]
@@ -66,8 +71,10 @@ mod tests {
     fn bodies_name_fields_and_nothing_else() {
         assert_eq!(parse(br#" {"fields": ["a", "b.c"]} "#).unwrap(), IndexFields::parse(["a", "b.c"]).unwrap());
         assert!(parse(br#"{"fields": []}"#).unwrap().is_empty());
+        let many = format!("{{\"fields\": [{}\"a\"]}}", "\"a\",".repeat(PATHS_MAX));
         for (body, named) in [
-            (&b"{}"[..], "should be like"),
+            (many.as_bytes(), "too many fields"),
+            (b"{}", "should be like"),
             (b"[]", "must be a JSON object"),
             (b"{", "JSON"),
             (br#"{"fields": ["a"], "filed": 1}"#, "is no member of an index"),

@@ -2,6 +2,7 @@
 
 use actix_web::HttpRequest;
 use actix_web::http::{StatusCode, header};
+use seqtide::Database;
 use seqtide::storage::json::{Body, Document, write_json_string};
 use seqtide::storage::model::doc_id::LocalId;
 use seqtide::storage::model::rev::RevId;
@@ -42,17 +43,18 @@ pub fn write_document(out: &mut Vec<u8>, id: &str, revision: u64, body: &Body) {
 }
 
 pub async fn put(call: Call, db: &str, id: LocalId) -> Answer {
-    call.state.database(db)?;
+    let database = call.state.database(db)?;
     let (req, query, state, body) = call.body().await?;
     let mut document = scan_body(body, &state).await?;
     document.rev = agreed_rev(&req, &query, document.rev)?;
-    write(&req, &query, &state, db, id, document).await
+    write(&req, &query, &state, &database, id, document).await
 }
 
 pub async fn delete(call: &Call, db: &str, id: LocalId) -> Answer {
+    let database = call.state.database(db)?;
     let rev = agreed_rev(&call.req, &call.query, None)?;
     let document = Document::new(rev, true, Body::empty());
-    write(&call.req, &call.query, &call.state, db, id, document).await
+    write(&call.req, &call.query, &call.state, &database, id, document).await
 }
 
 /// Writes a local document, or deletes it if it says so.
@@ -60,11 +62,10 @@ pub async fn write(
     req: &HttpRequest,
     query: &Query,
     state: &CallState,
-    db: &str,
+    database: &Database,
     id: LocalId,
     document: Document,
 ) -> Answer {
-    let database = state.database(db)?;
     let checked = query.get("new_edits") != Some("false");
     let name = id.to_string();
     let deleted = document.deleted;
@@ -74,17 +75,17 @@ pub async fn write(
         database.write_later(Write::Local(edit)).await?;
         return Ok(accepted(&name));
     }
-    let (outcome, written) = state.write_one(&database, Write::Local(edit)).await?;
+    let (outcome, written) = state.write_one(database, Write::Local(edit)).await?;
     let revision = match outcome {
         Outcome::Local { revision } => revision,
         Outcome::Missing => return Err(ApiError::not_found("missing")),
         _ => return Err(ApiError::conflict()),
     };
-    let mut answer = reply::json(if deleted { StatusCode::OK } else { StatusCode::CREATED });
+    let status = if deleted { StatusCode::OK } else { StatusCode::CREATED };
+    let mut answer = reply::written(status, database.seq_format().await?, written.seq);
     answer.insert_header((header::ETAG, etag(revision, &tag_body)));
-    answer.insert_header(reply::seq_header(database.seq_format().await?, written.seq));
     if !deleted {
-        answer.insert_header(reply::location(req, &[db, &name]));
+        answer.insert_header(reply::location(req, &[database.name().as_str(), &name]));
     }
     Ok(answer.body(written_json(&name, &format!("0-{revision}"))))
 }

@@ -138,9 +138,10 @@ pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
         }
         [db, id] => Place::Document { db: owned(db), id: owned(id) },
         [db, kind @ ("_design" | "_local"), name] => Place::Document { db: owned(db), id: format!("{kind}/{name}") },
-        [db, "_design", _, endpoint, ..] if endpoint.starts_with('_') => {
+        [db, "_design", _, endpoint, ..] if DESIGN_NOT_BUILT.contains(&endpoint) => {
             Place::Endpoint { db: owned(db), name: owned(endpoint) }
         }
+        // Whatever else it is called; source for design documents: CouchDB `chttpd_db:bad_action_req`.
         [db, kind @ ("_design" | "_local"), name, ..] => {
             Place::Attachment { db: owned(db), id: format!("{kind}/{name}") }
         }
@@ -163,30 +164,26 @@ fn is_system_database(name: &str) -> bool {
     matches!(name, "_users" | "_replicator" | "_global_changes")
 }
 
-/// Endpoints of CouchDB's databases, and of design documents in them, that are not built yet.
-const NOT_BUILT: [&str; 19] = [
+/// Endpoints of CouchDB's databases that are not built yet.
+const NOT_BUILT: [&str; 11] = [
     "_auto_purge",
     "_compact/indexes",
     "_explain",
     "_find",
     "_index",
-    "_info",
-    "_list",
-    "_nouveau",
     "_partition",
     "_purged_infos_limit",
-    "_rewrite",
-    "_search",
     "_security",
     "_shards",
-    "_show",
     "_sync_shards",
-    "_update",
-    "_view",
     "_view_cleanup",
 ];
 
-/// Those of CouchDB's server, likewise, with all below them.
+/// Those of its design documents, of which there are no others.
+const DESIGN_NOT_BUILT: [&str; 10] =
+    ["_info", "_list", "_nouveau", "_nouveau_info", "_rewrite", "_search", "_search_info", "_show", "_update", "_view"];
+
+/// Those of its server, likewise, with all below them.
 const SERVER_NOT_BUILT: [&str; 6] = ["_cluster_setup", "_membership", "_node", "_replicate", "_reshard", "_scheduler"];
 
 const METHODS: &str = "GET,HEAD,POST,PUT,DELETE,COPY,OPTIONS";
@@ -308,7 +305,7 @@ async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answe
             "_bulk_docs" | "_bulk_get" | "_revs_diff" | "_missing_revs" | "_ensure_full_commit" | "_compact" | "_purge",
             _,
         ) => Err(ApiError::method_not_allowed("POST")),
-        (name, _) if NOT_BUILT.contains(&name) => {
+        (name, _) if NOT_BUILT.contains(&name) || DESIGN_NOT_BUILT.contains(&name) => {
             call.state.database(db)?;
             Err(ApiError::not_implemented("requests to this endpoint"))
         }
@@ -403,6 +400,8 @@ mod tests {
             ("/db/_local%2Fx", document("_local/x")),
             ("/db/a/b", Place::Attachment { db: "db".into(), id: "a".into() }),
             ("/db/_design/x/_view/y", Place::Endpoint { db: "db".into(), name: "_view".into() }),
+            ("/db/_design/x/_purge", Place::Attachment { db: "db".into(), id: "_design/x".into() }),
+            ("/db/_design/x/_feed", Place::Attachment { db: "db".into(), id: "_design/x".into() }),
             ("/_node/_local/_config", Place::Server("_node".into())),
             ("/_session", Place::Server("_session".into())),
             ("/db/_design/x/y/z", Place::Attachment { db: "db".into(), id: "_design/x".into() }),

@@ -1,17 +1,16 @@
 //! What a target lacks of a source's revisions: `_revs_diff`, `_missing_revs`.
 
-use std::collections::BTreeMap;
-
 use actix_web::http::StatusCode;
 use seqtide::documents::{RevsDiff, revs_diff as diff};
 use seqtide::storage::Snapshot;
 use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::rev::RevId;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{Answer, Call};
 use crate::error::ApiError;
+use crate::json::{self, Members};
 use crate::{reply, request};
 
 /// Documents compared in one snapshot.
@@ -20,7 +19,7 @@ const PAGE_DOCS: usize = 200;
 /// Each document's missing revisions, with leaves that may be their ancestors.
 pub async fn revs_diff(call: Call, db: &str) -> Answer {
     let mut out = vec![b'{'];
-    for (id, diff) in differences(call, db).await? {
+    for (id, diff) in differences(call, db, "_revs_diff").await? {
         start_member(&mut out, &id);
         write_diff(&mut out, &diff);
     }
@@ -31,7 +30,7 @@ pub async fn revs_diff(call: Call, db: &str) -> Answer {
 /// Each document's missing revisions alone.
 pub async fn missing_revs(call: Call, db: &str) -> Answer {
     let mut out = b"{\"missing_revs\":{".to_vec();
-    for (id, diff) in differences(call, db).await? {
+    for (id, diff) in differences(call, db, "_missing_revs").await? {
         start_member(&mut out, &id);
         write_list(&mut out, &diff.missing);
     }
@@ -40,11 +39,12 @@ pub async fn missing_revs(call: Call, db: &str) -> Answer {
 }
 
 /// Compares what is asked with what is there; documents that lack nothing are left out.
-async fn differences(call: Call, db: &str) -> Result<Vec<(String, RevsDiff)>, ApiError> {
+async fn differences(call: Call, db: &str, endpoint: &'static str) -> Result<Vec<(String, RevsDiff)>, ApiError> {
     let database = call.state.database(db)?;
     request::require_json(&call.req)?;
-    let (_, _, _, body) = call.body().await?;
-    let asked = request::parse(body, parse).await?;
+    let (_, _, state, body) = call.body().await?;
+    let most = state.config.limits.bulk_docs_max;
+    let asked = request::parse(body, move |body| parse(body, most, endpoint)).await?;
     let mut differences = Vec::new();
     for page in asked.chunks(PAGE_DOCS) {
         let page = page.to_vec();
@@ -68,19 +68,23 @@ async fn differences(call: Call, db: &str) -> Result<Vec<(String, RevsDiff)>, Ap
     Ok(differences)
 }
 
-/// Reads `{"id":["rev",…],…}`.
-fn parse(body: &[u8]) -> Result<Vec<(String, Vec<RevId>)>, ApiError> {
-    let value: Value = serde_json::from_slice(body).map_err(|_| ApiError::not_json())?;
-    if !value.is_object() {
-        return Err(ApiError::bad_request("Request body must be a JSON object"));
-    }
-    let asked: BTreeMap<String, Vec<String>> = serde_json::from_value(value)
-        .map_err(|_| ApiError::bad_request("each member must be a list of revisions: {\"id\":[\"1-…\"]}"))?;
-    let parse = |(id, revs): (String, Vec<String>)| {
+/// Reads `{"id":["rev",…],…}`, with at most so many documents, and so many revisions in all.
+///
+/// # Errors
+/// 400 for anything else; 413 for more, in which the endpoint is named.
+pub(super) fn parse(body: &[u8], most: usize, endpoint: &str) -> Result<Vec<(String, Vec<RevId>)>, ApiError> {
+    let too_many =
+        |what: &str| ApiError::too_large(format!("`{endpoint}` names too many {what}: at most {most} are accepted"));
+    let members = Members::read(body, json::BODY, most, || too_many("documents"))?;
+    let mut revs_left = most;
+    let parse = |(id, revs): (String, &RawValue)| {
+        let not_list = || ApiError::bad_request(format!("{id:?} must be a list of revisions: {{\"id\":[\"1-…\"]}}"));
+        let revs: Vec<String> = json::elements(revs, revs_left, not_list, || too_many("revisions"))?;
+        revs_left -= revs.len();
         let revs = revs.iter().map(|rev| RevId::parse(rev)).collect::<Result<_, _>>()?;
         Ok((id, revs))
     };
-    asked.into_iter().map(parse).collect()
+    members.into_iter().map(parse).collect()
 }
 
 /// Writes a member's name, and a comma in front unless it is the first.

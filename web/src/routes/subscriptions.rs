@@ -157,18 +157,18 @@ impl Wanted {
             // Of those that the client comes back for there may be more than a connection has: one may be had now whose name
             // and place were free for others when it was refused.
             let opened = match handle.reserve(&name) {
-                Ok(reserved) => checked.open(client, handle).await.inspect(|_| reserved.hold(later.clone())),
+                Ok(reserved) => checked.open(client, handle).await.map(|opened| (opened, reserved.hold(later.clone()))),
                 Err(refused) => Err(refused),
             };
             begun.push((name, db, later, resume, Some(opened)));
         }
         let least = client.state.config.feeds.retry;
         let opened = begun.iter().filter_map(|(.., opened)| opened.as_ref()?.as_ref().ok());
-        let comeback = opened.map(|opened| opened.feed.comeback(least)).max().unwrap_or(least);
+        let comeback = opened.map(|(opened, _)| opened.feed.comeback(least)).max().unwrap_or(least);
         let mut subscriptions = Subscriptions::new(Arc::clone(handle), sum, comeback, cutting);
         for (name, db, later, resume, opened) in begun {
             match opened {
-                Some(Ok(opened)) => subscriptions.open(opened, later.is_none()),
+                Some(Ok((opened, holder))) => subscriptions.open(opened, holder, later.is_none()),
                 Some(Err(refused)) => {
                     subscriptions.refuse(Some(&name), &refused);
                     subscriptions.closed(name, db, later, resume);

@@ -44,17 +44,6 @@ pub async fn scan_body(body: Bytes, state: &CallState) -> Result<Document, ApiEr
     request::parse(body, move |text| scan(text, &state)).await
 }
 
-/// Refuses a document that would not be what its writer takes it for.
-///
-/// # Errors
-/// 501 for one with attachments, 400 `invalid_design_doc`.
-pub fn check(id: &DocId, document: &Document) -> Result<(), ApiError> {
-    if document.attachments.is_some() {
-        return Err(ApiError::not_implemented("attachments"));
-    }
-    if id.is_design() { design::check(document) } else { Ok(()) }
-}
-
 /// The ancestry a replicated revision comes with.
 ///
 /// # Errors
@@ -63,6 +52,23 @@ pub fn replicated_path(document: &Document) -> Result<RevPath, ApiError> {
     let lone = || document.rev.clone().map(RevPath::lone);
     document.revisions.clone().or_else(lone).ok_or_else(|| {
         ApiError::bad_request("When `new_edits: false`, the document needs `_rev` or `_revisions` specified")
+    })
+}
+
+/// The edit that a document asks for, which is replicated where there is a path.
+///
+/// # Errors
+/// It would not be what its writer takes it for: 501 for one with attachments, 400 `invalid_design_doc`.
+pub fn edit(id: DocId, path: Option<RevPath>, document: Document) -> Result<Edit, ApiError> {
+    if document.attachments.is_some() {
+        return Err(ApiError::not_implemented("attachments"));
+    }
+    if id.is_design() {
+        design::check(&document)?;
+    }
+    Ok(match path {
+        Some(path) => Edit::replicated(id, path, document.deleted, document.body),
+        None => Edit::interactive(id, document.rev, document.deleted, document.body),
     })
 }
 
@@ -77,15 +83,14 @@ pub async fn put(call: Call, db: &str, id: &str) -> Answer {
     if let Some(ignored) = document.id.take().filter(|given| LocalId::parse(given).is_none()) {
         DocId::parse(&ignored)?;
     }
-    let target = Target { database: &database, db, id, replicated: query.get("new_edits") == Some("false") };
+    let target = Target { database: &database, id, replicated: query.get("new_edits") == Some("false") };
     document.rev = agreed_rev(&req, &query, document.rev)?;
     if unattended(&query) {
         return target.write_later(document).await;
     }
-    let deleted = document.deleted;
-    let (rev, seq) = target.write(&state, ready(Ok(document))).await?;
-    let status = if deleted { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(tagged(target.placed(&req, status, seq), &rev).body(written_json(target.id.as_str(), &rev)))
+    let status = if document.deleted { StatusCode::OK } else { StatusCode::CREATED };
+    let (rev, answer) = target.write(&state, status, ready(Ok(document))).await?;
+    Ok(tagged(target.placed(&req, answer), &rev).body(written_json(target.id.as_str(), &rev)))
 }
 
 pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
@@ -99,12 +104,11 @@ pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
         read.await??;
         Ok(Document::new(rev, true, Body::empty()))
     });
-    let target = Target { database: &database, db, id, replicated: false };
+    let target = Target { database: &database, id, replicated: false };
     if unattended(&call.query) {
         return target.write_later(tombstone.await?).await;
     }
-    let (rev, seq) = target.write(&call.state, tombstone).await?;
-    let answer = written(StatusCode::OK, seq);
+    let (rev, answer) = target.write(&call.state, StatusCode::OK, tombstone).await?;
     Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev)))
 }
 
@@ -121,12 +125,12 @@ pub async fn copy(call: &Call, db: &str, id: &str) -> Answer {
         let found = database.read(read).await??;
         Ok(Document::new(rev, found.deleted, found.body))
     });
-    let target = Target { database: &database, db, id, replicated: false };
+    let target = Target { database: &database, id, replicated: false };
     if unattended(&call.query) {
         return target.write_later(copied.await?).await;
     }
-    let (rev, seq) = target.write(&call.state, copied).await?;
-    Ok(tagged(target.placed(&call.req, StatusCode::CREATED, seq), &rev).body(written_json(target.id.as_str(), &rev)))
+    let (rev, answer) = target.write(&call.state, StatusCode::CREATED, copied).await?;
+    Ok(tagged(target.placed(&call.req, answer), &rev).body(written_json(target.id.as_str(), &rev)))
 }
 
 /// Where a copy goes: `id`, or `id?rev=…` to replace that revision.
@@ -148,49 +152,41 @@ pub async fn post(call: Call, db: &str) -> Answer {
     let (req, query, state, body) = call.body().await?;
     let mut document = scan_body(body, &state).await?;
     let id = match document.id.take() {
-        Some(id) => id,
+        Some(id) => match LocalId::parse(&id) {
+            Some(id) => return local::write(&req, &query, &state, &database, id?, document).await,
+            None => DocId::parse(&id)?,
+        },
         None => {
             // What is new goes on from nothing.
             document.rev = None;
-            state.new_id()?
+            state.new_id()
         }
     };
-    if let Some(id) = LocalId::parse(&id) {
-        return local::write(&req, &query, &state, db, id?, document).await;
-    }
-    let replicated = query.get("new_edits") == Some("false");
-    let target = Target { database: &database, db, id: DocId::parse(&id)?, replicated };
+    let target = Target { database: &database, id, replicated: query.get("new_edits") == Some("false") };
     if unattended(&query) {
         return target.write_later(document).await;
     }
-    let (rev, seq) = target.write(&state, ready(Ok(document))).await?;
-    Ok(target.placed(&req, StatusCode::CREATED, seq).body(written_json(target.id.as_str(), &rev)))
+    let (rev, answer) = target.write(&state, StatusCode::CREATED, ready(Ok(document))).await?;
+    Ok(target.placed(&req, answer).body(written_json(target.id.as_str(), &rev)))
 }
 
 /// What is written, and how.
 struct Target<'a> {
     database: &'a Database,
-    db: &'a str,
     id: DocId,
     replicated: bool,
 }
 
 impl Target<'_> {
-    /// Starts the answer to a write that says where the document is.
-    fn placed(&self, req: &HttpRequest, status: StatusCode, seq: (header::HeaderName, String)) -> HttpResponseBuilder {
-        let mut answer = written(status, seq);
-        answer.insert_header(reply::location(req, &[self.db, self.id.as_str()]));
+    /// The answer, which says where the document is.
+    fn placed(&self, req: &HttpRequest, mut answer: HttpResponseBuilder) -> HttpResponseBuilder {
+        answer.insert_header(reply::location(req, &[self.database.name().as_str(), self.id.as_str()]));
         answer
     }
 
     fn edit(&self, document: Document) -> Result<Edit, ApiError> {
-        check(&self.id, &document)?;
-        let id = self.id.clone();
-        if self.replicated {
-            let path = replicated_path(&document)?;
-            return Ok(Edit::replicated(id, path, document.deleted, document.body));
-        }
-        Ok(Edit::interactive(id, document.rev, document.deleted, document.body))
+        let path = self.replicated.then(|| replicated_path(&document)).transpose()?;
+        edit(self.id.clone(), path, document)
     }
 
     /// Queues a write that nobody waits for.
@@ -199,21 +195,22 @@ impl Target<'_> {
         Ok(accepted(self.id.as_str()))
     }
 
-    /// Writes a document; it may be made of what the database has now. Gives its revision as text. What reads first is
-    /// best boxed: every future on the way down has room for it.
+    /// Writes a document; it may be made of what the database has now. Gives its revision as text, and starts the
+    /// answer. What reads first is best boxed: every future on the way down has room for it.
     async fn write(
         &self,
         state: &CallState,
+        status: StatusCode,
         document: impl Future<Output = Result<Document, ApiError>>,
-    ) -> Result<(String, (header::HeaderName, String)), ApiError> {
+    ) -> Result<(String, HttpResponseBuilder), ApiError> {
         let writes = async { Ok(vec![Write::Edit(self.edit(document.await?)?)]) };
         let written = state.write_prepared(self.database, writes).await?;
-        let header = reply::seq_header(self.database.seq_format().await?, written.seq);
+        let answer = reply::written(status, self.database.seq_format().await?, written.seq);
         match written.outcomes.into_iter().next() {
-            Some(Outcome::Written { rev, .. } | Outcome::Known { rev }) => Ok((rev.to_string(), header)),
+            Some(Outcome::Written { rev, .. } | Outcome::Known { rev }) => Ok((rev.to_string(), answer)),
             Some(Outcome::Refused(refusal)) => Err(ApiError::from(&refusal)),
             _ => {
-                tracing::debug!(db = self.db, id = %self.id, "conflict");
+                tracing::debug!(db = %self.database.name(), id = %self.id, "conflict");
                 Err(ApiError::conflict())
             }
         }
@@ -250,13 +247,6 @@ pub fn accepted(id: &str) -> HttpResponse {
     write_json_string(&mut out, id);
     out.push(b'}');
     reply::json_body(StatusCode::ACCEPTED, out)
-}
-
-/// Starts the answer to a write.
-fn written(status: StatusCode, seq: (header::HeaderName, String)) -> HttpResponseBuilder {
-    let mut answer = reply::json(status);
-    answer.insert_header(seq);
-    answer
 }
 
 fn tagged(mut answer: HttpResponseBuilder, rev: &str) -> HttpResponseBuilder {

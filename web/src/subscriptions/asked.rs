@@ -11,7 +11,7 @@ use super::connections::{Handle, Lookout};
 use super::message::Form;
 use super::resume_id::{ALL_DATABASES, Place, Resume, Subject};
 use crate::error::ApiError;
-use crate::routes::changes::members;
+use crate::json::{Members, elements};
 use crate::routes::feed::{AskedDocuments, Door, Options};
 use crate::state::State;
 
@@ -73,7 +73,7 @@ impl Asked {
     /// # Errors
     /// 400 for what it may not be.
     pub fn read(given: &RawValue) -> Result<Asked, ApiError> {
-        let members = members(given.get().as_bytes(), "a subscription is a JSON object")?;
+        let members = Members::of_options(given.get().as_bytes(), "a subscription is a JSON object")?;
         let is_of_all = members.get("db").is_some_and(|db| db.get() == "null");
         let of_feed = if is_of_all { Engine::KNOWN } else { Database::KNOWN };
         let of_feed = of_feed.iter().filter(|name| !OF_CONNECTION.contains(name));
@@ -179,17 +179,13 @@ pub fn one_or_more(json: &str, most: usize) -> Result<Vec<Box<RawValue>>, ApiErr
     if !whole.get().starts_with('[') {
         return Ok(vec![whole]);
     }
-    let list: Vec<Box<RawValue>> = serde_json::from_str(whole.get()).map_err(|_| ApiError::not_json())?;
-    if list.len() > most {
-        let reason = format!("{} subscriptions at once: at most {most} are accepted", list.len());
-        return Err(ApiError::too_large(reason));
-    }
-    Ok(list)
+    let too_many = || ApiError::too_large(format!("too many subscriptions at once: at most {most} are accepted"));
+    elements(&whole, most, ApiError::not_json, too_many)
 }
 
 /// The name that a change is about, where it has one, whatever else is wrong with it.
 pub fn name_in(given: &RawValue) -> Option<String> {
-    let members = members(given.get().as_bytes(), "").ok()?;
+    let members = Members::of_options(given.get().as_bytes(), "").ok()?;
     let name = members.get("subscribe").or_else(|| members.get("unsubscribe"))?;
     serde_json::from_str(name.get()).ok().filter(|name: &String| name.len() <= NAME_BYTES_MAX)
 }
@@ -199,10 +195,10 @@ pub fn name_in(given: &RawValue) -> Option<String> {
 /// # Errors
 /// 400 for anything else.
 pub fn change(given: &RawValue) -> Result<Change, ApiError> {
-    let members = members(given.get().as_bytes(), "a change of subscriptions is a JSON object")?;
+    let members = Members::of_options(given.get().as_bytes(), "a change of subscriptions is a JSON object")?;
     let Some(name) = members.get("unsubscribe") else { return Asked::read(given).map(Change::Subscribe) };
     match serde_json::from_str(name.get()) {
-        Ok(name) if members.len() == 1 => Ok(Change::Unsubscribe(name)),
+        Ok(name) if members.into_iter().count() == 1 => Ok(Change::Unsubscribe(name)),
         _ => Err(ApiError::bad_request("`unsubscribe` is the name of a subscription, and stands alone")),
     }
 }

@@ -98,10 +98,15 @@ pub struct Handle {
 /// What has come for a connection.
 #[derive(Default)]
 struct Inbox {
-    names: HashMap<String, Held>,
+    names: HashMap<String, (Holder, Held)>,
+    holders: u64,
     news: VecDeque<News>,
     ends: bool,
 }
+
+/// Who has a name. Whoever takes it anew is another: the one before may have its end still to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder(u64);
 
 /// What is held under a name.
 enum Held {
@@ -113,8 +118,8 @@ enum Held {
 
 /// What is new for a connection.
 pub enum News {
-    /// A subscription.
-    Subscribed(Box<Opened>),
+    /// A subscription, and who has its name.
+    Subscribed(Box<Opened>, Holder),
     /// This one was given up.
     Unsubscribed(String),
     /// Something was asked for in vain; under this name, if it has one.
@@ -134,6 +139,7 @@ impl Drop for Lookout {
 pub struct Reserved<'a> {
     handle: &'a Handle,
     name: String,
+    holder: Holder,
 }
 
 impl Handle {
@@ -153,8 +159,10 @@ impl Handle {
             let reason = format!("a connection has at most {subscriptions_max} subscriptions");
             return Err(ApiError::too_large(reason));
         }
-        inbox.names.insert(name.to_owned(), Held::Reserved);
-        Ok(Reserved { handle: self, name: name.to_owned() })
+        inbox.holders += 1;
+        let holder = Holder(inbox.holders);
+        inbox.names.insert(name.to_owned(), (holder, Held::Reserved));
+        Ok(Reserved { handle: self, name: name.to_owned(), holder })
     }
 
     /// Gives a subscription up.
@@ -163,7 +171,7 @@ impl Handle {
     /// 404 when there is none of this name.
     pub fn unsubscribe(&self, name: &str) -> Result<(), ApiError> {
         let mut inbox = lock(&self.inbox);
-        if !matches!(inbox.names.get(name), Some(Held::Subscribed(_))) {
+        if !matches!(inbox.names.get(name), Some((_, Held::Subscribed(_)))) {
             return Err(ApiError::not_found(format!("there is no subscription {name:?} on this connection")));
         }
         inbox.names.remove(name);
@@ -176,9 +184,12 @@ impl Handle {
         self.tell(&mut lock(&self.inbox), News::Refused(name, why));
     }
 
-    /// A subscription has ended: its name is free.
-    pub fn ended(&self, name: &str) {
-        lock(&self.inbox).names.remove(name);
+    /// A subscription has ended: its name is free, unless another has it.
+    pub fn ended(&self, name: &str, holder: Holder) {
+        let mut inbox = lock(&self.inbox);
+        if inbox.names.get(name).is_some_and(|(known, _)| *known == holder) {
+            inbox.names.remove(name);
+        }
     }
 
     /// Looks out for [`AnyFeed::overdue`] of one of its feeds. Of a client that does not read, no feed is asked for anything.
@@ -212,8 +223,9 @@ impl Handle {
 impl Reserved<'_> {
     /// Takes note that there is a subscription under the name, which the connection knows; with how it was given, if it
     /// is not in the request that opened the connection.
-    pub fn hold(self, later: Option<Box<RawValue>>) {
-        lock(&self.handle.inbox).names.insert(self.name.clone(), Held::Subscribed(later));
+    pub fn hold(self, later: Option<Box<RawValue>>) -> Holder {
+        lock(&self.handle.inbox).names.insert(self.name.clone(), (self.holder, Held::Subscribed(later)));
+        self.holder
     }
 
     /// Puts a subscription under the name that came later than the request that opened the connection.
@@ -223,7 +235,7 @@ impl Reserved<'_> {
     pub fn fill(self, subscription: Opened) -> Result<(), ApiError> {
         let mut inbox = lock(&self.handle.inbox);
         if self.handle.reader.form == Form::Sse {
-            let earlier = inbox.names.values().filter_map(|held| match held {
+            let earlier = inbox.names.values().filter_map(|(_, held)| match held {
                 Held::Subscribed(Some(given)) => Some(given.get()),
                 _ => None,
             });
@@ -234,8 +246,9 @@ impl Reserved<'_> {
                 ));
             }
         }
-        inbox.names.insert(self.name.clone(), Held::Subscribed(Some(subscription.given.clone())));
-        self.handle.tell(&mut inbox, News::Subscribed(Box::new(subscription)));
+        let later = Some(subscription.given.clone());
+        inbox.names.insert(self.name.clone(), (self.holder, Held::Subscribed(later)));
+        self.handle.tell(&mut inbox, News::Subscribed(Box::new(subscription), self.holder));
         Ok(())
     }
 }
@@ -243,7 +256,7 @@ impl Reserved<'_> {
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         let mut inbox = lock(&self.handle.inbox);
-        if matches!(inbox.names.get(&self.name), Some(Held::Reserved)) {
+        if matches!(inbox.names.get(&self.name), Some((_, Held::Reserved))) {
             inbox.names.remove(&self.name);
         }
     }
@@ -259,4 +272,28 @@ impl Drop for Handle {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_subscription_does_not_free_the_name_for_a_third() {
+        let connections = Arc::new(Connections::default());
+        let reader = Reader { form: Form::Lines, heartbeat: Duration::from_secs(1), address: None };
+        let handle = connections.add(10, reader).unwrap();
+        let old = handle.reserve("a").unwrap().hold(None);
+        handle.unsubscribe("a").unwrap();
+        let new = handle.reserve("a").unwrap();
+        handle.ended("a", old);
+        assert!(handle.reserve("a").is_err(), "its feed is being opened");
+        let new = new.hold(None);
+        handle.ended("a", old);
+        assert!(handle.reserve("a").is_err(), "there it is");
+        handle.ended("a", new);
+        assert!(handle.reserve("a").is_ok());
+    }
 }

@@ -23,7 +23,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::any_feed::{AnyFeed, Turned};
 use super::asked::{Opened, Reader};
-use super::connections::{Handle, Lookout, News};
+use super::connections::{Handle, Holder, Lookout, News};
 use super::message::{Form, Message, Sub};
 use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Place, Resume};
 use crate::error::ApiError;
@@ -129,15 +129,15 @@ impl Over {
 }
 
 enum State {
-    /// Its feed is open; with a way to give it up where it waits or has a long turn.
-    Open(Option<AbortHandle>),
+    /// Its feed is open, and its name taken by this one; with a way to give it up where it waits or has a long turn.
+    Open(Holder, Option<AbortHandle>),
     /// Its feed is not open, and this becomes of it when the client comes back.
     Closed(Resume),
 }
 
 impl State {
     fn is_open(&self) -> bool {
-        matches!(self, State::Open(_))
+        matches!(self, State::Open(..))
     }
 }
 
@@ -145,7 +145,7 @@ impl Known {
     /// What becomes of it when the client comes back.
     fn resume(&self) -> Resume {
         match self.state {
-            State::Open(_) => Resume::Behind(self.given),
+            State::Open(..) => Resume::Behind(self.given),
             State::Closed(resume) => resume,
         }
     }
@@ -193,11 +193,11 @@ impl Subscriptions {
     }
 
     /// Takes a subscription in.
-    pub fn open(&mut self, opened: Opened, named: bool) {
+    pub fn open(&mut self, opened: Opened, holder: Holder, named: bool) {
         let Opened { name, db, given: asked, feed, lookout } = opened;
         let (format, given, later) = (feed.seq_format(), feed.place(), (!named).then_some(asked));
         let (sub, position) = (Sub::of(&name), given.position);
-        let known = Known { name, sub, db, format, later, given, told: position, state: State::Open(None) };
+        let known = Known { name, sub, db, format, later, given, told: position, state: State::Open(holder, None) };
         let key = self.keep(known);
         self.say(key, &format!("{{\"event\":\"subscribed\",\"seq\":{}}}", format.json(position)));
         self.turns.push_back(Active { key, feed, _lookout: lookout });
@@ -280,7 +280,7 @@ impl Subscriptions {
 
     fn hear(&mut self, news: News) {
         match news {
-            News::Subscribed(opened) => self.open(*opened, false),
+            News::Subscribed(opened, holder) => self.open(*opened, holder, false),
             News::Unsubscribed(name) => {
                 let open = self.known.iter().find(|(_, known)| known.name == name && known.state.is_open());
                 let Some(key) = open.map(|(key, _)| *key) else { return };
@@ -333,9 +333,9 @@ impl Subscriptions {
 
     /// What goes on with a feed that is given up with its subscription; `None` when that is over.
     fn may_be_given_up(&mut self, key: u64) -> Option<AbortRegistration> {
-        let known = self.known.get_mut(&key).filter(|known| known.state.is_open())?;
+        let State::Open(_, way) = &mut self.known.get_mut(&key)?.state else { return None };
         let (abort, registration) = AbortHandle::new_pair();
-        known.state = State::Open(Some(abort));
+        *way = Some(abort);
         Some(registration)
     }
 
@@ -409,7 +409,9 @@ impl Subscriptions {
     /// A subscription's feed has ended: its name is free.
     fn close(&mut self, key: u64, goes_on_later: bool) {
         let Some(known) = self.known.get_mut(&key) else { return };
-        self.handle.ended(&known.name);
+        if let State::Open(holder, _) = known.state {
+            self.handle.ended(&known.name, holder);
+        }
         if goes_on_later {
             known.state = State::Closed(known.resume());
         } else {
@@ -422,7 +424,7 @@ impl Subscriptions {
         self.turns.retain(|active| active.key != key);
         self.turn.take_if(|taking| taking.key == key);
         let Some(known) = self.known.get_mut(&key) else { return };
-        if let State::Open(Some(waiting)) = std::mem::replace(&mut known.state, State::Closed(Resume::Never)) {
+        if let State::Open(_, Some(waiting)) = std::mem::replace(&mut known.state, State::Closed(Resume::Never)) {
             waiting.abort();
         }
         if known.later.is_some() {

@@ -264,10 +264,14 @@ impl Handler<DrainFeeds> for Feeds {
 impl Handler<Deliver> for Feeds {
     type Result = Delivery;
 
-    fn handle(&mut self, Deliver { group: id, news }: Deliver, _: &mut Context<Feeds>) -> Delivery {
+    fn handle(&mut self, Deliver { group: id, news }: Deliver, ctx: &mut Context<Feeds>) -> Delivery {
         let bytes_max = self.offer_bytes_max();
         let Some(group) = self.groups.get_mut(&id) else { return Delivery::Over };
         let (delivery, leavers) = group.deliver(news, bytes_max);
+        if delivery == Delivery::GoOn && group.is_ended() {
+            // Who reads for it may be gone.
+            ctx.notify(Deliver { group: id, news: None });
+        }
         self.dismiss(id, leavers);
         delivery
     }

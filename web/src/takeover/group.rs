@@ -19,6 +19,9 @@ use super::reading::{Alone, Delivery, News, ReadingTask};
 /// So many members are served in one go: everything else on the worker waits meanwhile.
 const MEMBERS_AT_ONCE: usize = 128;
 
+/// Slots are given back when there are so many times more than members: each costs a look in every round.
+const SPARE_SLOTS: usize = 4;
+
 /// A group's name; none is used twice in a worker.
 pub type GroupId = u64;
 
@@ -44,11 +47,16 @@ pub struct Group {
 /// Other workers with whom members are shared: of the slots as many are each one's as stay.
 struct Shares(Vec<Addr<Feeds>>);
 
-/// The members being served one after the other, a few at a time.
+/// The members being served one after the other, a few at a time, until each has had its turn. What comes meanwhile goes to
+/// those who have not had it along with what they lack, and once more around to the others.
 #[derive(Default)]
 struct Round {
-    /// The slot of the next.
+    /// The slots that there are. Who comes to another has been given what there was, and is none of the round's.
+    slots: usize,
+    /// The next.
     next: usize,
+    /// How many are left.
+    left: usize,
     /// A word for those who have everything up to a place.
     notice: Option<Notice>,
     /// With whom those who have everything are shared.
@@ -56,10 +64,31 @@ struct Round {
 }
 
 impl Round {
+    /// Goes once around so many slots from where it is.
+    fn go_around(&mut self, slots: usize) {
+        (self.slots, self.left) = (slots, slots);
+    }
+
+    /// Whether every slot had its turn.
+    fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
     /// The other worker to which the member in a slot goes, if they are shared.
     fn elsewhere(&self, slot: usize) -> Option<&Addr<Feeds>> {
         let Shares(others) = self.shares.as_ref()?;
         others.get(slot % (others.len() + 1))
+    }
+}
+
+impl Iterator for Round {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        self.left = self.left.checked_sub(1)?;
+        let slot = if self.next < self.slots { self.next } else { 0 };
+        self.next = slot + 1;
+        Some(slot)
     }
 }
 
@@ -126,9 +155,14 @@ impl Group {
         self.members.is_empty()
     }
 
+    /// Whether nothing follows.
+    pub fn is_ended(&self) -> bool {
+        self.offer.is_ended()
+    }
+
     /// Closes the group to newcomers when nobody is left or nothing follows; gives then what it could be found by.
     pub fn close_if_over(&mut self) -> Option<Likeness> {
-        let is_over = self.is_empty() || self.offer.is_ended();
+        let is_over = self.is_empty() || self.is_ended();
         self.likeness.take_if(|_| is_over)
     }
 
@@ -165,15 +199,16 @@ impl Group {
     }
 
     /// Takes news, or goes on with the last, and serves some members. What is on offer then takes at most so many bytes.
+    /// Rows may come at any time, other news when everyone has the last.
     pub fn deliver(&mut self, news: Option<News>, bytes_max: usize) -> (Delivery, Vec<Leaver>) {
         self.forget_purged();
         if let Some(news) = news {
             self.begin_round(news);
         }
         let mut leavers = Vec::new();
-        let end = (self.round.next + MEMBERS_AT_ONCE).min(self.members.capacity());
         let mut sent = Sent::default();
-        for slot in self.round.next..end {
+        for _ in 0..MEMBERS_AT_ONCE {
+            let Some(slot) = self.round.next() else { break };
             let Some(member) = self.members.get_mut(slot) else { continue };
             let standing = serve_in_round(member, &self.offer, &self.round, &mut sent);
             // What is left of a notice would not go along, and who lags would read for itself until it is live.
@@ -186,20 +221,26 @@ impl Group {
             });
         }
         self.count(&sent);
-        self.round.next = end;
-        if end < self.members.capacity() {
+        if !self.round.is_over() {
             return (Delivery::GoOn, leavers);
         }
         // Who has been told nothing but that there is nothing has everything, or is slow.
         let is_idle = self.round.notice.as_ref().is_some_and(|notice| !notice.of_lag);
         let keep = if is_idle { 0 } else { bytes_max };
         self.offer.trim(keep);
+        if self.members.capacity() > SPARE_SLOTS * (self.members.len() + MEMBERS_AT_ONCE) {
+            self.members.shrink_to_fit();
+        }
         (Delivery::Done, leavers)
     }
 
     fn begin_round(&mut self, news: News) {
-        let shares = if self.lags { None } else { self.shares.take_if(|_| matches!(news, News::Rows { .. })) };
-        self.round = Round { shares, ..Round::default() };
+        let are_rows = matches!(news, News::Rows { .. });
+        if self.round.is_over() || !are_rows {
+            self.round.notice = None;
+            self.round.shares = if self.lags { None } else { self.shares.take_if(|_| are_rows) };
+        }
+        self.round.go_around(self.members.capacity());
         match news {
             News::Rows { blocks, purges } => {
                 self.offer.add(blocks);
@@ -345,4 +386,25 @@ fn serve_in_round(member: &mut Member, offer: &Offer, round: &Round, sent: &mut 
         member.position = *at;
     }
     Ok(standing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_gives_each_slot_a_turn_and_another_where_something_joins_it() {
+        let mut round = Round::default();
+        assert!(round.is_over());
+        round.go_around(5);
+        assert_eq!(round.by_ref().take(3).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(!round.is_over());
+        round.go_around(5);
+        assert_eq!(round.by_ref().collect::<Vec<_>>(), [3, 4, 0, 1, 2], "those who have had none are first");
+        assert!(round.is_over());
+        round.go_around(2);
+        assert_eq!(round.by_ref().collect::<Vec<_>>(), [0, 1], "slots were given back");
+        round.go_around(4);
+        assert_eq!(round.by_ref().collect::<Vec<_>>(), [2, 3, 0, 1], "there are more");
+    }
 }

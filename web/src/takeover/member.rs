@@ -1,7 +1,8 @@
 //! A taken-over connection that reads along with others.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -13,11 +14,16 @@ use super::framing::Framing;
 use super::lingering;
 use super::offer::{BEHIND_THE_END, Next, Offer};
 use super::reading::Apart;
-use crate::feeds::heard::{ANSWERS_MAX, CloseCode, Heard, Said, close, pong};
-use crate::feeds::websocket::LATE_OPTIONS;
+use crate::feeds::heard::{ANSWERS_MAX, Heard, Reply, close, reply};
 
 /// Nothing is expected from a reader; what it says is thrown away, and who says more than this at once is not one.
 const READS_AT_ONCE_MAX: usize = 16;
+
+/// Several blocks that have come are written in one go, up to so many parts: a block has one, or a few of a large row.
+const PARTS_AT_ONCE: usize = 16;
+
+/// And up to so many bytes: more than one block of usual size is not left to who does not read.
+const BYTES_AT_ONCE: usize = 64 << 10;
 
 /// The longest message a client may begin: none is expected.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
@@ -139,10 +145,20 @@ impl Member {
             match offer.next(self.position) {
                 Next::Nothing => return Ok(Standing::UpToDate),
                 Next::Elsewhere => return Ok(Standing::Behind),
-                Next::Block(block) => {
-                    self.write(&block.parts_behind(self.position), sent)?;
-                    sent.rows += block.rows_behind(self.position);
-                    self.position = block.to();
+                Next::Blocks(blocks) => {
+                    let mut parts: Cow<'_, [Bytes]> = Cow::default();
+                    let (mut bytes, mut position) = (0, self.position);
+                    for block in blocks {
+                        bytes += block.bytes();
+                        if !parts.is_empty() && (bytes > BYTES_AT_ONCE || parts.len() >= PARTS_AT_ONCE) {
+                            break;
+                        }
+                        sent.rows += block.rows_behind(position);
+                        append(&mut parts, block.parts_behind(position));
+                        position = block.to();
+                    }
+                    self.write(&parts, sent)?;
+                    self.position = position;
                 }
                 Next::End(last) => {
                     self.write(std::slice::from_ref(last), sent)?;
@@ -199,14 +215,13 @@ impl Member {
         while self.position < BEHIND_THE_END
             && let Some(said) = heard.next()
         {
-            match said {
-                Said::Ping(_) if answers == ANSWERS_MAX => return Err(too_much()),
-                Said::Ping(data) => {
+            match reply(said) {
+                Reply::Answer(_) if answers == ANSWERS_MAX => return Err(too_much()),
+                Reply::Answer(frame) => {
                     answers += 1;
-                    self.answer(pong(&data))?;
+                    self.answer(frame)?;
                 }
-                Said::Text(_) => self.end(close(CloseCode::Policy, LATE_OPTIONS))?,
-                Said::Over(code, why) => self.end(close(code, why))?,
+                Reply::Last(code, why) => self.end(close(code, why))?,
             }
         }
         self.heard = Some(heard).filter(|heard| !heard.is_empty());
@@ -230,15 +245,25 @@ impl Member {
         Ok(())
     }
 
+    /// Writes as much as there is room for; the rest is left.
     fn write(&mut self, parts: &[Bytes], sent: &mut Sent) -> io::Result<()> {
-        for (at, part) in parts.iter().enumerate() {
-            let written = self.write_some(part)?;
-            sent.bytes += written;
-            if written < part.len() {
-                let others = parts[at + 1..].iter().cloned();
-                self.left = Some(Left::now([part.slice(written..)].into_iter().chain(others).collect()));
-                break;
+        let mut written = match parts {
+            [part] => self.write_some(part)?,
+            parts => self.write_several(parts)?,
+        };
+        sent.bytes += written;
+        let mut left = VecDeque::new();
+        for part in parts {
+            let of_part = written.min(part.len());
+            written -= of_part;
+            if of_part < part.len() {
+                left.push_back(part.slice(of_part..));
             }
+        }
+        if !left.is_empty() {
+            self.left = Some(Left::now(left));
+            // Perhaps there is room: not all of several goes in one go, and the system tells only who was refused.
+            self.write_left(sent)?;
         }
         Ok(())
     }
@@ -259,6 +284,18 @@ impl Member {
         Ok(true)
     }
 
+    /// Writes the first of several parts in one go.
+    fn write_several(&mut self, parts: &[Bytes]) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); PARTS_AT_ONCE];
+        slices.iter_mut().zip(parts).for_each(|(slice, part)| *slice = IoSlice::new(part));
+        let slices = &slices[..parts.len().min(PARTS_AT_ONCE)];
+        match self.socket.write_vectored(slices) {
+            Ok(0) if slices.iter().any(|slice| !slice.is_empty()) => Err(ErrorKind::WriteZero.into()),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
+            written => written,
+        }
+    }
+
     /// Writes until all is written or there is no room.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut written = 0;
@@ -272,5 +309,14 @@ impl Member {
             }
         }
         Ok(written)
+    }
+}
+
+/// Adds parts behind others; the first are not copied.
+fn append<'a>(parts: &mut Cow<'a, [Bytes]>, more: Cow<'a, [Bytes]>) {
+    if parts.is_empty() {
+        *parts = more;
+    } else {
+        parts.to_mut().extend_from_slice(&more);
     }
 }

@@ -1,7 +1,7 @@
 //! What a group has for its members: the newest blocks, and the end.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{VecDeque, vec_deque};
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -20,14 +20,13 @@ pub struct Offer {
 }
 
 /// What there is for a member.
-#[derive(Debug)]
 pub enum Next<'a> {
     /// Nothing that it does not have.
     Nothing,
     /// It has to read for itself: what comes next is not here any more.
     Elsewhere,
-    /// Some rows.
-    Block(&'a Block),
+    /// Some rows: one block at least.
+    Blocks(vec_deque::Iter<'a, Block>),
     /// The end.
     End(&'a Bytes),
 }
@@ -83,9 +82,9 @@ impl Offer {
             2 => self.blocks.partition_point(|block| !is_behind(&block)),
             few => self.blocks.len() - few,
         };
-        match (self.blocks.get(next), &self.end) {
-            (Some(block), _) => Next::Block(block),
-            (None, Some(end)) if position < BEHIND_THE_END => Next::End(end),
+        match &self.end {
+            _ if next < self.blocks.len() => Next::Blocks(self.blocks.range(next..)),
+            Some(end) if position < BEHIND_THE_END => Next::End(end),
             _ => Next::Nothing,
         }
     }
@@ -109,7 +108,7 @@ mod tests {
 
     fn next_to(offer: &Offer, position: u64) -> Option<u64> {
         match offer.next(seq(position)) {
-            Next::Block(block) => Some(block.to().version),
+            Next::Blocks(mut blocks) => blocks.next().map(|block| block.to().version),
             _ => None,
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix::{Addr, Message, MessageResponse};
 use actix_web::rt::task::JoinHandle;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{EndReason, Feed, FeedAbout, FeedEvent, FeedRow, FeedState, Likeness, Portion, Reopening, Seat, Source};
 use tokio::time::Instant;
@@ -27,6 +28,12 @@ const REST_MIN: Duration = Duration::from_millis(1);
 /// The longest that a row waits for others behind a long round.
 const REST_MAX: Duration = Duration::from_millis(10);
 
+/// As many rows are given one by one, as they come; more together.
+const FEW_ROWS: usize = 4;
+
+/// So long few rows that come during a round are given along in it; then it is to end.
+const JOINS_FOR: Duration = Duration::from_millis(10);
+
 /// So many long rounds in a row are too much for one worker.
 const LONG_ROUNDS: usize = 8;
 
@@ -45,6 +52,16 @@ pub enum News {
     IsLive { words: Bytes },
     /// The last words.
     End(Bytes),
+}
+
+impl News {
+    /// How many rows they are.
+    fn rows(&self) -> usize {
+        match self {
+            News::Rows { blocks, .. } => blocks.iter().map(|block| block.rows_behind(Sequence::ZERO)).sum(),
+            _ => 0,
+        }
+    }
 }
 
 /// Waits for what a live feed gives next; `None` when nothing follows.
@@ -134,39 +151,80 @@ impl<S: Source, W: Wire> Founder for Reader<S, W> {
 }
 
 impl<S: Source, W: Wire> Reader<S, W> {
-    /// Reads on when all members have what was read, and everyone else on the worker has had as much of it: who cannot
-    /// keep up gets more at once, and those who write are not kept from it by those who read.
+    /// Reads on when all members have what was read. Few rows are given as they come, also in the midst of a round. Behind a
+    /// round of more it rests as long as that took: who cannot keep up gets more at once, and those who write are not kept
+    /// from it by those who read.
     async fn read_for(mut self, group: GroupId, feeds: Addr<Feeds>) {
         let _ends = EndsGroup { group, feeds: feeds.clone(), framing: self.wire.framing() };
-        let (mut rounds, mut long_rounds) = (self.feed.rounds(), 0);
-        while let Some(news) = next(&mut self.feed, &mut self.wire).await {
+        let (mut rounds, mut are_few, mut long_rounds) = (self.feed.rounds(), true, 0);
+        let mut came_meanwhile = None;
+        loop {
+            let news = match came_meanwhile.take() {
+                None => next(&mut self.feed, &mut self.wire).await,
+                news => news,
+            };
+            let Some(news) = news else { return };
             let begin = Instant::now();
-            let up_to = self.feed.position();
-            let rounds = rounds.as_mut().filter(|_| matches!(news, News::Rows { .. }));
-            let mut round = rounds.and_then(|rounds| rounds.begin(up_to));
-            let mut news = Some(news);
-            loop {
-                match feeds.send(Deliver { group, news: news.take() }).await {
-                    Ok(Delivery::GoOn) => {}
-                    Ok(Delivery::Done) => break,
-                    Ok(Delivery::Over) | Err(_) => return,
-                }
-            }
+            let rounds = rounds.as_mut().filter(|_| news.rows() > 0);
+            let mut round = rounds.and_then(|rounds| rounds.begin(self.feed.position()));
+            let joins_up_to = begin + if are_few { JOINS_FOR } else { Duration::ZERO };
+            let Some(given) = self.give(news, group, &feeds, joins_up_to).await else { return };
             let took = begin.elapsed();
             if let Some(round) = &mut round {
-                round.given(up_to, took);
+                round.given(given.up_to, took);
             }
-            let is_long = took > LONG_ROUND || (took >= REST_MIN && self.feed.has_more());
+            are_few = given.rows <= FEW_ROWS;
+            came_meanwhile = given.came_meanwhile;
+            let around = given.since.elapsed();
+            let is_long = around > LONG_ROUND || (around >= REST_MIN && self.feed.has_more());
             long_rounds = if is_long { long_rounds + 1 } else { 0 };
             if long_rounds == LONG_ROUNDS {
                 long_rounds = 0;
                 feeds.do_send(Share(group));
             }
-            if took >= REST_MIN {
+            if !are_few && took >= REST_MIN {
                 self.feed.rest(took.min(REST_MAX)).await;
             }
         }
     }
+
+    /// Gives news to all members. Few rows that come until a moment join those that are being given: who has had a turn gets
+    /// another, and who has not gets all of them at once. `None` when nobody is left.
+    async fn give(&mut self, news: News, group: GroupId, feeds: &Addr<Feeds>, joins_up_to: Instant) -> Option<Given> {
+        let (up_to, since) = (self.feed.position(), Instant::now());
+        let mut given = Given { up_to, since, rows: news.rows(), came_meanwhile: None };
+        let mut news = Some(news);
+        loop {
+            match feeds.send(Deliver { group, news: news.take() }).await {
+                Ok(Delivery::GoOn) => {}
+                Ok(Delivery::Done) => return Some(given),
+                Ok(Delivery::Over) | Err(_) => return None,
+            }
+            let may_join = (1..FEW_ROWS).contains(&given.rows) && given.came_meanwhile.is_none();
+            if may_join && self.feed.has_more() && Instant::now() < joins_up_to {
+                match next(&mut self.feed, &mut self.wire).now_or_never().flatten() {
+                    Some(rows @ News::Rows { .. }) => {
+                        (given.up_to, given.since) = (self.feed.position(), Instant::now());
+                        given.rows += rows.rows();
+                        news = Some(rows);
+                    }
+                    other => given.came_meanwhile = other,
+                }
+            }
+        }
+    }
+}
+
+/// What a round came to.
+struct Given {
+    /// Everyone has had the rows up to here.
+    up_to: Sequence,
+    /// When the last of them came.
+    since: Instant,
+    /// How many there were.
+    rows: usize,
+    /// What came behind them that is not rows, and is still to be given.
+    came_meanwhile: Option<News>,
 }
 
 /// A panic of who reads for a group ends its members: nothing would come any more, and newcomers would wait with them.

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 
 use actix::Addr;
@@ -19,8 +20,7 @@ use super::framing::Framing;
 use super::lingering;
 use super::member::MESSAGE_BYTES_MAX;
 use super::reading::{self, News};
-use crate::feeds::heard::{ANSWERS_MAX, CloseCode, Heard, Said, close, pong};
-use crate::feeds::websocket::LATE_OPTIONS;
+use crate::feeds::heard::{ANSWERS_MAX, Heard, Reply, close, reply};
 use crate::feeds::wire::Wire;
 
 /// A feed that serves one connection.
@@ -47,14 +47,18 @@ struct Replies {
     answers: RefCell<Vec<Bytes>>,
     /// A last frame; nothing follows it.
     last: RefCell<Option<Bytes>>,
-    /// Told when there is one.
-    ends: Notify,
+    /// Told when there is something.
+    come: Notify,
 }
 
 impl Replies {
-    fn end(&self, code: CloseCode, why: &str) {
-        self.last.replace(Some(close(code, why)));
-        self.ends.notify_one();
+    /// Says what is to be said; whether nothing follows it.
+    async fn write(&self, writer: &mut WriteHalf<'_>) -> io::Result<bool> {
+        let (mut frames, last) = (self.answers.take(), self.last.take());
+        let is_over = last.is_some();
+        frames.extend(last);
+        write_all(writer, &frames).await?;
+        Ok(is_over)
     }
 }
 
@@ -104,9 +108,7 @@ impl<S: Source, W: Wire> Straggler<S, W> {
 
     async fn write_until_caught_up(&mut self, mut writer: WriteHalf<'_>, replies: &Replies) -> io::Result<Outcome> {
         loop {
-            write_all(&mut writer, &replies.answers.take()).await?;
-            if let Some(last) = replies.last.take() {
-                write_all(&mut writer, &[last]).await?;
+            if replies.write(&mut writer).await? {
                 return Ok(Outcome::Ended);
             }
             if self.feed.position() >= self.start.get()
@@ -114,9 +116,19 @@ impl<S: Source, W: Wire> Straggler<S, W> {
             {
                 return Ok(Outcome::CaughtUp(likeness));
             }
-            let news = tokio::select! {
-                news = reading::next(&mut self.feed, &mut self.wire) => news,
-                () = replies.ends.notified() => continue,
+            let news = {
+                // It may have a long way to what comes next, and is not begun anew for a ping.
+                let mut next = pin!(reading::next(&mut self.feed, &mut self.wire));
+                loop {
+                    tokio::select! {
+                        news = &mut next => break news,
+                        () = replies.come.notified() => {
+                            if replies.write(&mut writer).await? {
+                                return Ok(Outcome::Ended);
+                            }
+                        }
+                    }
+                }
             };
             let written = match news {
                 None => return Ok(Outcome::Ended),
@@ -153,13 +165,15 @@ async fn hear(mut reader: ReadHalf<'_>, framing: Framing, heard: &mut Heard, rep
             && !is_over
             && let Some(said) = heard.next()
         {
-            is_over = !matches!(said, Said::Ping(_));
-            match said {
-                Said::Ping(_) if replies.answers.borrow().len() == ANSWERS_MAX => return Ok(()),
-                Said::Ping(data) => replies.answers.borrow_mut().push(pong(&data)),
-                Said::Text(_) => replies.end(CloseCode::Policy, LATE_OPTIONS),
-                Said::Over(code, why) => replies.end(code, why),
+            match reply(said) {
+                Reply::Answer(_) if replies.answers.borrow().len() == ANSWERS_MAX => return Ok(()),
+                Reply::Answer(frame) => replies.answers.borrow_mut().push(frame),
+                Reply::Last(code, why) => {
+                    is_over = true;
+                    replies.last.replace(Some(close(code, why)));
+                }
             }
+            replies.come.notify_one();
         }
         let length = reader.read(&mut said).await?;
         if length == 0 {
@@ -168,5 +182,48 @@ async fn hear(mut reader: ReadHalf<'_>, framing: Framing, heard: &mut Heard, rep
         if framing == Framing::Messages && !is_over {
             heard.add(&said[..length]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use seqtide::{Engine, FeedKind, FeedOptions};
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::feeds::native::Messages;
+
+    #[tokio::test]
+    async fn pings_are_answered_while_a_feed_is_on_its_way_to_its_next_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(folder.path()).unwrap();
+        let database = engine.create_database("db").await.unwrap();
+        let feed = database.feed(FeedOptions::live(FeedKind::Websocket)).await.unwrap();
+        // Nothing comes, and the others are never reached.
+        let start = Rc::new(Cell::new(Sequence::MAX));
+        let mut straggler = Straggler { feed, wire: Messages, start };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let (mut heard, mut said) = (Heard::new(MESSAGE_BYTES_MAX), Vec::new());
+        let reads = async {
+            let mut asked = false;
+            while !said.ends_with(b"\x8a\x02hi") {
+                assert!(client.read_buf(&mut said).await.unwrap() > 0, "{said:?}");
+                if !asked && said.windows(9).any(|words| words == b"caught-up") {
+                    asked = true;
+                    client.write_all(&[0x89, 0x82, 0, 0, 0, 0, b'h', b'i']).await.unwrap();
+                }
+            }
+        };
+        tokio::select! {
+            outcome = straggler.catch_up(&mut socket, &mut heard) => panic!("over, {}", outcome.is_ok()),
+            read = timeout(Duration::from_secs(10), reads) => read.expect("the answer"),
+        }
+        drop(straggler);
+        engine.shutdown().await.unwrap();
     }
 }

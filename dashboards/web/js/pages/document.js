@@ -1,17 +1,21 @@
 // A document: its body, its history as a picture, its conflicts, and how to change it.
 
-import { address, ask, askText, documentSegments } from '../api.js';
+import { address, ask } from '../api.js';
 import { confirmed } from '../dialog.js';
 import { fill, h, say } from '../dom.js';
 import { counted } from '../format.js';
 import { json, notAnObject, pretty, without } from '../json.js';
+import { latest } from '../latest.js';
 import { picture } from '../picture.js';
+import { Revisions } from '../revisions.js';
 import { StateLine } from '../state.js';
 import { Stream } from '../stream.js';
 import { LEAVES_MAX, treeOf } from '../tree.js';
 
+/** Members that tell of a revision what the history shows. */
+const SHOWN = ['_rev', '_revisions', '_revs_info'];
 /** Members that the server adds to what was written. */
-const ADDED = ['_id', '_rev', '_deleted'];
+const ADDED = [...SHOWN, '_id', '_deleted'];
 
 export function documentPage({ main, names: [database, id] }) {
   const page = new DocumentPage(database, id);
@@ -22,7 +26,9 @@ export function documentPage({ main, names: [database, id] }) {
 
 class DocumentPage {
   constructor(database, id) {
-    Object.assign(this, { database, id, segments: documentSegments(database, id), tree: treeOf([]), selected: null, whole: false, edit: null });
+    Object.assign(this, { database, id, tree: treeOf([]), selected: null, whole: false, edit: null });
+    this.revisions = new Revisions(database, id);
+    this.load = latest(() => this.read());
     this.state = new StateLine(() => this.begin());
     this.error = h('p', { class: 'error', role: 'alert' });
     this.conflicts = h('div', {});
@@ -42,7 +48,7 @@ class DocumentPage {
   begin() {
     this.stream = new Stream({
       url: (since) => address([this.database, '_feed'], { doc_ids: JSON.stringify([this.id]), since: since ?? 'now', heartbeat: 5000 }),
-      on: { message: () => this.load(), heartbeat: () => {}, rewind: () => this.load() },
+      on: { message: () => this.load(), rewind: () => this.load() },
       state: (state, detail) => {
         this.state.show(state, detail);
         if (state === 'live') this.load();
@@ -58,24 +64,16 @@ class DocumentPage {
     this.stream.close();
   }
 
-  url(options) {
-    return address(this.segments, options);
-  }
-
-  async load() {
-    // Of answers that come out of turn the one that was asked for last counts.
-    this.asked = (this.asked ?? 0) + 1;
-    const { asked } = this;
-    let documents = [];
+  async read() {
+    let leaves;
     try {
-      const answers = await ask('GET', this.url({ open_revs: 'all', revs: true, revs_info: true }));
-      documents = answers.flatMap(({ ok }) => ok ?? []);
+      leaves = await this.revisions.leaves();
     } catch (error) {
-      if (error.status !== 404) return this.complain(error);
+      this.complain(error);
+      return;
     }
-    if (asked !== this.asked) return;
     const before = this.tree.winner;
-    this.tree = treeOf(documents);
+    this.tree = treeOf(leaves);
     // Who looks at the winner goes on looking at the winner; who looks at another one has chosen it.
     if (this.selected === before || !this.tree.nodes.has(this.selected)) this.selected = this.tree.winner;
     if (this.edit && this.edit.base !== this.tree.winner) this.moved();
@@ -92,11 +90,6 @@ class DocumentPage {
     say(this.error, error?.message ?? '');
   }
 
-  /** The text of a revision, or why there is none. */
-  read(rev) {
-    return askText('GET', this.url({ rev }));
-  }
-
   async showBody() {
     const { selected, tree } = this;
     if (!selected) {
@@ -106,9 +99,9 @@ class DocumentPage {
     const { leaf, status } = tree.nodes.get(selected);
     const parts = [h('div', { class: 'head' }, h('h2', {}, 'Revision ', h('span', { class: 'mono' }, selected)), this.actions(leaf))];
     try {
-      const text = await this.read(selected);
+      const text = leaf?.text ?? (await this.revisions.read(selected));
       if (this.selected !== selected || this.edit) return;
-      parts.push(json(without(text, ['_rev'])));
+      parts.push(json(without(text, SHOWN)));
     } catch (error) {
       const gone = status === 'missing' && error.status === 404;
       parts.push(h('p', { class: 'notice' }, gone ? 'Its body is gone: no leaf needs it any more, and its room has been freed.' : error.message));
@@ -120,7 +113,7 @@ class DocumentPage {
     const buttons = [];
     if (leaf && leaf._rev === this.tree.winner) {
       const deleted = Boolean(leaf._deleted);
-      buttons.push(this.button(deleted ? 'Write it anew' : 'Edit', () => this.editWinner(deleted), 'main'));
+      buttons.push(this.button(deleted ? 'Write it anew' : 'Edit', () => this.editWinner(leaf), 'main'));
       if (!deleted) buttons.push(this.button('Delete', () => this.remove(), 'danger'));
     } else if (this.tree.winner) {
       buttons.push(this.button('To the winner', () => this.pick(this.tree.winner)));
@@ -162,15 +155,14 @@ class DocumentPage {
     this.history.querySelector('button')?.focus();
   }
 
-  async showConflicts() {
+  showConflicts() {
     const alive = this.tree.leaves.filter((leaf) => !leaf._deleted);
     if (alive.length < 2) {
       fill(this.conflicts);
       return;
     }
-    const cards = alive.slice(0, LEAVES_MAX).map(({ _rev: rev }) => {
-      const body = h('div', { class: 'conflict-body', tabindex: 0, role: 'region', 'aria-label': `Body of ${rev}` });
-      this.read(rev).then((text) => fill(body, json(without(text, ADDED))), (error) => fill(body, error.message));
+    const cards = alive.slice(0, LEAVES_MAX).map(({ _rev: rev, text }) => {
+      const body = h('div', { class: 'conflict-body', tabindex: 0, role: 'region', 'aria-label': `Body of ${rev}` }, json(without(text, ADDED)));
       const winner = rev === this.tree.winner && h('span', { class: 'badge winner' }, 'winner');
       const keep = h('button', { type: 'button', 'aria-label': `Keep this one: ${rev}`, onclick: () => this.keep(rev) }, 'Keep this one');
       return h('div', { class: 'choice' }, h('div', { class: 'head' }, h('span', {}, h('span', { class: 'mono' }, rev.slice(0, 12)), ' ', winner), keep), body);
@@ -186,8 +178,7 @@ class DocumentPage {
     if (!(await confirmed({ title: `Keep ${rev.slice(0, 12)}?`, text, yes: 'Keep this one' }))) return;
     this.complain(null);
     try {
-      const docs = others.map(({ _rev }) => ({ _id: this.id, _rev, _deleted: true }));
-      const results = await ask('POST', address([this.database, '_bulk_docs']), { body: { docs } });
+      const results = await this.revisions.remove(others.map(({ _rev }) => _rev));
       const refused = results.filter(({ error }) => error);
       if (refused.length) this.complain(new Error(`${counted(refused.length, 'leaf', 'leaves')} had moved meanwhile (${refused[0].reason}): look again`));
     } catch (error) {
@@ -201,21 +192,16 @@ class DocumentPage {
     if (!(await confirmed({ title: 'Delete the document?', text: 'A tombstone takes its place; feeds tell of it as deleted.', yes: 'Delete' }))) return;
     this.complain(null);
     try {
-      await ask('DELETE', this.url({ rev }));
+      const [{ error, reason }] = await this.revisions.remove([rev]);
+      if (error) this.complain(new Error(error === 'conflict' ? 'It was changed meanwhile, so it is still there: look at it again.' : reason));
     } catch (error) {
-      this.complain(error.status === 409 ? new Error('It was changed meanwhile, so it is still there: look at it again.') : error);
+      this.complain(error);
     }
     await this.load();
   }
 
-  async editWinner(deleted) {
-    try {
-      const rev = this.tree.winner;
-      const text = deleted ? '{}' : pretty(without(await this.read(rev), ADDED));
-      this.beginEdit(text, rev);
-    } catch (error) {
-      this.complain(error);
-    }
+  editWinner({ _rev: rev, _deleted: deleted, text }) {
+    this.beginEdit(deleted ? '{}' : pretty(without(text, ADDED)), rev);
   }
 
   /** Shows a text to be changed. It goes on from a revision, which may be another one by the time it is saved. */
@@ -254,7 +240,7 @@ class DocumentPage {
     }
     area.removeAttribute('aria-invalid');
     try {
-      await ask('PUT', this.url({ rev: this.tree.nodes.get(base)?.leaf?._deleted ? null : base }), { body: area.value });
+      await this.revisions.write(this.tree.nodes.get(base)?.leaf?._deleted ? null : base, area.value);
       this.edit = null;
       this.selected = this.tree.winner;
     } catch (failed) {
@@ -267,11 +253,11 @@ class DocumentPage {
   }
 
   /** Somebody else was quicker: both texts are there, and one of three ways to go on is chosen. */
-  async moved() {
-    const { winner } = this.tree;
+  moved() {
+    const { winner, leaves: [leaf] } = this.tree;
     const { meanwhile, area } = this.edit;
-    const theirs = await this.read(winner).then((text) => pretty(without(text, ADDED)), () => null);
-    const deleted = this.tree.leaves[0]?._deleted;
+    const theirs = leaf && !leaf._deleted ? pretty(without(leaf.text, ADDED)) : null;
+    const deleted = leaf?._deleted;
     const mine = () => {
       this.edit.base = winner;
       fill(meanwhile);
@@ -289,8 +275,8 @@ class DocumentPage {
         'div',
         { class: 'meanwhile', role: 'alert' },
         h('p', {}, h('b', {}, deleted ? 'It was deleted meanwhile.' : 'It was changed meanwhile.'), ' The newest revision is ', h('span', { class: 'mono' }, winner ?? 'none'), '. What you wrote is still here.'),
-        theirs && !deleted && h('details', { open: true }, h('summary', {}, 'What it says now'), json(theirs)),
-        h('div', { class: 'buttons' }, this.button('Save mine over it', mine), theirs && !deleted && this.button('Go on from theirs', take)),
+        theirs && h('details', { open: true }, h('summary', {}, 'What it says now'), json(theirs)),
+        h('div', { class: 'buttons' }, this.button('Save mine over it', mine), theirs && this.button('Go on from theirs', take)),
       ),
     );
   }

@@ -65,20 +65,25 @@ class FeedPage {
   /** Looks at the database, then follows it from its newest changes on, unless a place was asked for. */
   async begin() {
     this.says('connecting');
-    try {
-      this.know(await ask('GET', address([this.database])));
-    } catch (error) {
-      if (error.status && !isPassing(error)) {
-        this.says('failed', error.message);
-      } else {
-        this.says('lost');
-        this.timer = setTimeout(() => this.begin(), 1000);
-      }
+    const answer = await ask('GET', address([this.database])).catch((error) => error);
+    if (this.closed) return;
+    if (answer instanceof Error) {
+      this.notSeen(answer);
       return;
     }
-    if (this.closed) return;
+    this.know(answer);
     this.since ??= sequenceAt(this.updateSeq, version(this.updateSeq) - BACK);
     this.restart(this.since, this.applied);
+  }
+
+  /** The database cannot be looked at: for good, or it is looked at again. */
+  notSeen(error) {
+    if (error.status && !isPassing(error)) {
+      this.says('failed', error.message);
+      return;
+    }
+    this.says('lost');
+    this.timer = setTimeout(() => this.begin(), 1000);
   }
 
   know({ update_seq: updateSeq, doc_count: documents, sizes }) {

@@ -40,13 +40,13 @@ export function overview({ main, figures }) {
   const charts = CHARTS.map((chart) => new Chart(chart));
   const kinds = h('dl', { class: 'kinds' });
   const total = h('strong', {});
-  const table = new DatabaseTable();
+  const listed = new DatabaseTable();
   fill(
     main,
     h('h1', { class: 'unseen' }, 'Overview'),
     h('div', { class: 'charts' }, charts.map((chart) => chart.card)),
     h('section', { class: 'card' }, h('h2', {}, 'Open feeds ', total), kinds),
-    table.card,
+    listed.card,
   );
   const ended = figures.follow(() => {
     charts.forEach((chart) => chart.show(figures));
@@ -56,11 +56,12 @@ export function overview({ main, figures }) {
   });
   return {
     title: 'Overview',
+    databases: listed.databases,
     repaint: () => charts.forEach((chart) => chart.repaint()),
     close() {
       ended();
       charts.forEach((chart) => chart.close());
-      table.close();
+      listed.close();
     },
   };
 }

@@ -4,6 +4,7 @@ import { address, ask } from '../api.js';
 import { confirmed } from '../dialog.js';
 import { fill, h, say } from '../dom.js';
 import { bytes, counted, duration, figure } from '../format.js';
+import { latest } from '../latest.js';
 import { cell, row, table } from '../table.js';
 
 const ASK_EVERY_MS = 1000;
@@ -17,13 +18,14 @@ const FIGURES = 6;
 export function subscribersPage({ main }) {
   const page = new Subscribers();
   fill(main, page.parts);
-  page.turn([0]);
+  page.load();
   return { title: 'Subscribers', close: () => page.close() };
 }
 
 class Subscribers {
   constructor() {
-    this.rows = new Map();
+    Object.assign(this, { rows: new Map(), places: [0], wanted: [0] });
+    this.load = latest(() => this.read());
     this.error = h('p', { class: 'error', role: 'alert' });
     this.caption = h('caption', {}, 'Asking…');
     this.body = h('tbody', { role: 'rowgroup' });
@@ -46,16 +48,16 @@ class Subscribers {
 
   /** Goes to a page: the places of the pages before it, and its own, each the id of a feed that it comes behind. */
   turn(places) {
-    this.places = places;
+    this.wanted = places;
     this.load();
   }
 
-  async load() {
-    const { places } = this;
+  async read() {
+    const places = this.wanted;
     try {
       // One more than is shown tells whether there is another page.
       const { open, feeds } = await ask('GET', address(['_feeds'], { limit: PAGE + 1, after: places.at(-1) }));
-      if (places !== this.places) return;
+      this.places = places;
       this.show(open, feeds);
       say(this.error, '');
     } catch (error) {

@@ -222,7 +222,7 @@ fn local_id(name: &str) -> LocalId {
 fn reclaim_all(db: &Db) -> u64 {
     let (mut freed, mut ends) = (0, 0);
     while ends < 2 {
-        let slice = db.store.reclaim(7).unwrap();
+        let slice = db.reclaim(7);
         freed += slice.bytes;
         ends += u32::from(slice.swept);
     }
@@ -266,7 +266,7 @@ proptest! {
                 }
                 Step::Repeat { request, key_of } => model.repeat(&db, request, key_of.as_ref()),
                 Step::Reopen => db = db.reopen(),
-                Step::Reclaim(rows_max) => drop(db.store.reclaim(*rows_max).unwrap()),
+                Step::Reclaim(rows_max) => drop(db.reclaim(*rows_max)),
                 Step::Index(fields) => drop(db.write(index(fields))),
                 Step::Tend(rows_max) => {
                     db.store.tend_feed_index(PageLimits { rows_max: *rows_max, ..NO_LIMITS }).unwrap();

@@ -13,13 +13,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::item::{Item, Read};
+use super::bulk_docs::too_many_docs;
 use super::{Answer, Call, document};
 use crate::accept::accepts;
 use crate::error::ApiError;
 use crate::multipart::boundary;
 use crate::pages::{Items, paged};
-use crate::request::{elements, object};
-use crate::{reply, request};
+use crate::{json, reply, request};
 
 /// Options of a document's GET that make no sense here.
 const FORBIDDEN: [&str; 5] = ["open_revs", "new_edits", "w", "rev", "atts_since"];
@@ -41,8 +41,8 @@ pub async fn bulk_get(call: Call, db: &str) -> Answer {
     let items = request::parse(body, move |body| parse(body, docs_max)).await?;
     let read = Read { extras: document::extras(&query), latest: query.flag("latest") };
     Ok(match Form::of(&req) {
-        Form::Json => json(&req, database, items, read),
-        Form::Multipart(kind) => multipart(&req, database, items, read, kind),
+        Form::Json => as_json(&req, database, items, read),
+        Form::Multipart(kind) => as_multipart(&req, database, items, read, kind),
     })
 }
 
@@ -62,7 +62,7 @@ impl Form {
     }
 }
 
-fn json(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read) -> HttpResponse {
+fn as_json(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read) -> HttpResponse {
     let write = move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, item: &Item| {
         item.write_json(out, &item.read(snapshot, read)?);
         Ok(())
@@ -71,7 +71,7 @@ fn json(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read) -> 
     reply::streaming(req, reply::json(StatusCode::OK), paged(items))
 }
 
-fn multipart(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read, kind: &str) -> HttpResponse {
+fn as_multipart(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read, kind: &str) -> HttpResponse {
     // In CouchDB the boundary itself begins with dashes here.
     let boundary = format!("--{}", boundary());
     let mut answer = HttpResponse::Ok();
@@ -88,7 +88,8 @@ fn multipart(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read
 
 fn parse(body: &[u8], docs_max: usize) -> Result<Vec<Item>, ApiError> {
     let missing = || ApiError::bad_request("Missing JSON list of 'docs'.");
-    let request: BulkGet<'_> = object(body)?;
-    let docs = elements(request.docs.ok_or_else(missing)?, docs_max, missing)?;
+    let request: BulkGet<'_> = json::object(body, json::BODY)?;
+    let docs = request.docs.ok_or_else(missing)?;
+    let docs: Vec<&RawValue> = json::elements(docs, docs_max, missing, || too_many_docs(docs_max))?;
     Ok(docs.iter().map(|doc| Item::parse(doc.get())).collect())
 }

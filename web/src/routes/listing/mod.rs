@@ -47,9 +47,10 @@ async fn one(call: Call, db: &str, namespace: Namespace) -> Answer {
     if post {
         request::require_json(&call.req)?;
     }
-    let (req, query, _, body) = call.body().await?;
+    let (req, query, state, body) = call.body().await?;
+    let keys_max = state.config.limits.bulk_docs_max;
     let body = if post { body } else { Bytes::new() };
-    let options = request::parse(body, move |body| Options::parse(&query, body)).await?;
+    let options = request::parse(body, move |body| Options::parse(&query, body, keys_max)).await?;
     let head = head(&database, namespace, &options).await?;
     let rows = rows(database, namespace, options, head).chain(text("\n"));
     Ok(reply::streaming(&req, reply::json(StatusCode::OK), rows))
@@ -58,8 +59,9 @@ async fn one(call: Call, db: &str, namespace: Namespace) -> Answer {
 /// Source: CouchDB `chttpd_db:multi_all_docs_view`.
 async fn queries(call: Call, db: &str, namespace: Namespace) -> Answer {
     let database = call.state.database(db)?;
-    let (req, query, _, body) = call.body().await?;
-    let queries = request::parse(body, move |body| Options::parse_queries(&query, body)).await?;
+    let (req, query, state, body) = call.body().await?;
+    let keys_max = state.config.limits.bulk_docs_max;
+    let queries = request::parse(body, move |body| Options::parse_queries(&query, body, keys_max)).await?;
     let listings = stream::iter(queries.into_iter().enumerate()).then(move |(at, options)| {
         let database = database.clone();
         async move {

@@ -4,10 +4,11 @@ use std::ops::Bound;
 
 use seqtide::RowShape;
 use seqtide::storage::Detail;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use super::namespace::IdRange;
 use crate::error::ApiError;
+use crate::json::{self, Members};
 use crate::query::{Query, bad_option, query_parse_error};
 
 /// Most listings in one request.
@@ -33,51 +34,49 @@ pub fn detail(shape: RowShape) -> Detail {
 }
 
 impl Options {
-    /// Of one listing: the query wins over the body.
-    pub fn parse(query: &Query, body: &[u8]) -> Result<Options, ApiError> {
-        let body = if body.is_empty() { Map::new() } else { parse_object(body)? };
-        Given { query, body: &body, body_wins: false }.options()
+    /// Of one listing, which names `keys_max` documents at most: the query wins over the body.
+    pub fn parse(query: &Query, body: &[u8], keys_max: usize) -> Result<Options, ApiError> {
+        let body = if body.is_empty() { Members::default() } else { Members::of_options(body, json::BODY)? };
+        Given { query, body, body_wins: false, keys_max, keys_left: keys_max }.options()
     }
 
-    /// Of each of `queries`: what one says itself wins over the query, which is for all of them.
-    pub fn parse_queries(query: &Query, body: &[u8]) -> Result<Vec<Options>, ApiError> {
-        let queries = match parse_object(body)?.remove("queries") {
-            Some(Value::Array(queries)) => queries,
-            Some(_) => return Err(ApiError::bad_request("`queries` parameter must be an array.")),
-            None => return Err(ApiError::bad_request("POST body must include `queries` parameter.")),
+    /// Of each of `queries`, which name `keys_max` documents at most in all: what one says itself wins over the query,
+    /// which is for all of them.
+    pub fn parse_queries(query: &Query, body: &[u8], keys_max: usize) -> Result<Vec<Options>, ApiError> {
+        let queries = Members::of_options(body, json::BODY)?.get("queries");
+        let queries = queries.ok_or_else(|| ApiError::bad_request("POST body must include `queries` parameter."))?;
+        let no_list = || ApiError::bad_request("`queries` parameter must be an array.");
+        let too_many = || ApiError::too_large(format!("`queries` has too many queries: at most {QUERIES_MAX}"));
+        let queries: Vec<&RawValue> = json::elements(queries, QUERIES_MAX, no_list, too_many)?;
+        let mut keys_left = keys_max;
+        let parse = |one: &RawValue| {
+            let body = Members::of_options(one.get().as_bytes(), "each of `queries` must be a JSON object")?;
+            let options = Given { query, body, body_wins: true, keys_max, keys_left }.options()?;
+            keys_left -= options.keys.as_ref().map_or(0, Vec::len);
+            Ok(options)
         };
-        if queries.len() > QUERIES_MAX {
-            return Err(ApiError::too_large(format!("`queries` has too many queries: at most {QUERIES_MAX}")));
-        }
-        let parse = |one: &Value| match one {
-            Value::Object(body) => Given { query, body, body_wins: true }.options(),
-            _ => Err(ApiError::bad_request("each of `queries` must be a JSON object")),
-        };
-        queries.iter().map(parse).collect()
-    }
-}
-
-fn parse_object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
-    match serde_json::from_slice(body).map_err(|_| ApiError::not_json())? {
-        Value::Object(members) => Ok(members),
-        _ => Err(ApiError::bad_request("Request body must be a JSON object")),
+        queries.into_iter().map(parse).collect()
     }
 }
 
 /// Options from two places.
 struct Given<'a> {
     query: &'a Query,
-    body: &'a Map<String, Value>,
+    body: Members<'a>,
     body_wins: bool,
+    /// Documents that a request may name.
+    keys_max: usize,
+    /// How many of them this listing may.
+    keys_left: usize,
 }
 
 /// An option as it was given.
 enum Found<'a> {
     Text(&'a str),
-    Json(&'a Value),
+    Json(&'a RawValue),
 }
 
-impl Given<'_> {
+impl<'a> Given<'a> {
     fn options(&self) -> Result<Options, ApiError> {
         let descending = self.flag("descending")?;
         let keys = self.keys()?;
@@ -113,17 +112,17 @@ impl Given<'_> {
         Ok(if descending { (end, start) } else { (start, end) })
     }
 
-    fn find(&self, names: &[&str]) -> Option<Found<'_>> {
+    fn find(&self, names: &[&str]) -> Option<Found<'a>> {
         let in_query = self.query.last_of(names).map(Found::Text);
-        let in_body = names.iter().find_map(|name| self.body.get(*name)).map(Found::Json);
+        let in_body = names.iter().find_map(|name| self.body.get(name)).map(Found::Json);
         if self.body_wins { in_body.or(in_query) } else { in_query.or(in_body) }
     }
 
     /// An option's value; in the query it is JSON.
-    fn json(&self, names: &[&str]) -> Result<Option<Value>, ApiError> {
+    fn json(&self, names: &[&str]) -> Result<Option<&'a RawValue>, ApiError> {
         match self.find(names) {
             Some(Found::Text(text)) => serde_json::from_str(text).map(Some).map_err(|_| ApiError::not_json()),
-            Some(Found::Json(value)) => Ok(Some(value.clone())),
+            Some(Found::Json(value)) => Ok(Some(value)),
             None => Ok(None),
         }
     }
@@ -132,8 +131,7 @@ impl Given<'_> {
     fn plain(&self, names: &[&str]) -> Option<String> {
         self.find(names).map(|found| match found {
             Found::Text(text) => text.to_owned(),
-            Found::Json(Value::String(text)) => text.clone(),
-            Found::Json(value) => value.to_string(),
+            Found::Json(value) => serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned()),
         })
     }
 
@@ -157,7 +155,7 @@ impl Given<'_> {
     }
 
     fn key(&self, names: &[&str]) -> Result<Option<String>, ApiError> {
-        Ok(self.json(names)?.map(place))
+        self.json(names)?.map(place).transpose()
     }
 
     /// A key, or else a document's id, which in the query is no JSON.
@@ -167,24 +165,24 @@ impl Given<'_> {
 
     fn keys(&self) -> Result<Option<Vec<String>>, ApiError> {
         let Some(keys) = self.json(&["keys"])? else { return Ok(None) };
-        let Value::Array(keys) = keys else {
+        if !keys.get().starts_with('[') {
             return Err(ApiError::bad_request("`keys` parameter must be an array."));
-        };
-        let text = |key: Value| match key {
-            Value::String(text) => Ok(text),
-            other => Err(ApiError::bad_request(format!("`keys` must be document ids, not {other}"))),
-        };
-        keys.into_iter().map(text).collect::<Result<_, _>>().map(Some)
+        }
+        let no_ids = || ApiError::bad_request("`keys` must be document ids, each a string");
+        let keys_max = self.keys_max;
+        let too_many =
+            || ApiError::too_large(format!("`keys` has too many documents: at most {keys_max} are accepted"));
+        json::elements(keys, self.keys_left, no_ids, too_many).map(Some)
     }
 }
 
 /// A key's place among document ids, which are strings: null, booleans and numbers sort below all of them, arrays and
 /// objects above.
-fn place(key: Value) -> String {
-    match key {
-        Value::String(id) => id,
-        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+fn place(key: &RawValue) -> Result<String, ApiError> {
+    match key.get().as_bytes() {
+        [b'"', ..] => serde_json::from_str(key.get()).map_err(|_| ApiError::not_json()),
         // No id is above the last code point, repeated for as long as an id may be.
-        Value::Array(_) | Value::Object(_) => "\u{10FFFF}".repeat(128),
+        [b'[' | b'{', ..] => Ok("\u{10FFFF}".repeat(128)),
+        _ => Ok(String::new()),
     }
 }
