@@ -9,7 +9,7 @@ use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{Change, LeafRev, Previous, PreviousWinner, Snapshot, StorageError};
 
 use super::options::FeedOptions;
-use super::seen::{Held, Seen};
+use super::seen::{Held, Seen, Versions};
 use crate::filter::Test;
 use crate::selector::DocView;
 
@@ -20,21 +20,21 @@ pub(super) enum Had {
     Known(bool),
     /// Whether the winner before passed.
     Previous(PreviousWinner),
-    /// Whether a version up to a place passed.
-    AnyUpTo(Sequence),
+    /// Whether any of these versions passed.
+    Any(Versions),
 }
 
 /// What decides about a document of which nothing passes, without a look at what it was.
 pub(super) fn had(change: &Change, seen: &Seen, options: &FeedOptions) -> Had {
-    let up_to = match change.previous {
+    let versions = match change.previous {
         Previous::Nothing => return Had::Known(false),
-        Previous::Unknown => seen.held_up_to(change.seq),
+        Previous::Unknown => seen.any(change.seq),
         Previous::Winner(winner) => match seen.held(change.seq, winner.seq) {
             Held::Previous => return by_leaves(&winner, options).map_or(Had::Previous(winner), Had::Known),
-            Held::UpTo(place) => place,
+            Held::Any(versions) => versions,
         },
     };
-    if up_to == Sequence::ZERO { Had::Known(false) } else { Had::AnyUpTo(up_to) }
+    if versions.up_to == Sequence::ZERO { Had::Known(false) } else { Had::Any(versions) }
 }
 
 /// Whether a winner passed, if its leaves decide that. Of several those that lost are not known any more: they may have.
@@ -81,8 +81,8 @@ impl Had {
         Ok(match self {
             Had::Known(_) => None,
             Had::Previous(winner) => with_body_of(&found.tree, &winner),
-            Had::AnyUpTo(_) if options.filter.test.conflicts_only => None,
-            Had::AnyUpTo(place) => written_over(&found.tree, place),
+            Had::Any(_) if options.filter.test.conflicts_only => None,
+            Had::Any(versions) => written_over(&found.tree, versions),
         })
     }
 }
@@ -95,17 +95,26 @@ fn with_body_of(tree: &RevTree, winner: &PreviousWinner) -> Option<Vec<Version>>
     (!found.is_empty()).then_some(found)
 }
 
-/// What a document with one leaf was before, as far as a reader can have it that has come to a place.
-fn written_over(tree: &RevTree, up_to: Sequence) -> Option<Vec<Version>> {
+/// What a document with one leaf was before, as far as a reader can have it.
+fn written_over(tree: &RevTree, versions: Versions) -> Option<Vec<Version>> {
     let [leaf] = tree.leaves() else { return None };
-    let may_be_had = |version: &Version| match version.body {
-        BodyPlace::Stored { key, .. } => key.seq <= up_to,
-        BodyPlace::Empty => true,
-        // It was never here.
-        BodyPlace::Unknown => false,
-    };
-    let had = ancestors(leaf).filter(|version| !version.leaf.deleted && may_be_had(version));
-    (leaf.ancestors.deeper == 0).then(|| had.collect())
+    let mut had = Vec::new();
+    for version in ancestors(leaf) {
+        let (may_be_had, is_first) = match version.body {
+            BodyPlace::Stored { key, .. } => (key.seq <= versions.up_to, key.seq <= versions.current_at),
+            // When it was written is not known.
+            BodyPlace::Empty => (true, false),
+            // It was never here.
+            BodyPlace::Unknown => (false, false),
+        };
+        if may_be_had && !version.leaf.deleted {
+            had.push(version);
+        }
+        if is_first {
+            return Some(had);
+        }
+    }
+    (leaf.ancestors.deeper == 0).then_some(had)
 }
 
 /// What a leaf came from, as far as that is at hand.

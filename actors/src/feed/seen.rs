@@ -32,8 +32,17 @@ struct Mark {
 pub enum Held {
     /// What the version before came to.
     Previous,
-    /// What any version up to this place came to.
-    UpTo(Sequence),
+    /// What any of these came to.
+    Any(Versions),
+}
+
+/// Some of a document's versions: the one that was current at a place, and those behind it up to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Versions {
+    /// The reader stood here before anything behind was written: what the version of then came to it has.
+    pub current_at: Sequence,
+    /// What was written behind this place it was not given.
+    pub up_to: Sequence,
 }
 
 impl Seen {
@@ -57,13 +66,15 @@ impl Seen {
         if self.marks.iter().any(|mark| seq > mark.state && previous <= mark.up_to) {
             return Held::Previous;
         }
-        Held::UpTo(self.held_up_to(seq))
+        Held::Any(self.any(seq))
     }
 
-    /// Up to which place it can have any version of a document whose row is at `seq`, where no more is known.
-    pub fn held_up_to(&self, seq: Sequence) -> Sequence {
+    /// Which versions it can have of a document whose row is at `seq`, where nothing is known of the one before.
+    pub fn any(&self, seq: Sequence) -> Versions {
+        let level = self.marks.iter().filter(|mark| mark.state <= mark.up_to).map(|mark| mark.state).max();
         // What was there when the feed began, and is not any more, is nothing it has given.
-        if seq <= self.opened { self.start } else { Sequence::MAX }
+        let up_to = if seq <= self.opened { self.start } else { Sequence::MAX };
+        Versions { current_at: level.unwrap_or(Sequence::ZERO), up_to }
     }
 
     /// Whether all up to a place was looked at before anything above it was written.
@@ -80,19 +91,23 @@ mod tests {
         Sequence::new(0, version)
     }
 
+    fn any(current_at: u64, up_to: Sequence) -> Held {
+        Held::Any(Versions { current_at: seq(current_at), up_to })
+    }
+
     #[test]
     fn from_the_beginning_nothing_was_given_of_what_was_there() {
         let seen = Seen::new(seq(0), seq(10), seq(0));
-        assert_eq!(seen.held(seq(10), seq(3)), Held::UpTo(seq(0)));
-        assert_eq!(seen.held(seq(11), seq(3)), Held::UpTo(Sequence::MAX), "it may have been passed over");
+        assert_eq!(seen.held(seq(10), seq(3)), any(0, seq(0)));
+        assert_eq!(seen.held(seq(11), seq(3)), any(0, Sequence::MAX), "it may have been passed over");
     }
 
     #[test]
     fn who_comes_back_has_the_version_before_unless_another_feed_was_behind_when_it_was_written_over() {
         let seen = Seen::new(seq(5), seq(10), seq(7));
         assert_eq!(seen.held(seq(8), seq(5)), Held::Previous);
-        assert_eq!(seen.held(seq(7), seq(5)), Held::UpTo(seq(5)), "it may have been passed over");
-        assert_eq!(seen.held(seq(8), seq(6)), Held::UpTo(seq(5)), "it was not there to be given");
+        assert_eq!(seen.held(seq(7), seq(5)), any(0, seq(5)), "it may have been passed over");
+        assert_eq!(seen.held(seq(8), seq(6)), any(0, seq(5)), "it was not there to be given");
     }
 
     #[test]
@@ -100,13 +115,14 @@ mod tests {
         let mut seen = Seen::new(seq(0), seq(10), seq(10));
         seen.looked_at(seq(6), seq(12));
         assert_eq!(seen.held(seq(13), seq(6)), Held::Previous);
-        assert_eq!(seen.held(seq(12), seq(6)), Held::UpTo(Sequence::MAX));
+        assert_eq!(seen.held(seq(12), seq(6)), any(0, Sequence::MAX));
         assert!(!seen.is_level(seq(6)));
         seen.looked_at(seq(12), seq(12));
         assert!(seen.is_level(seq(12)) && seen.held(seq(13), seq(12)) == Held::Previous);
+        assert_eq!(seen.held(seq(15), seq(13)), any(12, Sequence::MAX), "what was current then it has looked at");
         for state in 14..20 {
             seen.looked_at(seq(13), seq(state));
         }
-        assert!(!seen.is_level(seq(13)) && seen.held(seq(14), seq(12)) == Held::UpTo(Sequence::MAX));
+        assert!(!seen.is_level(seq(13)) && seen.held(seq(14), seq(12)) == any(0, Sequence::MAX));
     }
 }

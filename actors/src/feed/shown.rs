@@ -93,7 +93,7 @@ fn left_in_memory(row: &Row, seen: &Seen, options: &FeedOptions) -> Result<bool,
     match had(row.change(), seen, options) {
         Had::Known(left) => Ok(left),
         Had::Previous(_) => row.verdict_before(&options.filter).ok_or(NotInMemory),
-        Had::AnyUpTo(_) => Err(NotInMemory),
+        Had::Any(_) => Err(NotInMemory),
     }
 }
 
@@ -109,7 +109,7 @@ fn left_on_disk(
     let in_tail = match had {
         Had::Known(left) => return Ok(left),
         Had::Previous(_) => live.tail().row(change.seq),
-        Had::AnyUpTo(_) => None,
+        Had::Any(_) => None,
     };
     if let Some(passed) = in_tail.as_ref().and_then(|row| row.verdict_before(&options.filter)) {
         return Ok(passed);

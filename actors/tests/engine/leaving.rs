@@ -1,6 +1,6 @@
 //! Feeds that tell what leaves: who applies what they give has what the filter defines, whatever was missed meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -188,5 +188,38 @@ async fn who_passes_nothing_over_is_told_of_each_leave_once() {
             token = seq;
         }
         assert_eq!(had, defined(&database, &filter).await, "{name}");
+    }
+}
+
+/// Of what changes several times between two looks, those documents alone are told to leave that the reader had then, or
+/// that passed meanwhile.
+#[tokio::test]
+async fn who_stood_level_is_not_told_again_of_what_had_left_however_often_it_changes_then() {
+    let mut rng = StdRng::seed_from_u64(seed());
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let (_, filter) = filters().into_iter().find(|(name, _)| *name == "selector").unwrap();
+    let heartbeat = Some(Duration::from_millis(1));
+    let options = ChangesOptions { heartbeat, ..following(&filter, Sequence::ZERO) };
+    let mut changes = database.changes(options).await.unwrap();
+    let mut had = State::new();
+    for round in 0..100 {
+        let mut passed: BTreeSet<String> = had.keys().cloned().collect();
+        for _ in 0..6 {
+            // Documents with few revisions, all of which are at hand.
+            let id = format!("m-{}-{}", round / 4, rng.random_range(0..3));
+            let is_in = rng.random_bool(0.3);
+            // None is deleted: of a revision without a body it is not known when it was written.
+            edit(&database, &id, Some(is_in)).await;
+            if is_in {
+                passed.insert(id);
+            }
+        }
+        let update_seq = database.info().await.unwrap().counters.update_seq;
+        for change in told_up_to(&mut changes, update_seq).await {
+            assert!(!change.left || passed.contains(change.id.as_str()), "round {round}: {change:?}, of {passed:?}");
+            apply(&mut had, &change);
+        }
+        assert_eq!(had, defined(&database, &filter).await, "round {round}");
     }
 }
