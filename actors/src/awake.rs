@@ -4,6 +4,9 @@
 //! client and its next request. A processor that has nothing to do in one of them falls asleep, and waking it takes long,
 //! above all a virtual one: together as long as a fast disk. So a thread for each of a few processors goes round in
 //! circles there meanwhile. It is of the scheduler's idle class: it gives way at once to every thread of its control group.
+//!
+//! Many writers at once keep processors busy by themselves, and need the scheduler to put their threads where nothing runs:
+//! it does so as a processor runs out of work, which one that is kept awake never does.
 
 use std::hint::spin_loop;
 use std::io;
@@ -19,6 +22,12 @@ const CLOSE: Duration = Duration::from_micros(500);
 
 /// A commit that takes longer does not wait for processors.
 const COMMIT_MAX: Duration = Duration::from_millis(2);
+
+/// Commits that have so many writes on average are those of many writers.
+const MANY: usize = 8;
+
+/// Of so many commits, about, an average is.
+const AVERAGED: usize = 16;
 
 /// A thread that nobody has needed for so long ends.
 const REST_MAX: Duration = Duration::from_secs(1);
@@ -42,6 +51,8 @@ pub(crate) struct Awake {
     ended: AtomicU64,
     /// Until when processors are kept awake.
     until: AtomicU64,
+    /// How many writes a commit has, on average, times [`AVERAGED`].
+    writes: AtomicUsize,
     /// Threads that rest, or are about to.
     resting: AtomicUsize,
     rest: Mutex<()>,
@@ -56,7 +67,11 @@ struct Keeper {
 }
 
 /// A commit under way; it ends when dropped.
-pub(crate) struct Committing<'a>(&'a Awake);
+pub(crate) struct Committing<'a> {
+    awake: &'a Awake,
+    /// Whether processors are kept awake for it.
+    keeps: bool,
+}
 
 impl Awake {
     /// Keeps at most so many processors awake, those on which commits were made last: none where the process may not use
@@ -79,21 +94,32 @@ impl Awake {
             epoch: Instant::now(),
             ended: AtomicU64::new(0),
             until: AtomicU64::new(0),
+            writes: AtomicUsize::new(0),
             resting: AtomicUsize::new(0),
             rest: Mutex::new(()),
             roused: Condvar::new(),
         })
     }
 
-    /// Begins a commit, on the thread that makes it.
-    pub fn commit(self: &Arc<Awake>) -> Committing<'_> {
+    /// Begins a commit of so many writes, on the thread that makes it.
+    pub fn commit(self: &Arc<Awake>, writes: usize) -> Committing<'_> {
         let begins = self.now();
-        if !self.keepers.is_empty() && self.follows_closely(begins) {
+        let keeps = !self.keepers.is_empty() && self.is_of_few(writes) && self.follows_closely(begins);
+        if keeps {
             self.until.fetch_max(begins + nanos(COMMIT_MAX), Ordering::SeqCst);
             self.look_after(system::this_processor(), begins);
             self.rouse();
         }
-        Committing(self)
+        Committing { awake: self, keeps }
+    }
+
+    /// Whether a commit of so many writes and those before it are of few writers. One that is huge counts no more than one of
+    /// many.
+    fn is_of_few(&self, writes: usize) -> bool {
+        let before = self.writes.load(Ordering::Relaxed);
+        let now = before - before / AVERAGED + writes.min(2 * MANY);
+        self.writes.store(now, Ordering::Relaxed);
+        now < MANY * AVERAGED
     }
 
     fn follows_closely(&self, begins: u64) -> bool {
@@ -172,10 +198,10 @@ impl Awake {
 
 impl Drop for Committing<'_> {
     fn drop(&mut self) {
-        let Committing(awake) = self;
+        let Committing { awake, keeps } = self;
         let now = awake.now();
         awake.ended.store(now, Ordering::Relaxed);
-        if awake.is_needed() {
+        if *keeps && awake.is_needed() {
             awake.until.fetch_max(now + nanos(CLOSE), Ordering::SeqCst);
         }
     }
@@ -281,20 +307,41 @@ mod tests {
         let keepers = awake.keepers.len();
         assert!(keepers > 0);
         wait_for("keepers run, and one is idle", || {
-            drop(awake.commit());
+            drop(awake.commit(1));
             Arc::strong_count(&awake) == 1 + keepers && is_one_idle()
         });
         wait_for("they end", || Arc::strong_count(&awake) == 1);
         wait_for("they come again", || {
-            drop(awake.commit());
+            drop(awake.commit(1));
             Arc::strong_count(&awake) == 1 + keepers
         });
     }
 
     #[test]
+    fn commits_of_many_writes_are_those_of_many_writers() {
+        let awake = Awake::keeping([0].into_iter());
+        let are_of_few = |writes: usize, commits: usize| (0..commits).map(|_| awake.is_of_few(writes)).next_back();
+        assert_eq!(are_of_few(MANY - 1, 1000), Some(true));
+        assert_eq!(are_of_few(1000, 1), Some(true), "one says little of the next");
+        assert_eq!(are_of_few(MANY + 2, 1000), Some(false));
+        assert_eq!(are_of_few(1, 1), Some(false), "likewise");
+        assert_eq!(are_of_few(1000, 1000), Some(false));
+        assert_eq!(are_of_few(1, AVERAGED), Some(true), "however large they were");
+    }
+
+    #[test]
+    fn nothing_is_kept_awake_for_many_writers() {
+        let awake = Awake::keeping(system::processors().into_iter().take(1));
+        (0..1000).for_each(|_| drop(awake.commit(2 * MANY)));
+        let until = awake.until.load(Ordering::SeqCst);
+        (0..1000).for_each(|_| drop(awake.commit(2 * MANY)));
+        assert_eq!(awake.until.load(Ordering::SeqCst), until);
+    }
+
+    #[test]
     fn nothing_is_kept_awake_where_nothing_may_be() {
         let awake = Awake::new(0);
-        (0..100).for_each(|_| drop(awake.commit()));
+        (0..100).for_each(|_| drop(awake.commit(1)));
         assert_eq!((Arc::strong_count(&awake), awake.is_needed()), (1, false));
     }
 

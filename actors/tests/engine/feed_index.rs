@@ -185,9 +185,12 @@ async fn an_index_gets_ready_under_writers_that_never_pause() {
     database.set_feed_index(&IndexFields::parse(["n"]).unwrap()).await.unwrap();
     until_ready(&database).await;
     stop.store(true, Ordering::Relaxed);
+    let mut written = 0;
     for writer in writers {
-        assert!(soon(writer).await.unwrap() > 0, "it wrote meanwhile");
+        written += soon(writer).await.unwrap();
     }
+    // Not each of them: on a busy machine one may not have had its turn.
+    assert!(written > 0, "they wrote meanwhile");
     engine.shutdown().await.unwrap();
 }
 
