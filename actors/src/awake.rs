@@ -23,7 +23,7 @@ const CLOSE: Duration = Duration::from_micros(500);
 /// A commit that takes longer does not wait for processors.
 const COMMIT_MAX: Duration = Duration::from_millis(2);
 
-/// Commits that have so many writes on average are those of many writers.
+/// Commits of so many requests, on average, are those of many writers.
 const MANY: usize = 8;
 
 /// Of so many commits, about, an average is.
@@ -51,8 +51,8 @@ pub(crate) struct Awake {
     ended: AtomicU64,
     /// Until when processors are kept awake.
     until: AtomicU64,
-    /// How many writes a commit has, on average, times [`AVERAGED`].
-    writes: AtomicUsize,
+    /// How many requests a commit has, on average, times [`AVERAGED`].
+    requests: AtomicUsize,
     /// Threads that rest, or are about to.
     resting: AtomicUsize,
     rest: Mutex<()>,
@@ -94,17 +94,17 @@ impl Awake {
             epoch: Instant::now(),
             ended: AtomicU64::new(0),
             until: AtomicU64::new(0),
-            writes: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
             resting: AtomicUsize::new(0),
             rest: Mutex::new(()),
             roused: Condvar::new(),
         })
     }
 
-    /// Begins a commit of so many writes, on the thread that makes it.
-    pub fn commit(self: &Arc<Awake>, writes: usize) -> Committing<'_> {
+    /// Begins a commit of so many requests, on the thread that makes it.
+    pub fn commit(self: &Arc<Awake>, requests: usize) -> Committing<'_> {
         let begins = self.now();
-        let keeps = !self.keepers.is_empty() && self.is_of_few(writes) && self.follows_closely(begins);
+        let keeps = !self.keepers.is_empty() && self.is_of_few(requests) && self.follows_closely(begins);
         if keeps {
             self.until.fetch_max(begins + nanos(COMMIT_MAX), Ordering::SeqCst);
             self.look_after(system::this_processor(), begins);
@@ -113,12 +113,12 @@ impl Awake {
         Committing { awake: self, keeps }
     }
 
-    /// Whether a commit of so many writes and those before it are of few writers. One that is huge counts no more than one of
-    /// many.
-    fn is_of_few(&self, writes: usize) -> bool {
-        let before = self.writes.load(Ordering::Relaxed);
-        let now = before - before / AVERAGED + writes.min(2 * MANY);
-        self.writes.store(now, Ordering::Relaxed);
+    /// Whether a commit of so many requests and those before it are of few writers. One that is huge counts no more than one
+    /// of many.
+    fn is_of_few(&self, requests: usize) -> bool {
+        let before = self.requests.load(Ordering::Relaxed);
+        let now = before - before / AVERAGED + requests.min(2 * MANY);
+        self.requests.store(now, Ordering::Relaxed);
         now < MANY * AVERAGED
     }
 
@@ -318,24 +318,31 @@ mod tests {
     }
 
     #[test]
-    fn commits_of_many_writes_are_those_of_many_writers() {
+    fn commits_of_many_requests_are_those_of_many_writers() {
         let awake = Awake::keeping([0].into_iter());
-        let are_of_few = |writes: usize, commits: usize| (0..commits).map(|_| awake.is_of_few(writes)).next_back();
-        assert_eq!(are_of_few(MANY - 1, 1000), Some(true));
-        assert_eq!(are_of_few(1000, 1), Some(true), "one says little of the next");
-        assert_eq!(are_of_few(MANY + 2, 1000), Some(false));
-        assert_eq!(are_of_few(1, 1), Some(false), "likewise");
-        assert_eq!(are_of_few(1000, 1000), Some(false));
-        assert_eq!(are_of_few(1, AVERAGED), Some(true), "however large they were");
+        let are_of_few = |requests: usize, commits: usize| {
+            (0..commits).fold(None, |_, _| Some(awake.is_of_few(requests))).expect("a commit")
+        };
+        assert!(are_of_few(MANY - 2, 1000));
+        assert!(are_of_few(1000, 1), "one says little of the next");
+        assert!(!are_of_few(MANY + 2, 1000));
+        assert!(!are_of_few(1, 1), "likewise");
+        assert!(!are_of_few(1000, 1000));
+        assert!(are_of_few(1, AVERAGED), "however large they were");
     }
 
     #[test]
     fn nothing_is_kept_awake_for_many_writers() {
         let awake = Awake::keeping(system::processors().into_iter().take(1));
-        (0..1000).for_each(|_| drop(awake.commit(2 * MANY)));
-        let until = awake.until.load(Ordering::SeqCst);
-        (0..1000).for_each(|_| drop(awake.commit(2 * MANY)));
-        assert_eq!(awake.until.load(Ordering::SeqCst), until);
+        awake.requests.store(2 * MANY * AVERAGED, Ordering::Relaxed);
+        for _ in 0..1000 {
+            // Needed still for the one before, and not for this one.
+            let until = awake.now() + nanos(CLOSE) / 2;
+            awake.until.store(until, Ordering::SeqCst);
+            drop(awake.commit(2 * MANY));
+            assert_eq!(awake.until.load(Ordering::SeqCst), until);
+        }
+        assert_eq!(Arc::strong_count(&awake), 1, "no keeper was started");
     }
 
     #[test]

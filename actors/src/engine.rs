@@ -52,7 +52,7 @@ pub struct EngineOptions {
     pub feeds_max: usize,
     /// Threads that write; each database is pinned to one.
     pub committers: usize,
-    /// Processors that are kept awake, by threads that give way to others at once, while commits of few writes follow each other
+    /// Processors that are kept awake, by threads that give way to others at once, while commits of few requests follow each other
     /// within half a millisecond: it saves writers what it takes to wake them. Zero keeps none, and none is kept where the process has only
     /// one or may not use all the time of those that it has.
     pub awake_processors_max: usize,
@@ -129,7 +129,7 @@ impl Engine {
             let (updates, awake) = (Arc::clone(&updates), Awake::new(options.awake_processors_max));
             Arc::new(move |store: &Store, requests: &[Request]| {
                 updates.make_room();
-                let _committing = awake.commit(requests.iter().map(|request| request.writes.len()).sum());
+                let _committing = awake.commit(requests.len());
                 store.write(requests)
             })
         };

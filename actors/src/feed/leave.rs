@@ -82,7 +82,7 @@ impl Had {
             Had::Known(_) => None,
             Had::Previous(winner) => with_body_of(&found.tree, &winner),
             Had::Any(_) if options.filter.test.conflicts_only => None,
-            Had::Any(versions) => written_over(&found.tree, versions),
+            Had::Any(versions) => written_over(&found.tree, versions, options),
         })
     }
 }
@@ -96,25 +96,31 @@ fn with_body_of(tree: &RevTree, winner: &PreviousWinner) -> Option<Vec<Version>>
 }
 
 /// What a document with one leaf was before, as far as a reader can have it.
-fn written_over(tree: &RevTree, versions: Versions) -> Option<Vec<Version>> {
+fn written_over(tree: &RevTree, versions: Versions, options: &FeedOptions) -> Option<Vec<Version>> {
     let [leaf] = tree.leaves() else { return None };
     let mut had = Vec::new();
     for version in ancestors(leaf) {
-        let (may_be_had, is_first) = match version.body {
+        let (may_be_had, was_current) = match version.body {
             BodyPlace::Stored { key, .. } => (key.seq <= versions.up_to, key.seq <= versions.current_at),
             // When it was written is not known.
             BodyPlace::Empty => (true, false),
             // It was never here.
             BodyPlace::Unknown => (false, false),
         };
-        if may_be_had && !version.leaf.deleted {
+        if version.leaf.deleted {
+            continue;
+        }
+        if may_be_had {
             had.push(version);
         }
-        if is_first {
+        // What lies below may have been a leaf of its own then, which a replicated history has joined since: it lost, unless
+        // this one was deleted.
+        if was_current && !options.shape.all_leaves {
             return Some(had);
         }
     }
-    (leaf.ancestors.deeper == 0).then_some(had)
+    let known = 1 + leaf.ancestors.len() as u64;
+    (leaf.ancestors.deeper == 0 && known >= leaf.rev.generation).then_some(had)
 }
 
 /// What a leaf came from, as far as that is at hand.

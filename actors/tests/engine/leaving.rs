@@ -5,8 +5,12 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use seqtide::storage::json::{ScanLimits, scan_document};
 use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::rev::RevHash;
+use seqtide::storage::model::rev_path::RevPath;
 use seqtide::storage::model::sequence::Sequence;
+use seqtide::storage::{Edit, Write};
 use seqtide::{Change, ChangeEvent, Changes, ChangesOptions, Database, Filter, PutError, Selector, Since, Test};
 use tokio_stream::StreamExt;
 
@@ -189,6 +193,57 @@ async fn who_passes_nothing_over_is_told_of_each_leave_once() {
         }
         assert_eq!(had, defined(&database, &filter).await, "{name}");
     }
+}
+
+/// A revision that was made elsewhere, with those it came from, the newest first.
+fn made_elsewhere(generation: u64, hashes: &[&str], deleted: bool, body: &str) -> Write {
+    let hashes = hashes.iter().map(|hash| RevHash::parse(hash).unwrap()).collect();
+    let body = scan_document(body.as_bytes(), &ScanLimits::default()).unwrap().body;
+    let path = RevPath::new(generation, hashes).unwrap();
+    Write::Edit(Edit::replicated(DocId::parse("a").unwrap(), path, deleted, body))
+}
+
+/// Follows what passes to where the database stands.
+async fn level(database: &Database) -> Changes {
+    let (_, filter) = filters().into_iter().find(|(name, _)| *name == "selector").unwrap();
+    let heartbeat = Some(Duration::from_millis(1));
+    let options = ChangesOptions { heartbeat, ..following(&filter, Sequence::ZERO) };
+    let mut changes = database.changes(options).await.unwrap();
+    let told = told_up_to(&mut changes, database.info().await.unwrap().counters.update_seq).await;
+    assert!(matches!(&told[..], [change] if change.id.as_str() == "a" && !change.left), "{told:?}");
+    changes
+}
+
+async fn assert_leaves(database: &Database, mut changes: Changes) {
+    let told = told_up_to(&mut changes, database.info().await.unwrap().counters.update_seq).await;
+    assert!(matches!(&told[..], [change] if change.id.as_str() == "a" && change.left), "{told:?}");
+}
+
+/// What was newest when the feed stood level had lost to what a history joined below it later.
+#[tokio::test]
+async fn a_document_leaves_whose_deleted_branch_was_joined_to_the_winner_s() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let of_winner = made_elsewhere(1, &["a"], false, r#"{"in": true}"#);
+    let deleted_alone = made_elsewhere(2, &["b"], true, r#"{"why": "x"}"#);
+    database.write(vec![of_winner]).await.unwrap();
+    database.write(vec![deleted_alone]).await.unwrap();
+    let changes = level(&database).await;
+    database.write(vec![made_elsewhere(2, &["b", "a"], true, r#"{"why": "x"}"#)]).await.unwrap();
+    database.write(vec![made_elsewhere(3, &["c", "b", "a"], false, r#"{"in": false}"#)]).await.unwrap();
+    assert_leaves(&database, changes).await;
+}
+
+/// What it was before is not known any more when it changes twice.
+#[tokio::test]
+async fn a_document_leaves_whose_older_revisions_are_forgotten() {
+    let (engine, _folder) = engine(|options| options.store.revs_limit = 1);
+    let database = engine.create_database("db").await.unwrap();
+    edit(&database, "a", Some(true)).await;
+    let changes = level(&database).await;
+    edit(&database, "a", Some(false)).await;
+    edit(&database, "a", Some(false)).await;
+    assert_leaves(&database, changes).await;
 }
 
 /// Of what changes several times between two looks, those documents alone are told to leave that the reader had then, or

@@ -206,7 +206,7 @@ struct StorageFlags {
     #[arg(id = "storage.committers", value_name = "THREADS")]
     committers: Option<i64>,
 
-    /// Processors kept awake while commits follow each other closely; 0 for none
+    /// Processors kept awake while commits of few requests follow each other closely; 0 for none
     #[arg(id = "storage.awake_processors_max", value_name = "PROCESSORS")]
     awake_processors_max: Option<i64>,
 

@@ -37,7 +37,7 @@ pub struct Storage {
     pub reclaim_floor_bytes: u64,
     /// Threads that commit writes; 0 leaves the number to the engine.
     pub committers: usize,
-    /// Processors kept awake while commits follow each other closely; 0 is none.
+    /// Processors kept awake while commits of few requests follow each other closely; 0 is none.
     pub awake_processors_max: usize,
     /// Read transactions open at once in one database.
     pub readers_max: u32,
