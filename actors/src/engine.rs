@@ -237,6 +237,11 @@ impl Engine {
         self.inner.feeds.has_room()
     }
 
+    /// How many feeds are open, whoever reads for them.
+    pub fn feeds_open(&self) -> usize {
+        self.inner.feeds.taken()
+    }
+
     /// The feeds that are open and read for themselves, in the order in which they were opened.
     pub fn feeds(&self) -> Vec<FeedInfo> {
         self.inner.feeds.known().list()

@@ -60,6 +60,11 @@ impl FeedPermits {
         self.take().map(drop)
     }
 
+    /// How many are taken.
+    pub fn taken(&self) -> usize {
+        self.open.feeds.load(Ordering::Relaxed)
+    }
+
     /// The feeds that read for themselves.
     pub fn known(&self) -> &KnownFeeds {
         &self.open.known

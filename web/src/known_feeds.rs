@@ -21,15 +21,12 @@ pub async fn list(engine: &Engine, workers: &Workers, after: FeedId, most: usize
     let add = |feeds: &mut BTreeMap<FeedId, FeedInfo>, found: Vec<FeedInfo>| {
         feeds.extend(found.into_iter().filter(|feed| feed.record.id > after).map(|feed| (feed.record.id, feed)));
     };
-    let by_themselves = engine.feeds();
-    let mut open = by_themselves.len();
-    add(&mut feeds, by_themselves);
-    let by_workers = workers.list(List { after, most, only_behind: false }).await;
-    open += by_workers.open.values().sum::<usize>();
-    add(&mut feeds, by_workers.feeds);
+    add(&mut feeds, engine.feeds());
+    add(&mut feeds, workers.list(List { after, most, only_behind: false }).await.feeds);
     // Those that have left their worker since it was asked for them.
     add(&mut feeds, engine.feeds());
-    KnownFeeds { feeds: feeds.into_values().take(most).collect(), open }
+    // Not by who was asked when: one that changes hands meanwhile would be counted twice, or not at all.
+    KnownFeeds { feeds: feeds.into_values().take(most).collect(), open: engine.feeds_open() }
 }
 
 /// One of them.
