@@ -99,7 +99,7 @@ fn with_body_of(tree: &RevTree, winner: &PreviousWinner) -> Option<Vec<Version>>
 fn written_over(tree: &RevTree, versions: Versions, options: &FeedOptions) -> Option<Vec<Version>> {
     let [leaf] = tree.leaves() else { return None };
     let mut had = Vec::new();
-    for version in ancestors(leaf) {
+    for version in ancestors(leaf).filter(|version| !version.leaf.deleted) {
         let (may_be_had, was_current) = match version.body {
             BodyPlace::Stored { key, .. } => (key.seq <= versions.up_to, key.seq <= versions.current_at),
             // When it was written is not known.
@@ -107,9 +107,6 @@ fn written_over(tree: &RevTree, versions: Versions, options: &FeedOptions) -> Op
             // It was never here.
             BodyPlace::Unknown => (false, false),
         };
-        if version.leaf.deleted {
-            continue;
-        }
         if may_be_had {
             had.push(version);
         }
@@ -119,8 +116,8 @@ fn written_over(tree: &RevTree, versions: Versions, options: &FeedOptions) -> Op
             return Some(had);
         }
     }
-    let known = 1 + leaf.ancestors.len() as u64;
-    (leaf.ancestors.deeper == 0 && known >= leaf.rev.generation).then_some(had)
+    let reaches_root = leaf.branch_len() as u64 >= leaf.rev.generation;
+    (leaf.ancestors.deeper == 0 && reaches_root).then_some(had)
 }
 
 /// What a leaf came from, as far as that is at hand.

@@ -203,12 +203,17 @@ fn made_elsewhere(generation: u64, hashes: &[&str], deleted: bool, body: &str) -
     Write::Edit(Edit::replicated(DocId::parse("a").unwrap(), path, deleted, body))
 }
 
-/// Follows what passes to where the database stands.
-async fn level(database: &Database) -> Changes {
+/// What passes the selector, from the beginning.
+async fn selected(database: &Database) -> (Filter, Changes) {
     let (_, filter) = filters().into_iter().find(|(name, _)| *name == "selector").unwrap();
     let heartbeat = Some(Duration::from_millis(1));
     let options = ChangesOptions { heartbeat, ..following(&filter, Sequence::ZERO) };
-    let mut changes = database.changes(options).await.unwrap();
+    (filter, database.changes(options).await.unwrap())
+}
+
+/// Follows what passes to where the database stands.
+async fn level(database: &Database) -> Changes {
+    let (_, mut changes) = selected(database).await;
     let told = told_up_to(&mut changes, database.info().await.unwrap().counters.update_seq).await;
     assert!(matches!(&told[..], [change] if change.id.as_str() == "a" && !change.left), "{told:?}");
     changes
@@ -253,10 +258,7 @@ async fn who_stood_level_is_not_told_again_of_what_had_left_however_often_it_cha
     let mut rng = StdRng::seed_from_u64(seed());
     let (engine, _folder) = engine(|_| {});
     let database = engine.create_database("db").await.unwrap();
-    let (_, filter) = filters().into_iter().find(|(name, _)| *name == "selector").unwrap();
-    let heartbeat = Some(Duration::from_millis(1));
-    let options = ChangesOptions { heartbeat, ..following(&filter, Sequence::ZERO) };
-    let mut changes = database.changes(options).await.unwrap();
+    let (filter, mut changes) = selected(&database).await;
     let mut had = State::new();
     for round in 0..100 {
         let mut passed: BTreeSet<String> = had.keys().cloned().collect();

@@ -25,6 +25,7 @@ pub fn check(document: &Document) -> Result<(), ApiError> {
         _ => Ok(()),
     })
 }
+
 /// Checks each member of `filters` or `views`.
 fn check_each(
     kind: &str,
