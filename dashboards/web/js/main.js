@@ -22,10 +22,13 @@ const ROUTES = [
 ];
 
 let page = null;
+/** The address that is shown. The browser's own is ahead of it from a click on a link to the event that tells of it. */
+let shown = '';
 
 /** Shows the page that the address names; its options stand behind a question mark. */
 function route() {
-  const [path, query = ''] = location.hash.replace(/^#/, '').split('?', 2);
+  shown = location.hash;
+  const [path, query = ''] = shown.replace(/^#/, '').split('?', 2);
   page?.close?.();
   page = pageOf(path, new URLSearchParams(query));
   globalThis.seqtide.page = page;
@@ -44,6 +47,13 @@ function routeOn() {
   main.focus({ preventScroll: true });
 }
 
+/** Keeps a page's options in its address, for a reload. Where another page has been asked for, that one's address stands. */
+function keep(options) {
+  if (location.hash !== shown) return;
+  history.replaceState(null, '', `${shown.split('?', 1)[0]}?${options}`);
+  shown = location.hash;
+}
+
 /** The page of a path; where there is none, one that says so. */
 function pageOf(path, options) {
   const [pattern, make] = ROUTES.find(([pattern]) => pattern.test(path)) ?? [];
@@ -56,7 +66,7 @@ function pageOf(path, options) {
   }
   // No database has such a name, and in a path a browser takes it for a folder.
   if (/^\.\.?$/.test(names[0])) return unknown();
-  return make({ main, figures, names, options });
+  return make({ main, figures, names, options, keep });
 }
 
 function unknown(why) {

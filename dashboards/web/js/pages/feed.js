@@ -16,16 +16,16 @@ import { Stream } from '../stream.js';
 const BACK = 100;
 const HEARTBEAT_MS = 2000;
 
-export function feedPage({ main, names: [database], options }) {
-  const page = new FeedPage(database, options);
+export function feedPage({ main, names: [database], options, keep }) {
+  const page = new FeedPage(database, options, keep);
   fill(main, page.parts);
   page.begin();
   return { title: database, log: page.log, close: () => page.close(), get stream() { return page.stream; } };
 }
 
 class FeedPage {
-  constructor(database, given) {
-    Object.assign(this, { database, since: given.get('since'), log: new Log(), shown: 0, added: 0, updateSeq: 0, chosen: false });
+  constructor(database, given, keep) {
+    Object.assign(this, { database, keep, since: given.get('since'), log: new Log(), shown: 0, added: 0, updateSeq: 0, chosen: false });
     if (!given.has('include_docs')) given.set('include_docs', 'true');
     this.state = new StateLine(() => this.again());
     this.told = h('p', { class: 'notice', role: 'status' });
@@ -102,8 +102,7 @@ class FeedPage {
   /** Begins anew at a place, through a filter. */
   restart(since, options) {
     Object.assign(this, { since, applied: options, resumeAt: null });
-    const query = new URLSearchParams({ ...options, since });
-    history.replaceState(null, '', `#/db/${encodeURIComponent(this.database)}?${query}`);
+    this.keep(new URLSearchParams({ ...options, since }));
     this.snippets.show(this.database, { ...options, since });
     this.slider.show(since, this.updateSeq);
     this.clear();
