@@ -77,6 +77,12 @@ impl Seen {
         Versions { current_at: level.unwrap_or(Sequence::ZERO), up_to }
     }
 
+    /// Whether who stands at `position` can look for all others that are level there or further on: what was there when it
+    /// began it has not been given, while they may have been.
+    pub fn stands_for_all(&self, position: Sequence) -> bool {
+        position >= self.opened && self.is_level(position)
+    }
+
     /// Whether all up to a place was looked at before anything above it was written.
     pub fn is_level(&self, position: Sequence) -> bool {
         self.marks.iter().any(|mark| mark.up_to >= position && mark.state <= position)

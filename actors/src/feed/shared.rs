@@ -93,9 +93,9 @@ impl<S: Source> Feed<S> {
         let is_timed = timeout.is_some() && heartbeat.is_none();
         let may_share = is_endless && !is_timed && filter.function.is_none() && !self.told.anything();
         let is_live = self.subscriber.is_following() && self.is_opened() && self.position() <= self.source.newest();
-        // Who tells what leaves must have seen all that those it joins have.
-        let is_level = self.seen.is_none_or(|seen| seen.is_level(self.position()));
-        if !may_share || !is_live || !is_level {
+        // Who tells what leaves must have seen all that those it joins have, and those that join it.
+        let has_seen_all = self.seen.is_none_or(|seen| seen.stands_for_all(self.position()));
+        if !may_share || !is_live || !has_seen_all {
             return None;
         }
         Some(Likeness {

@@ -11,7 +11,10 @@ use seqtide::storage::model::rev::RevHash;
 use seqtide::storage::model::rev_path::RevPath;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::storage::{Edit, Write};
-use seqtide::{Change, ChangeEvent, Changes, ChangesOptions, Database, Filter, PutError, Selector, Since, Test};
+use seqtide::{
+    Change, ChangeEvent, Changes, ChangesOptions, Database, FeedEvent, FeedKind, FeedOptions, FeedState, Filter,
+    PutError, Selector, Since, Test,
+};
 use tokio_stream::StreamExt;
 
 use crate::model::seed;
@@ -279,4 +282,29 @@ async fn who_stood_level_is_not_told_again_of_what_had_left_however_often_it_cha
         }
         assert_eq!(had, defined(&database, &filter).await, "round {round}");
     }
+}
+
+/// It told others nothing of a version that they had been given before they joined it, and it had not.
+#[tokio::test]
+async fn who_is_behind_when_it_begins_reads_for_others_when_it_has_come_to_where_they_were() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let filter = filters().into_iter().find(|(name, _)| *name == "selector").unwrap().1;
+    edit(&database, "m-0", Some(true)).await;
+    let options = FeedOptions { since: Since::START, filter, leave: true, ..FeedOptions::live(FeedKind::Sse) };
+    let mut feed = database.feed(options).await.unwrap();
+    while feed.likeness().is_none() {
+        soon(feed.next()).await.unwrap().unwrap();
+    }
+    let (place, reopening) = (feed.position(), feed.reopening());
+    let seat = feed.take_seat().unwrap();
+
+    edit(&database, "m-1", Some(true)).await;
+    let newest = database.info().await.unwrap().counters.update_seq;
+    let mut again = reopening.open(place, seat, FeedState::Live);
+    assert_eq!(again.likeness(), None, "others may have been given what it has not");
+    let row = soon(again.next()).await.unwrap().unwrap();
+    assert!(matches!(row, FeedEvent::Change(_)), "{row:?}");
+    assert!(again.position() >= newest && again.likeness().is_some());
+    engine.shutdown().await.unwrap();
 }
