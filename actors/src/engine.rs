@@ -180,6 +180,24 @@ impl Engine {
         if self.inner.folder.contains(&name) { Ok(Database::new(self, name)) } else { Err(Error::NoDatabase) }
     }
 
+    /// A database by its name, which is made as [`Engine::create_database`] does where there is none: what a program begins
+    /// with, the first time and every other.
+    ///
+    /// # Errors
+    /// [`Error::BadName`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`]; [`Error::NoDatabase`] where it is
+    /// deleted at this moment, or its folder was put there by hand since the start.
+    pub async fn ensure_database(&self, name: &str) -> Result<Database, Error> {
+        match self.database(name) {
+            Err(Error::NoDatabase) => {}
+            found => return found,
+        }
+        match self.create_database(name).await {
+            // Someone else was first.
+            Err(Error::DatabaseExists) => self.database(name),
+            made => made,
+        }
+    }
+
     /// Makes a database that writes its sequences as integers.
     ///
     /// # Errors

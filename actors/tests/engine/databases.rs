@@ -181,3 +181,17 @@ async fn an_engine_that_is_dropped_leaves_no_feed_waiting() {
     drop((engine, database));
     assert!(matches!(next_event(&mut changes).await, ChangeEvent::End { reason: EndReason::Shutdown, .. }));
 }
+
+#[tokio::test]
+async fn a_database_is_there_for_all_who_need_it_with_what_it_has() {
+    let (engine, _folder) = engine(|_| {});
+    let all = join_all((0..8).map(|_| engine.ensure_database("orders"))).await;
+    for (at, orders) in all.into_iter().enumerate() {
+        orders.unwrap().put(&format!("o-{at}"), "{}").await.unwrap();
+    }
+    let again = engine.ensure_database("orders").await.unwrap();
+    assert_eq!(again.info().await.unwrap().counters.docs, 8);
+    assert!(matches!(engine.ensure_database("Orders").await, Err(Error::BadName(_))));
+    engine.shutdown().await.unwrap();
+    assert!(matches!(engine.ensure_database("more").await, Err(Error::Stopped)));
+}
