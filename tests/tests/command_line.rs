@@ -1,9 +1,10 @@
 //! The command line, the environment and the configuration file.
 
 use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use seqtide_tests::server::{Launch, seqtide_command};
+use seqtide_tests::server::{Launch, binary, seqtide_command};
 use seqtide_tests::{Database, Server};
 
 /// Exit code, standard output and standard error of `seqtide` with these arguments.
@@ -75,6 +76,20 @@ fn an_unknown_variable_or_key_is_refused_by_name() {
     let exit = Server::launch().arg("--config").arg(&file).run_to_exit();
     assert_eq!(exit.status.code(), Some(1), "{exit:?}");
     assert!(exit.stderr.contains("hartbeat_ms"), "{exit:?}");
+}
+
+/// It said that it listens, and then a worker that had no file left broke off.
+#[test]
+fn a_server_that_may_open_too_few_files_does_not_start_and_says_what_to_raise() {
+    let (data, line) =
+        (tempfile::tempdir().expect("a folder"), "ulimit -n 40 && exec \"$0\" --listen 127.0.0.1:0 --data \"$1\"");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).arg(binary()).arg(data.path());
+    let output = shell.output().expect("a shell");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("allows 40 open files") && stderr.contains("ulimit -n"), "{stderr}");
+    assert!(output.stdout.is_empty(), "{output:?}");
 }
 
 /// How long a longpoll without `timeout` waits on a server started so.

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use seqtide_server::config::cli::Task;
@@ -45,22 +46,36 @@ fn serve(
     }
     logging::start(&config)?;
     keep_pages_small();
-    open_many_files(&config);
+    open_many_files(&config)?;
     run(config)?;
     Ok(())
 }
 
+/// Open files a server has before anyone connects: its own and its first databases', and each worker's.
+const FILES_MIN: usize = 64;
+const WORKER_FILES: usize = 8;
+
 /// A connection is an open file, and a database several. Few systems let a program have as many as it may without being asked.
-fn open_many_files(config: &Config) {
+/// Where it may have too few to begin with, parts of it that need one would break off later.
+fn open_many_files(config: &Config) -> Result<(), String> {
     let may = getrlimit(Resource::Nofile).maximum;
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: may, maximum: may }) {
         tracing::debug!(%error, "the system does not let more files be open");
     }
+    let Some(files) = getrlimit(Resource::Nofile).current else { return Ok(()) };
+    let workers = if config.workers > 0 { config.workers } else { available_parallelism().map_or(1, usize::from) };
+    let least = FILES_MIN + workers * WORKER_FILES;
+    if files < least as u64 {
+        return Err(format!(
+            "the system allows {files} open files, and a server of {workers} workers needs {least} at least: raise its limit of open files (`ulimit -n`)"
+        ));
+    }
     let feeds = config.limits.feeds_max;
-    if let Some(files) = getrlimit(Resource::Nofile).current.filter(|files| *files < feeds as u64) {
+    if files < feeds as u64 {
         let what = "more feeds may be open than files: raise the system's limit of open files (`ulimit -n`)";
         tracing::warn!(files, feeds, "{what}");
     }
+    Ok(())
 }
 
 /// The allocator asks for huge pages, of which the system hands out whole ones, 2 MiB each: an idle server would take nine
