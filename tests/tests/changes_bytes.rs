@@ -205,7 +205,7 @@ async fn a_waiting_feed_that_rejects_all_moves_its_last_seq() {
     let (_server, database) = fresh().await;
     write(&database, "a").await;
     let doc_ids = "filter=_doc_ids&doc_ids=%5B%22wanted%22%5D";
-    let body = database.get(&format!("/_changes?feed=longpoll&timeout=300&{doc_ids}")).open().await;
+    let body = database.get(&format!("/_changes?feed=longpoll&timeout=3000&{doc_ids}")).open().await;
     write(&database, "b").await;
     assert_eq!(body.to_end().await.text(), longpoll_that_waited(&[], 2, 0));
 }

@@ -228,7 +228,7 @@ async fn a_selector_with_all_docs_lists_the_leaves_that_pass() {
 async fn a_selector_that_rejects_all_moves_last_seq_on_while_it_waits() {
     let (_server, database) = with_history("H13").await;
     let body = json!({ "selector": { "t": 1 } });
-    let request = database.post("/_changes?filter=_selector&feed=longpoll&timeout=400").json(&body);
+    let request = database.post("/_changes?filter=_selector&feed=longpoll&timeout=3000").json(&body);
     let waiting = request.open().await;
     database.put("a", &json!({ "t": 2 })).await;
     assert_eq!(waiting.to_end().await.text(), longpoll_that_waited(&[], 1, 0));

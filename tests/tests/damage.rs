@@ -384,44 +384,48 @@ async fn a_log_that_misses_acknowledged_writes_is_told_of_and_the_database_can_b
 async fn a_check_beside_a_server_that_writes_all_the_time_finds_nothing() {
     let server = Server::start();
     let database = fill(&server, "db").await;
-    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let (count, written) = tokio::sync::watch::channel(0);
     let writer = tokio::spawn(async move {
         let mut written = 0;
-        while !*stopped.borrow() {
+        while count.send(written).is_ok() {
             database.put(&format!("w{written}"), &json!({ "pad": "y".repeat(written % 50 * 100) })).await;
             written += 1;
         }
-        written
     });
-    for _ in 0..10 {
+    let mut checks = 0;
+    while checks < 10 || *written.borrow() <= 10 {
         let (code, report) = check(&server);
         assert_eq!(code, Some(0), "{report}");
+        assert!(!writer.is_finished(), "it writes meanwhile");
+        checks += 1;
     }
-    stop.send(true).expect("the writer waits for it");
-    assert!(writer.await.expect("the writer") > 10, "it wrote meanwhile");
+    drop(written);
+    writer.await.expect("the writer");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_beside_a_server_that_makes_and_deletes_databases_finds_nothing() {
     let server = Server::start();
-    let (stop, stopped) = tokio::sync::watch::channel(false);
     let api = Api::new(&server);
+    let (count, made_so_far) = tokio::sync::watch::channel(0);
     let maker = tokio::spawn(async move {
         let mut made = 0;
-        while !*stopped.borrow() {
+        while count.send(made).is_ok() {
             api.request("PUT", "/passing").expect(201).await;
             api.request("PUT", "/passing/a").json(&json!({})).expect(201).await;
             api.request("DELETE", "/passing").expect(200).await;
             made += 1;
         }
-        made
     });
-    for _ in 0..200 {
+    let mut checks = 0;
+    while checks < 200 || *made_so_far.borrow() <= 10 {
         let (code, report) = check(&server);
         assert_eq!(code, Some(0), "{report}");
+        assert!(!maker.is_finished(), "it makes some meanwhile");
+        checks += 1;
     }
-    stop.send(true).expect("the maker waits for it");
-    assert!(maker.await.expect("the maker") > 10, "it made some meanwhile");
+    drop(made_so_far);
+    maker.await.expect("the maker");
 }
 
 /// What a reader in another process sees stays pinned for as long as LMDB takes the process to be there.

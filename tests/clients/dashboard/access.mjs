@@ -45,6 +45,8 @@ after(() => {
 
 /** Pages, each as it looks when it is used. */
 const PAGES = {
+  // The first: who reads nothing is dropped in the end.
+  subscribers: ['/feeds', async (page) => sees(page, '.behind', 'row')],
   overview: ['/', async (page) => sees(page, 'tbody', 'orders')],
   feed: [
     '/db/orders',
@@ -85,7 +87,6 @@ const PAGES = {
       await page.getByRole('dialog').waitFor();
     },
   ],
-  subscribers: ['/feeds', async (page) => sees(page, '.behind', 'row')],
   unknown: ['/nowhere', async (page) => sees(page, 'h1', 'no such page')],
 };
 

@@ -169,6 +169,22 @@ test('a conflict is resolved by picking a leaf, on a page that was open across a
   assert.equal(body._deleted_conflicts.length, 3, 'every other leaf has a tombstone');
 });
 
+// A click that was under way was lost: what was read again was drawn anew, though it was the same.
+test('a document that is read again and has not changed is not drawn anew', async (t) => {
+  await createDatabase('document-same');
+  await put('document-same/d', { says: 'same' });
+  const page = await openPage(t, '/db/document-same/doc/d');
+  await sees(page, '.body .json', '"says": "same"');
+  const edit = await button(page, 'Edit').elementHandle();
+  const read = page.waitForResponse((response) => response.url().includes('_bulk_get'));
+  await stopServer();
+  await sees(page, 'main .state', 'the server has stopped');
+  await startServer();
+  await (await read).finished();
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  assert.ok(await edit.evaluate((button) => button.isConnected));
+});
+
 // Each row of the feed had all leaves read, the body, and each leaf of a conflict, whatever was being read already.
 test('a document that changes often is read once at a time, and its last revision is shown', async (t) => {
   await createDatabase('document-often');

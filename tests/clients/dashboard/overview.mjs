@@ -53,8 +53,10 @@ test('open feeds are counted by kind', async (t) => {
   const lines = page.locator('.kinds div:has(dt:text-is("lines")) dd');
   await until('no feed of lines', async () => (await lines.innerText()) === '0');
   const abort = new AbortController();
-  await fetch(`${database}/_feed?since=0`, { signal: abort.signal });
+  const followed = await fetch(`${database}/_feed?since=0`, { signal: abort.signal });
   await until('one feed of lines', async () => (await lines.innerText()) === '1');
+  // A response that nobody keeps is collected, and its feed ends.
+  assert.ok(followed.ok, 'it was open until now');
   abort.abort();
   await until('none again', async () => (await lines.innerText()) === '0');
 });
@@ -94,6 +96,11 @@ test('many databases are found by name and turned over by page', async (t) => {
   await page.getByRole('searchbox').fill('many-');
   await sees(page, 'caption', '60 of');
   assert.equal(await page.locator('tbody tr').count(), 25);
+  // A button that is made anew loses a click that is under way, and the focus.
+  const next = await page.getByRole('button', { name: 'Next' }).elementHandle();
+  await writeDocuments('many-00', documents('counted', 3));
+  await until('3 documents', async () => (await documentsOf(page, 'many-00')) === '3');
+  assert.ok(await next.evaluate((button) => button.isConnected));
   await page.getByRole('button', { name: 'Next' }).click();
   await page.getByRole('button', { name: 'Next' }).click();
   assert.equal(await page.locator('tbody tr').count(), 10);

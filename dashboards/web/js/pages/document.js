@@ -76,11 +76,18 @@ class DocumentPage {
     this.tree = treeOf(leaves);
     // Who looks at the winner goes on looking at the winner; who looks at another one has chosen it.
     if (this.selected === before || !this.tree.nodes.has(this.selected)) this.selected = this.tree.winner;
-    if (this.edit && this.edit.base !== this.tree.winner) this.moved();
-    await this.show();
+    if (this.edit && ![this.edit.base, this.edit.told].includes(this.tree.winner)) this.moved();
+    // A write of the page's own is told of by the feed as well, and what is made anew loses a click that is under way.
+    if (this.drawn !== this.standing()) await this.show();
+  }
+
+  /** What the page shows is made of this. */
+  standing() {
+    return JSON.stringify([this.tree.leaves.map(({ text }) => text), this.selected, this.edit === null]);
   }
 
   async show() {
+    this.drawn = this.standing();
     this.showHistory();
     this.showConflicts();
     if (!this.edit) await this.showBody();
@@ -103,6 +110,9 @@ class DocumentPage {
       if (this.selected !== selected || this.edit) return;
       parts.push(json(without(text, SHOWN)));
     } catch (error) {
+      if (this.selected !== selected || this.edit) return;
+      // It is tried again when something is told of.
+      this.drawn = null;
       const gone = status === 'missing' && error.status === 404;
       parts.push(h('p', { class: 'notice' }, gone ? 'Its body is gone: no leaf needs it any more, and its room has been freed.' : error.message));
     }
@@ -230,7 +240,8 @@ class DocumentPage {
   }
 
   async save() {
-    const { area, base, error } = this.edit;
+    const { edit } = this;
+    const { area, base, error } = edit;
     const wrong = notAnObject(area.value, 'A document');
     say(error, wrong ?? '');
     if (wrong) {
@@ -241,8 +252,11 @@ class DocumentPage {
     area.removeAttribute('aria-invalid');
     try {
       await this.revisions.write(this.tree.nodes.get(base)?.leaf?._deleted ? null : base, area.value);
-      this.edit = null;
-      this.selected = this.tree.winner;
+      // It may have been left meanwhile, and another one begun.
+      if (this.edit === edit) {
+        this.edit = null;
+        this.selected = this.tree.winner;
+      }
     } catch (failed) {
       if (failed.status !== 409) {
         say(error, failed.message);
@@ -256,6 +270,7 @@ class DocumentPage {
   moved() {
     const { winner, leaves: [leaf] } = this.tree;
     const { meanwhile, area } = this.edit;
+    this.edit.told = winner;
     const theirs = leaf && !leaf._deleted ? pretty(without(leaf.text, ADDED)) : null;
     const deleted = leaf?._deleted;
     const mine = () => {

@@ -78,7 +78,10 @@ class DatabaseTable {
     });
     this.body = h('tbody', { role: 'rowgroup' });
     this.caption = h('caption', {});
-    this.pager = h('div', { class: 'pager' });
+    // The same elements whatever comes: one that is made anew loses a click that is under way, and the focus.
+    const turn = (label, by) => h('button', { type: 'button', onclick: () => this.turn(this.at + by) }, label);
+    [this.previous, this.place, this.next] = [turn('Previous', -1), h('span', {}), turn('Next', 1)];
+    this.pager = h('div', { class: 'pager', hidden: true }, this.previous, this.place, this.next);
     this.state = new StateLine(() => this.databases.follow());
     this.card = h(
       'section',
@@ -113,11 +116,10 @@ class DatabaseTable {
     }
     this.rows.forEach((row) => row.show(infos.get(row.name)));
     const pages = Math.ceil(found.length / PAGE);
-    fill(this.pager, pages > 1 && [
-      h('button', { type: 'button', disabled: this.at === 0, onclick: () => this.turn(this.at - 1) }, 'Previous'),
-      h('span', {}, `Page ${this.at + 1} of ${pages}`),
-      h('button', { type: 'button', disabled: this.at === pages - 1, onclick: () => this.turn(this.at + 1) }, 'Next'),
-    ]);
+    this.pager.hidden = pages <= 1;
+    this.previous.disabled = this.at === 0;
+    this.next.disabled = this.at >= pages - 1;
+    say(this.place, `Page ${this.at + 1} of ${pages}`);
   }
 }
 
