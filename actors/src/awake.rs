@@ -24,7 +24,7 @@ const CLOSE: Duration = Duration::from_micros(500);
 const COMMIT_MAX: Duration = Duration::from_millis(2);
 
 /// Commits of so many requests, on average, are those of many writers.
-const MANY: usize = 5;
+const MANY: usize = 8;
 
 /// Of so many commits, about, an average is.
 const AVERAGED: usize = 16;

@@ -98,6 +98,12 @@ async fn reads_that_are_given_up_are_counted_until_they_end() {
         });
         let _given_up = tokio::time::timeout(Duration::from_millis(20), read).await.unwrap_err();
     }
+    let both_run = async {
+        while running.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    soon(both_run).await;
     assert_eq!(running.load(Ordering::SeqCst), 2);
     drop(shut);
     soon(database.read(|snapshot| snapshot.counters())).await.unwrap();

@@ -27,9 +27,9 @@ const HOSTILE: [(&str, &str, &str); 10] = [
     ("output", "std.out.puts('{}'); return true;", "function_failed"),
 ];
 
-/// A server whose functions may take half a second and 32 MiB.
+/// A server whose functions may take two seconds and 32 MiB.
 async fn strict() -> (Server, Database) {
-    let launch = Server::launch().arg("--functions-batch-timeout-ms=500").arg("--functions-memory-bytes-max=33554432");
+    let launch = Server::launch().arg("--functions-batch-timeout-ms=2000").arg("--functions-memory-bytes-max=33554432");
     let server = launch.start();
     let database = Database::create(&server, "db").await;
     (server, database)
