@@ -81,8 +81,8 @@ fn an_unknown_variable_or_key_is_refused_by_name() {
 /// It said that it listens, and then a worker that had no file left broke off.
 #[test]
 fn a_server_that_may_open_too_few_files_does_not_start_and_says_what_to_raise() {
-    let (data, line) =
-        (tempfile::tempdir().expect("a folder"), "ulimit -n 40 && exec \"$0\" --listen 127.0.0.1:0 --data \"$1\"");
+    let data = tempfile::tempdir().expect("a folder");
+    let line = "ulimit -n 40 && exec \"$0\" --listen 127.0.0.1:0 --data \"$1\"";
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).arg(binary()).arg(data.path());
     let output = shell.output().expect("a shell");

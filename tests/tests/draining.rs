@@ -154,7 +154,7 @@ async fn who_waits_at_couchdb_s_door_is_left_without_an_answer_when_all_else_has
     assert!(poll.to_end().await.json()["last_seq"].is_u64(), "one that was open is answered");
     for mut socket in waiting {
         let mut answer = String::new();
-        let _ended_or_reset = timeout(SOON, socket.read_to_string(&mut answer)).await.expect("an end in time");
+        timeout(SOON, socket.read_to_string(&mut answer)).await.expect("an end in time").expect("an end");
         assert_eq!(answer, "");
     }
     assert_eq!(server.wait().code(), Some(0));

@@ -37,7 +37,8 @@ async fn follow(door: Arc<dyn Door>, seed: u64) -> Seen {
     loop {
         // Late enough now and then for what comes in one piece: a message of a WebSocket is whole or nothing.
         let is_late = seen.opened > 3 && rng.random_bool(0.2);
-        let cut = rng.random_range(1..=if is_late { 20 } else { 1 } * door.largest_cut());
+        let most = if is_late { 20 * door.largest_cut() } else { door.largest_cut() };
+        let cut = rng.random_range(1..=most);
         let mut items = door.open(token.clone(), cut).await;
         seen.opened += 1;
         while let Some(item) = items.next().await {
