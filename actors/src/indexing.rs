@@ -1,9 +1,9 @@
 //! What is known in memory of the index of a database's feed: whether it is being made, and whether it is of use.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use parking_lot::Mutex;
 use seqtide_storage::{FeedIndexStatus, StorageError, Table};
 
 use crate::metrics;
@@ -40,13 +40,9 @@ impl Indexing {
         indexing
     }
 
-    fn work(&self) -> MutexGuard<'_, Option<IndexWork>> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The work that goes on.
     pub fn now(&self) -> Option<IndexWork> {
-        *self.work()
+        *self.work.lock()
     }
 
     /// Takes note that the index is of other fields now: there is work.
@@ -58,12 +54,12 @@ impl Indexing {
 
     fn begin(&self) {
         let now = SystemTime::now();
-        self.work().get_or_insert(IndexWork { started: now, updated: now });
+        self.work.lock().get_or_insert(IndexWork { started: now, updated: now });
     }
 
     /// Takes note of a slice.
     pub fn got_on(&self, done: bool) {
-        let mut work = self.work();
+        let mut work = self.work.lock();
         match (&mut *work, done) {
             (Some(going_on), false) => going_on.updated = SystemTime::now(),
             _ => *work = None,
@@ -72,7 +68,7 @@ impl Indexing {
 
     /// Gives up; what is left to do is found at the next opening.
     pub fn stop(&self) {
-        *self.work() = None;
+        *self.work.lock() = None;
     }
 
     /// Whether something may be looked up.

@@ -2,8 +2,9 @@
 //! written over had been looked at by then.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{Change, Previous};
 
@@ -74,7 +75,7 @@ impl Leaving {
     }
 
     fn feeds(&self) -> MutexGuard<'_, Feeds> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A feed that has looked at nothing.

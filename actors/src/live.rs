@@ -1,10 +1,11 @@
 //! What a database shows to feeds: the tail, whom a commit wakes, and when feeds end.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use seqtide_storage::Change;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
@@ -77,7 +78,7 @@ impl Live {
     pub fn publish(&self, changes: Vec<Change>, gone: &[Sequence], vanished: &[DocId], newest: Sequence) {
         self.leaving.committed(&changes);
         let rows: Vec<Arc<Row>> = changes.into_iter().map(|change| Arc::new(Row::new(change, self.format))).collect();
-        let mut tail = self.tail.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tail = self.tail.write();
         tail.push(rows.iter().cloned(), gone, newest);
         drop(tail);
         if rows.iter().map(|row| &row.change().id).chain(vanished).any(DocId::is_design) {
@@ -91,7 +92,7 @@ impl Live {
 
     /// The tail. It is held for as long as it takes to copy a page of pointers.
     pub fn tail(&self) -> RwLockReadGuard<'_, Tail> {
-        self.tail.read().unwrap_or_else(PoisonError::into_inner)
+        self.tail.read()
     }
 
     /// The feeds that tell what leaves.
@@ -104,13 +105,9 @@ impl Live {
         self.tail().newest()
     }
 
-    fn purged(&self) -> MutexGuard<'_, Purged> {
-        self.purged.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes note of what a commit purges, and at which sequences, before it is published.
     pub fn purging(&self, documents: impl IntoIterator<Item = (DocId, Sequence)>) {
-        let mut purged = self.purged();
+        let mut purged = self.purged.lock();
         for document in documents {
             purged.count += 1;
             if purged.newest.len() == PURGED_MAX {
@@ -122,12 +119,12 @@ impl Live {
 
     /// How often something was purged: what was read when it was as often may be given.
     pub fn purges(&self) -> u64 {
-        self.purged().count
+        self.purged.lock().count
     }
 
     /// What was purged since it was so often, and at which sequence; `None` when that is too much to be remembered.
     pub fn purged_since(&self, purges: u64) -> Option<HashMap<DocId, Sequence>> {
-        let purged = self.purged();
+        let purged = self.purged.lock();
         let since = usize::try_from(purged.count - purges).ok()?;
         let first = purged.newest.len().checked_sub(since)?;
         Some(purged.newest.range(first..).cloned().collect())

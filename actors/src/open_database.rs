@@ -1,11 +1,12 @@
 //! A database that is open: its store, its writer, and what it shows to feeds.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
 use actix::Addr;
+use parking_lot::{Mutex, RwLock};
 use seqtide_storage::json::Body;
 use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{Identity, LeafBody, Request, Snapshot, StorageError, Store, StoreGauge};
@@ -94,7 +95,7 @@ impl OpenDatabase {
 
     /// The store, for as long as one read takes.
     pub fn store(&self) -> Result<Arc<Store>, Error> {
-        self.store.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(|| self.live.gone())
+        self.store.read().clone().ok_or_else(|| self.live.gone())
     }
 
     /// Reads from a snapshot on a thread that may block; the snapshot ends when `read` returns. Begun, it goes on whether or
@@ -194,7 +195,7 @@ impl OpenDatabase {
     pub fn measure(&self) -> Option<(StoreGauge, StoreGauge)> {
         let store = self.store().ok()?;
         // First: of two that measure at once, one comes after the other.
-        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut measured = self.measured.lock();
         let now = store.gauge();
         Some((std::mem::replace(&mut *measured, now), now))
     }
@@ -213,7 +214,7 @@ impl OpenDatabase {
         self.live.end(reason);
         // An error means that the writer is gone already.
         let _ = self.writer.send(Finish).await;
-        let Some(mut store) = self.store.write().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
+        let Some(mut store) = self.store.write().take() else { return Ok(()) };
         loop {
             match Arc::try_unwrap(store) {
                 Ok(store) => {

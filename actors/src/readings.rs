@@ -1,8 +1,10 @@
 //! The reads of a database that go on now: each pins what it sees, so the oldest one is worth knowing.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// When each of them began, in that order.
 #[derive(Default)]
@@ -36,7 +38,7 @@ impl Readings {
     }
 
     fn begun(&self) -> MutexGuard<'_, Begun> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

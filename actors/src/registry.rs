@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, Addr, ArbiterHandle, AtomicResponse, Context, Handler, Message, WrapFuture};
+use parking_lot::RwLock;
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{CreateError, DataFolder, NewIncarnation, Notice, StorageError, Store};
@@ -52,17 +53,9 @@ pub(crate) struct OpenDatabases {
 }
 
 impl OpenDatabases {
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<DbName, Arc<OpenDatabase>>> {
-        self.by_name.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<DbName, Arc<OpenDatabase>>> {
-        self.by_name.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The database, if it is open and its writer lives.
     pub fn get(&self, name: &DbName) -> Option<Arc<OpenDatabase>> {
-        let found = self.read().get(name).cloned()?;
+        let found = self.by_name.read().get(name).cloned()?;
         if !found.writer.connected() {
             return None;
         }
@@ -72,24 +65,24 @@ impl OpenDatabases {
 
     fn insert(&self, name: DbName, database: Arc<OpenDatabase>) {
         database.touch(self.clock.fetch_add(1, Ordering::Relaxed));
-        self.write().insert(name, database);
+        self.by_name.write().insert(name, database);
         self.tell_metrics();
     }
 
     fn remove(&self, name: &DbName) -> Option<Arc<OpenDatabase>> {
-        let removed = self.write().remove(name);
+        let removed = self.by_name.write().remove(name);
         self.tell_metrics();
         removed
     }
 
     fn len(&self) -> usize {
-        self.read().len()
+        self.by_name.read().len()
     }
 
     /// Takes out the database that nobody uses and that was asked for longest ago. One that is being swept is in use: what a
     /// sweep has left to do is kept nowhere else, and who asked for it was told that it is begun.
     fn take_idle(&self) -> Option<Arc<OpenDatabase>> {
-        let mut databases = self.write();
+        let mut databases = self.by_name.write();
         // Nobody can take another reference meanwhile: that needs this lock.
         let is_idle = |database: &Arc<OpenDatabase>| {
             let is_swept = database.sweeping.now().is_some() && database.writer.connected();
@@ -105,14 +98,14 @@ impl OpenDatabases {
 
     /// Takes out all of them.
     fn take_all(&self) -> Vec<Arc<OpenDatabase>> {
-        let all = self.write().drain().map(|(_, database)| database).collect();
+        let all = self.by_name.write().drain().map(|(_, database)| database).collect();
         self.tell_metrics();
         all
     }
 
     /// Those that are wanted, in the order of their names.
     pub fn those(&self, wanted: impl Fn(&OpenDatabase) -> bool) -> Vec<(DbName, Arc<OpenDatabase>)> {
-        let databases = self.read();
+        let databases = self.by_name.read();
         let wanted = databases.iter().filter(|(_, database)| wanted(database));
         let mut those: Vec<_> = wanted.map(|(name, database)| (name.clone(), Arc::clone(database))).collect();
         those.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -121,7 +114,7 @@ impl OpenDatabases {
 
     /// Ends every feed of them.
     pub fn end_feeds(&self) {
-        for database in self.read().values() {
+        for database in self.by_name.read().values() {
             database.live.end(EndReason::Shutdown);
         }
     }

@@ -3,9 +3,10 @@
 //! of those who read.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use seqtide_storage::model::sequence::Sequence;
 use slab::Slab;
 
@@ -56,18 +57,14 @@ impl Rounds {
         Rounds { length, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether what was written up to a place waits for a round that is under way.
     pub fn holds_back(&self, seq: Sequence) -> bool {
-        self.state().holds_back(seq)
+        self.state.lock().holds_back(seq)
     }
 
     /// Keeps the answers of a commit until every round gets so far; gives them back where none is in the way.
     pub fn keep(&self, seq: Sequence, answers: Answers) -> Answers {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !state.holds_back(seq) || state.held_answers + answers.len() > HELD_ANSWERS_MAX {
             return answers;
         }
@@ -78,7 +75,7 @@ impl Rounds {
 
     /// Gives the answers that have waited for so long, or longer. Says how long it takes until the next has.
     pub fn release_after(&self, longest: Duration) -> Option<Duration> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let now = Instant::now();
         let released = state.take(|held| now.duration_since(held.since) >= longest);
         let next = state.held.front().map(|held| longest.saturating_sub(now.duration_since(held.since)));
@@ -88,11 +85,11 @@ impl Rounds {
     }
 
     fn begin(&self, answered_up_to: Sequence) -> usize {
-        self.state().under_way.insert(answered_up_to)
+        self.state.lock().under_way.insert(answered_up_to)
     }
 
     fn end(&self, round: usize) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.under_way.remove(round);
         let up_to = state.answered_up_to();
         let released = state.take(|held| held.seq <= up_to);

@@ -3,9 +3,10 @@
 //! One encoding serves every door: the SSE frame `data: {…}\nid: N\n\n` holds the row's JSON, and the row's JSON with
 //! its line end, at a fixed place.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use seqtide_storage::json::write_json_string;
 use seqtide_storage::model::sequence::{SeqFormat, SeqText, Sequence};
 use seqtide_storage::{Change, Detail, LeafRev};
@@ -270,7 +271,7 @@ impl Row {
     /// The row as bytes, encoded at the first call for a shape; with each call once it is none of the newest rows.
     pub fn frame(&self, shape: RowShape) -> Frame {
         let shape = shape.seen_in(&self.change);
-        let mut kept = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.frames.lock();
         let Kept::Frames(frames) = &mut *kept else {
             drop(kept);
             return self.encode(shape);
@@ -290,7 +291,7 @@ impl Row {
 
     /// Keeps no frames from now on: nearly all who wanted them have them.
     pub(crate) fn forget_frames(&self) {
-        *self.frames.lock().unwrap_or_else(PoisonError::into_inner) = Kept::None;
+        *self.frames.lock() = Kept::None;
     }
 
     /// About how long its frame is, with some room for long numbers.
@@ -436,7 +437,7 @@ mod tests {
                 row.write(&mut fresh, shape, Some(SeqFormat::Integer));
                 assert_eq!(frame.json(), fresh, "{shape:?}");
             }
-            let kept = row.frames.lock().unwrap();
+            let kept = row.frames.lock();
             let Kept::Frames(kept) = &*kept else { panic!("none") };
             let bytes: usize = kept.iter().map(|(_, frame)| frame.sse().len()).sum();
             assert_eq!(kept.len(), frames);
@@ -453,6 +454,6 @@ mod tests {
         for (shape, before) in shapes().zip(before) {
             assert_eq!(row.frame(shape).sse(), before.sse(), "{shape:?}");
         }
-        assert!(matches!(&*row.frames.lock().unwrap(), Kept::None));
+        assert!(matches!(&*row.frames.lock(), Kept::None));
     }
 }

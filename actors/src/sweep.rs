@@ -1,8 +1,8 @@
 //! What the sweep of a database for bodies that no leaf needs is doing, for all to see.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use parking_lot::{Mutex, MutexGuard};
 use seqtide_storage::Reclaimed;
 
 /// A sweep that goes on: it looks at every body and frees those that no leaf needs.
@@ -31,7 +31,7 @@ struct State {
 
 impl Sweeping {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// The sweep that goes on.

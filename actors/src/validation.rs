@@ -9,8 +9,9 @@
 
 use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use seqtide_storage::json::Body;
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::doc_id::DocId;
@@ -65,7 +66,7 @@ impl OpenDatabase {
                 return Ok(known?);
             }
             let Some(found) = self.find_validators(changes).await? else { continue };
-            *self.validators.known() = Some((changes, found.clone()));
+            *self.validators.known.lock() = Some((changes, found.clone()));
             return Ok(found?);
         }
     }
@@ -105,13 +106,9 @@ impl Validators {
         Validators { known: Mutex::new(found.map(|found| (0, found))) }
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<(u64, Found)>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What is known, if design documents have not changed since.
     fn known_at(&self, changes: u64) -> Option<Found> {
-        self.known().as_ref().filter(|(then, _)| *then == changes).map(|(_, found)| found.clone())
+        self.known.lock().as_ref().filter(|(then, _)| *then == changes).map(|(_, found)| found.clone())
     }
 }
 
@@ -163,13 +160,9 @@ impl Validating {
         Validating { load: Mutex::default(), limits }
     }
 
-    fn load(&self) -> MutexGuard<'_, Load> {
-        self.load.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a request for as long as the answer lives.
     pub fn begin(&self, request: &Request) -> Result<UnderWay<'_>, Error> {
-        let (mut all, load) = (self.load(), Load::of(request));
+        let (mut all, load) = (self.load.lock(), Load::of(request));
         self.limits.admit_beside(*all)?;
         all.add(load);
         drop(all);
@@ -179,7 +172,7 @@ impl Validating {
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.validating.load().take_off(self.load);
+        self.validating.load.lock().take_off(self.load);
     }
 }
 

@@ -1,7 +1,8 @@
 //! What filters have said of a row, remembered so that one that many feeds share is evaluated once.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::filter::{Passed, Test};
 use crate::functions::FilterFunction;
@@ -35,7 +36,7 @@ pub(crate) struct Asked<'a> {
 
 impl Verdicts {
     fn kept(&self) -> MutexGuard<'_, VecDeque<Verdict>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// What was said.

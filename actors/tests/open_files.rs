@@ -1,9 +1,9 @@
 //! An engine in a process that may have few files open, a bound that is the whole process's: these tests take turns.
 #![cfg(target_os = "linux")]
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fs;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ impl Drop for Bound {
 
 /// Runs a test while no other has files open.
 fn in_turn(test: impl AsyncFnOnce(&Bound)) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURN.lock();
     let bound = Bound { before: getrlimit(Resource::Nofile) };
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test(&bound));
 }

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::codec::{Malformed, keys, meta};
 use crate::error::StorageError;
@@ -178,7 +179,7 @@ pub(crate) fn rows_after(view: View<'_>, sums: &Mutex<BlockSums>, seq: Sequence)
     }
     let Some(block) = block else { return Ok(0) };
     let at = view.counters()?.update_seq;
-    let summed = sums.lock().unwrap_or_else(PoisonError::into_inner).rows_after_block(at, block);
+    let summed = sums.lock().rows_after_block(at, block);
     if let Some(later) = summed {
         return Ok(in_block + later);
     }

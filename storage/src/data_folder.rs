@@ -14,7 +14,8 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use self::catalogue::{Catalogue, FLOORS_MAX};
 use crate::clock::now_secs;
@@ -102,13 +103,9 @@ impl DataFolder {
         Ok(folder)
     }
 
-    fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
-        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Changes the catalogue on disk, then in memory.
     fn change<T>(&self, change: impl FnOnce(&mut Catalogue) -> T) -> Result<T, StorageError> {
-        let mut catalogue = self.catalogue();
+        let mut catalogue = self.catalogue.lock();
         let mut changed = catalogue.clone();
         let answer = change(&mut changed);
         let replaced = changed.save_over(&catalogue, &self.path)?;
@@ -136,7 +133,7 @@ impl DataFolder {
 
     /// 32 hex digits that stay the same for the life of the folder.
     pub fn server_uuid(&self) -> String {
-        self.catalogue().server_uuid.clone()
+        self.catalogue.lock().server_uuid.clone()
     }
 
     /// How databases are opened here.
@@ -146,14 +143,14 @@ impl DataFolder {
 
     /// All databases' names, in order.
     pub fn names(&self) -> Vec<DbName> {
-        let catalogue = self.catalogue();
+        let catalogue = self.catalogue.lock();
         let names = catalogue.databases.iter().filter(|(_, entry)| !entry.unfinished);
         names.filter_map(|(name, _)| DbName::parse(name).ok()).collect()
     }
 
     /// Whether there is a database of this name.
     pub fn contains(&self, name: &DbName) -> bool {
-        self.catalogue().entry(name).is_some()
+        self.catalogue.lock().entry(name).is_some()
     }
 
     /// Makes a database. It counts on from where an earlier one of its name ended, so that no old token hides a
@@ -162,7 +159,7 @@ impl DataFolder {
     /// # Errors
     /// [`CreateError::Exists`], [`CreateError::Storage`].
     pub fn create(&self, name: &DbName, seq_format: SeqFormat) -> Result<Store, CreateError> {
-        if self.catalogue().is_left_over(name) {
+        if self.catalogue.lock().is_left_over(name) {
             // What is left of one that could not be made or removed altogether.
             self.remove(name)?;
         }
@@ -206,7 +203,7 @@ impl DataFolder {
     /// Opens the file, walking through it once.
     fn open_file(&self, name: &DbName, folder: &Path, birth: &Birth) -> Result<Store, StorageError> {
         let mut options = self.options;
-        match self.seen().get(name) {
+        match self.seen.lock().get(name) {
             Some(Seen::Sound) => options.verify_at_open_bytes_max = 0,
             // That there is no file is seen as soon as there is one.
             Some(Seen::Unreadable { file, state, damage }) if file.exists() && FileState::of(file) == *state => {
@@ -224,27 +221,23 @@ impl DataFolder {
             Err(_) => None,
         };
         match seen {
-            Some(seen) => self.seen().insert(name.clone(), seen),
-            None => self.seen().remove(name),
+            Some(seen) => self.seen.lock().insert(name.clone(), seen),
+            None => self.seen.lock().remove(name),
         };
         opened
     }
 
-    fn seen(&self) -> MutexGuard<'_, HashMap<DbName, Seen>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// How many databases were damaged when they were opened last.
     pub fn damaged(&self) -> usize {
-        self.seen().values().filter(|seen| !matches!(seen, Seen::Sound)).count()
+        self.seen.lock().values().filter(|seen| !matches!(seen, Seen::Sound)).count()
     }
 
     /// Removes a database that the catalogue says is unfinished; where that fails it is left over.
     fn remove(&self, name: &DbName) -> Result<(), StorageError> {
         let removed = remove_folder(&self.path.join("databases"), name)
             .and_then(|()| self.change(|catalogue| catalogue.databases.remove(name.as_str())).map(drop));
-        self.seen().remove(name);
-        removed.inspect_err(|_| self.catalogue().leave_over(name))
+        self.seen.lock().remove(name);
+        removed.inspect_err(|_| self.catalogue.lock().leave_over(name))
     }
 
     /// Opens a database; `None` when there is none of that name. One that was moved here, or stopped uncleanly in
@@ -253,12 +246,12 @@ impl DataFolder {
     /// # Errors
     /// [`StorageError`].
     pub fn open_store(&self, name: &DbName) -> Result<Option<Store>, StorageError> {
-        let Some(entry) = self.catalogue().entry(name).cloned() else {
+        let Some(entry) = self.catalogue.lock().entry(name).cloned() else {
             return Ok(None);
         };
         // Needed only if the folder was lost: a new uuid raises the incarnation above the tokens of the lost database.
         let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format: SeqFormat::default() };
-        let start = Sequence::new(entry.incarnation, self.catalogue().floor_of(name).version);
+        let start = Sequence::new(entry.incarnation, self.catalogue.lock().floor_of(name).version);
         let was_lost = !entry.uuid.is_empty() && !has_tables(&self.folder_of(name));
         let store = self.open_folder(name, &Birth { identity, start })?;
         if !store.damages().is_empty() {
@@ -303,7 +296,7 @@ impl DataFolder {
     /// # Errors
     /// As [`DataFolder::delete`].
     pub fn delete_unread(&self, name: &DbName) -> Result<(), StorageError> {
-        let incarnation = self.catalogue().entry(name).map_or(0, |entry| entry.incarnation);
+        let incarnation = self.catalogue.lock().entry(name).map_or(0, |entry| entry.incarnation);
         self.delete(name, Sequence::new(incarnation.saturating_add(1), 0))
     }
 

@@ -8,13 +8,14 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
 use memmap2::Mmap;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use rustix::fs::{Stat, fstat};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Resource, getrlimit};
@@ -129,7 +130,7 @@ impl Env {
         match self.try_read() {
             Err(StorageError::Closed | StorageError::Lmdb(heed::Error::Mdb(MdbError::Panic))) => {
                 // The writer is about to open the environment anew, or could not: then it may be possible by now.
-                let mut undone = self.writing();
+                let mut undone = self.writing.lock();
                 let settled = self.settle(&mut undone);
                 drop(undone);
                 self.try_read().map_err(|closed| settled.err().unwrap_or(closed))
@@ -139,22 +140,18 @@ impl Env {
     }
 
     fn try_read(&self) -> Result<Reading<'_>, StorageError> {
-        let gate = self.lmdb.read().unwrap_or_else(PoisonError::into_inner);
+        let gate = self.lmdb.read();
         let Lmdb { env, handles, .. } = gate.clone().ok_or(StorageError::Closed)?;
         Ok(Reading { txn: env.static_read_txn()?, handles, seals: self.seals, _gate: gate })
     }
 
-    fn writing(&self) -> std::sync::MutexGuard<'_, Option<MetaPages>> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn lmdb(&self) -> Result<Lmdb, StorageError> {
-        self.lmdb.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(StorageError::Closed)
+        self.lmdb.read().clone().ok_or(StorageError::Closed)
     }
 
     /// The environment, while no transaction is open but the caller's.
     fn alone(&self) -> RwLockWriteGuard<'_, Option<Lmdb>> {
-        self.lmdb.write().unwrap_or_else(PoisonError::into_inner)
+        self.lmdb.write()
     }
 
     /// Lets `plan` read the newest state and decide on rows, writes them, commits, and tells `committed` before the
@@ -167,7 +164,7 @@ impl Env {
         mut plan: impl FnMut(View<'_>) -> Result<(R, T), StorageError>,
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
-        let mut undone = self.writing();
+        let mut undone = self.writing.lock();
         let mut attempts = 1..DISK_ATTEMPTS;
         loop {
             self.settle(&mut undone)?;
@@ -202,7 +199,7 @@ impl Env {
 
     /// Where it fails only pages stay pinned, and it is tried again.
     fn clear_stale_readers(&self, lmdb: &Lmdb) {
-        let mut cleared = self.cleared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cleared = self.cleared.lock();
         if cleared.elapsed() >= STALE_READERS_EVERY {
             *cleared = Instant::now();
             let _ = lmdb.env.clear_stale_readers();

@@ -4,7 +4,6 @@
 //! oldest row and asks each row's document whether one of its leaves still has it.
 
 use std::ops::Bound;
-use std::sync::PoisonError;
 
 use crate::codec::{body, keys, meta};
 use crate::error::{StorageError, unless_damaged};
@@ -60,7 +59,7 @@ impl Store {
     /// # Errors
     /// [`StorageError`]: then nothing was freed, and the next slice starts anew.
     pub fn reclaim(&self, limits: PageLimits) -> Result<Reclaimed, StorageError> {
-        let mut sweep = self.sweep().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sweep = self.sweep().lock();
         // Taken, so that a sweep that fails, or panics, is over: the one begun next is to see what this one has passed.
         let start = sweep.take();
         let plan = |view: View<'_>| {

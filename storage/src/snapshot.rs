@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
 use crate::base::Reading;
 use crate::bodies::Bodies;
 use crate::change::{Change, LeafRev, Previous, leaf_revs};
@@ -31,7 +33,7 @@ pub use self::locals::{LocalDoc, LocalsPage, ReadLocals};
 /// One state of a database. It pins what it sees: read a page, drop it, then send.
 pub struct Snapshot<'store> {
     pub(crate) reading: Reading<'store>,
-    pub(crate) sums: &'store std::sync::Mutex<BlockSums>,
+    pub(crate) sums: &'store Mutex<BlockSums>,
     pub(crate) transactions: TransactionLimits,
     /// How the store makes keys of the feed's index.
     pub(crate) keys_version: u64,

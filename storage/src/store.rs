@@ -2,7 +2,8 @@
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::base::{Base, Reading};
 use crate::batch::{Batch, Commit, Finished, Moment};
@@ -220,7 +221,7 @@ impl Store {
     /// # Errors
     /// [`StorageError`]: then nothing of any request was written.
     pub fn write(&self, requests: &[Request]) -> Result<Commit, StorageError> {
-        let moment = Moment::new((self.clock)(), *self.times());
+        let moment = Moment::new((self.clock)(), *self.times.lock());
         let plan = |view: View<'_>| {
             let mut batch = Batch::new(view, self.transactions, self.feed_keys, moment)?;
             let mut outcomes = Vec::with_capacity(requests.len());
@@ -234,7 +235,7 @@ impl Store {
         let room = if makes_room { Room::Reserve } else { Room::Ordinary };
         let committed = |(_, done): &(_, Finished)| {
             self.advance_sums(done.counters.update_seq, &done.blocks);
-            *self.times() = done.times;
+            *self.times.lock() = done.times;
         };
         let (outcomes, finished) = self.commit(room, plan, committed)?;
         let Finished { changes, gone, vanished, sweep, reindex, counters, .. } = finished;
@@ -258,23 +259,15 @@ impl Store {
     /// # Errors
     /// [`StorageError`]: then every write tries to raise it first, and fails as long as that does.
     pub fn raise_incarnation(&self, incarnation: u8) -> Result<(), StorageError> {
-        let mut due = self.due();
+        let mut due = self.due.lock();
         *due = Some(Due { incarnation: due.unwrap_or_default().incarnation.max(incarnation) });
         drop(due);
         self.write_due()
     }
 
-    fn times(&self) -> MutexGuard<'_, Times> {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn due(&self) -> MutexGuard<'_, Option<Due>> {
-        self.due.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes what is due. A damaged file is not written to, and nothing is due there.
     fn write_due(&self) -> Result<(), StorageError> {
-        let mut due = self.due();
+        let mut due = self.due.lock();
         let Some(Due { incarnation }) = due.filter(|_| self.damages().is_empty()) else { return Ok(()) };
         let plan = |view: View<'_>| {
             let mut rows = remade_index(view, self.feed_keys.version())?;
@@ -292,7 +285,7 @@ impl Store {
     }
 
     fn advance_sums(&self, update_seq: Sequence, blocks: &BlockChanges) {
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner).advance(update_seq, blocks);
+        self.sums.lock().advance(update_seq, blocks);
     }
 
     /// Looks at every row of the newest state; nothing is changed. What it sees stays pinned until it is done, so a

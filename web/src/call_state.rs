@@ -2,10 +2,11 @@
 
 use std::future::{Future, ready};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use actix_web::web::Data;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::{Outcome, Write};
 use seqtide::{Database, Fingerprint, IdempotencyKey, WriteOptions, Written};
@@ -41,13 +42,13 @@ pub struct Keyed {
 impl Keyed {
     /// How the request is written.
     pub fn options(&self) -> WriteOptions {
-        let made_ids = self.made_ids.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let made_ids = self.made_ids.lock().clone();
         WriteOptions { idempotency_key: Some(self.key.clone()), fingerprint: Some(self.fingerprint), made_ids }
     }
 
     /// The next id that is made: at a repetition the one that was made the first time.
     fn next_id(&self) -> DocId {
-        let mut made_ids = self.made_ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made_ids = self.made_ids.lock();
         let recorded = self.first.as_ref().and_then(|first| first.made_ids.get(made_ids.len()));
         let id = recorded.cloned().unwrap_or_else(made);
         made_ids.push(id.clone());

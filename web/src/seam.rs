@@ -30,7 +30,7 @@ impl From<ApiError> for Refused {
 /// # Errors
 /// What the client would be answered.
 pub fn path(path: &str) -> Result<(), Refused> {
-    routes::place(path)?;
+    routes::Place::of(path)?;
     Ok(())
 }
 

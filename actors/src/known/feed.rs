@@ -1,9 +1,10 @@
 //! One feed that reads for itself.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use seqtide_storage::model::sequence::Sequence;
 use tokio::sync::watch;
 
@@ -31,10 +32,6 @@ impl KnownFeed {
         KnownFeed { about, client: OnceLock::new(), progress: Mutex::new(progress), orders: watch::Sender::new(None) }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What it is.
     pub fn about(&self) -> Arc<FeedAbout> {
         Arc::clone(&self.about)
@@ -47,17 +44,17 @@ impl KnownFeed {
 
     /// Takes note that it looks for rows.
     pub fn reads(&self) {
-        self.progress().behind_since.get_or_insert_with(Instant::now);
+        self.progress.lock().behind_since.get_or_insert_with(Instant::now);
     }
 
     /// Takes note that it has given everything there is.
     pub fn has_everything(&self) {
-        self.progress().behind_since = None;
+        self.progress.lock().behind_since = None;
     }
 
     /// Takes note that its reader was told that it is in this state. One that ends shortly is in no other any more.
     pub fn is(&self, state: FeedState) {
-        let mut progress = self.progress();
+        let mut progress = self.progress.lock();
         if progress.state != FeedState::Draining {
             progress.state = state;
         }
@@ -65,19 +62,19 @@ impl KnownFeed {
 
     /// Takes note of where it stands, having given so many more rows.
     pub fn gave(&self, rows: usize, position: Sequence) {
-        let mut progress = self.progress();
+        let mut progress = self.progress.lock();
         progress.record.rows += rows as u64;
         progress.position = position;
     }
 
     /// Takes note of bytes that were handed to its connection.
     pub fn sent(&self, bytes: usize) {
-        self.progress().record.bytes += bytes as u64;
+        self.progress.lock().record.bytes += bytes as u64;
     }
 
     /// What goes with it wherever it is served.
     pub fn record(&self) -> FeedRecord {
-        self.progress().record
+        self.progress.lock().record
     }
 
     /// What it is told.
@@ -102,7 +99,7 @@ impl KnownFeed {
     }
 
     pub(super) fn info(&self) -> FeedInfo {
-        let progress = self.progress();
+        let progress = self.progress.lock();
         FeedInfo {
             record: progress.record,
             about: self.about(),

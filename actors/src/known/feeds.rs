@@ -1,10 +1,11 @@
 //! The feeds that read for themselves.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use seqtide_storage::now_secs;
 
 use super::{FeedAbout, FeedId, FeedInfo, FeedRecord, FeedState, KnownFeed, Order};
@@ -34,10 +35,6 @@ impl Default for KnownFeeds {
 }
 
 impl KnownFeeds {
-    fn feeds(&self) -> MutexGuard<'_, Feeds> {
-        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes note of a feed that is opened.
     pub fn open(&self, about: FeedAbout) -> Arc<KnownFeed> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
@@ -52,7 +49,7 @@ impl KnownFeeds {
 
     fn add(&self, known: KnownFeed) -> Arc<KnownFeed> {
         let known = Arc::new(known);
-        let mut feeds = self.feeds();
+        let mut feeds = self.feeds.lock();
         if let Some(drain) = feeds.drain {
             known.tell(Order::Drain(drain));
         }
@@ -62,31 +59,31 @@ impl KnownFeeds {
 
     /// Forgets a feed that is closed, or does not read for itself any more.
     pub fn forget(&self, id: FeedId) {
-        self.feeds().by_id.remove(&id);
+        self.feeds.lock().by_id.remove(&id);
     }
 
     /// All of them, in the order in which they were opened.
     pub fn list(&self) -> Vec<FeedInfo> {
-        self.feeds().by_id.values().map(|known| known.info()).collect()
+        self.feeds.lock().by_id.values().map(|known| known.info()).collect()
     }
 
     /// Ends one; `false` where it is none of these.
     pub fn end(&self, id: FeedId, reason: EndReason) -> bool {
         // Told before it can be forgotten: who forgets it asks what it was told.
-        let feeds = self.feeds();
+        let feeds = self.feeds.lock();
         feeds.by_id.get(&id).inspect(|known| known.tell(Order::End(reason))).is_some()
     }
 
     /// Tells all, and those to come, to end in their turn.
     pub fn drain(&self, drain: Drain) {
-        let mut feeds = self.feeds();
+        let mut feeds = self.feeds.lock();
         feeds.drain = Some(drain);
         feeds.by_id.values().for_each(|known| known.tell(Order::Drain(drain)));
     }
 
     /// How long who comes is to wait before coming again, because they were told to.
     pub fn closed_for(&self) -> Option<Duration> {
-        let drain = self.feeds().drain?;
+        let drain = self.feeds.lock().drain?;
         Some(drain.closed_for(self.next_id.fetch_add(1, Ordering::Relaxed)))
     }
 }

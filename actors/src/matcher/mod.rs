@@ -10,9 +10,10 @@ mod place;
 mod prefixes;
 mod terms;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use seqtide_storage::model::sequence::Sequence;
 use tokio::sync::watch;
 
@@ -114,10 +115,6 @@ impl Matcher {
         Matcher { all: watch::Sender::default(), groups: Mutex::default(), examined: watch::Sender::new(at) }
     }
 
-    fn groups(&self) -> MutexGuard<'_, Groups> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Up to where every change has woken whom it concerns.
     pub fn examined(&self) -> Sequence {
         *self.examined.borrow()
@@ -133,14 +130,14 @@ impl Matcher {
         if *filter == Filter::ALL {
             return Wake::new(self.all.subscribe(), None);
         }
-        let group = self.groups().join(filter, all_leaves);
+        let group = self.groups.lock().join(filter, all_leaves);
         Wake::new(group.woken.subscribe(), Some(group))
     }
 
     /// Wakes whom the changes of a commit concern. They must be readable by then.
     pub fn publish(&self, rows: &[Arc<Row>], newest: Sequence, counted: &FilterMetrics) {
         let before = self.examined();
-        let concerned = self.groups().concerned_by(rows, counted);
+        let concerned = self.groups.lock().concerned_by(rows, counted);
         for group in concerned {
             group.woken.send_modify(|mark| mark.wake(before));
         }

@@ -1,6 +1,6 @@
 //! How much waits to be written, and when that is enough.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 
 use super::WriterLimits;
 use super::load::Load;
@@ -20,16 +20,12 @@ impl Waiting {
         Waiting { limits, load: Mutex::default(), metrics: QueueMetrics::default() }
     }
 
-    fn load(&self) -> MutexGuard<'_, Load> {
-        self.load.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a request, unless it finds too much waiting already.
     ///
     /// # Errors
     /// [`Error::WriteQueueFull`].
     pub fn admit(&self, load: Load) -> Result<(), Error> {
-        let mut waiting = self.load();
+        let mut waiting = self.load.lock();
         self.limits.admit_beside(*waiting)?;
         waiting.add(load);
         self.metrics.waits(load);
@@ -38,20 +34,20 @@ impl Waiting {
 
     /// Adds what was let in before and waits again.
     pub fn put_back(&self, load: Load) {
-        self.load().add(load);
+        self.load.lock().add(load);
         self.metrics.waits(load);
     }
 
     /// Takes off what waits no more.
     pub fn take_off(&self, load: Load) {
-        self.load().take_off(load);
+        self.load.lock().take_off(load);
         self.metrics.waits_no_more(load);
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let left = *self.load();
+        let left = *self.load.lock();
         self.metrics.waits_no_more(left);
     }
 }

@@ -13,9 +13,11 @@
 //! environment's own, the state.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 use super::claims::{Claim, DISK, MEMORY};
 use super::load::{Coming, Load};
@@ -68,7 +70,7 @@ pub(super) struct Shared {
     syncs: Stopwatch,
     /// One write at a time.
     writing: Mutex<Writing>,
-    state: Mutex<State>,
+    pub state: Mutex<State>,
     /// Told when something in the state has changed that is waited for.
     pub changed: Condvar,
     /// One commit of frozen rows at a time.
@@ -182,7 +184,7 @@ impl Logged {
         shared.env.sync()?;
         match (kept, drained) {
             (Err(why), Some(Err(_))) => return Err(StorageError::disk(why)),
-            (_, Some(Ok(()))) => shared.writing().segments.remove(),
+            (_, Some(Ok(()))) => shared.writing.lock().segments.remove(),
             _ => {}
         }
         logged.start();
@@ -244,8 +246,8 @@ impl Logged {
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
         let shared = &self.shared;
-        let mut writing = shared.writing();
-        shared.state().check_write()?;
+        let mut writing = shared.writing.lock();
+        shared.state.lock().check_write()?;
         shared.make_void(&mut writing)?;
         if !shared.logs || shared.goes_alone(&writing) {
             return shared.write_through(&mut writing, room, plan, committed);
@@ -275,7 +277,7 @@ impl Logged {
     /// Has a test change the segments.
     #[cfg(test)]
     pub(super) fn with_segments(&self, change: impl FnOnce(&mut Segments)) {
-        change(&mut self.shared.writing().segments);
+        change(&mut self.shared.writing.lock().segments);
     }
 
     /// What it and LMDB measure of themselves.
@@ -297,7 +299,7 @@ impl Logged {
     /// log stays, for the next opening.
     pub fn close(self) -> Result<(), StorageError> {
         self.stop();
-        let mut writing = self.shared.writing();
+        let mut writing = self.shared.writing.lock();
         let settled = self.shared.settle(&mut writing);
         drop(writing);
         self.shared.env.close();
@@ -312,21 +314,13 @@ impl Drop for Logged {
 }
 
 impl Shared {
-    fn writing(&self) -> MutexGuard<'_, Writing> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn starts_by_itself(&self) -> bool {
         self.by_itself
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether a commit is not worth a segment, or LMDB is to be asked first whether it works again.
     fn goes_alone(&self, writing: &Writing) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         state.failed.is_some() || (state.over.is_empty() && !writing.segments.are_wanted())
     }
 
@@ -335,7 +329,7 @@ impl Shared {
     fn read(&self) -> Result<Reading<'_>, StorageError> {
         loop {
             let (over, number) = {
-                let state = self.state();
+                let state = self.state.lock();
                 state.check()?;
                 (state.over.clone(), state.number)
             };
@@ -347,8 +341,7 @@ impl Shared {
                 return Ok(Reading { over: Box::new(over), lmdb });
             }
             drop(lmdb);
-            let told = self.changed.wait_timeout_while(self.state(), LOOK_AGAIN, |state| state.number < covered);
-            drop(told);
+            self.changed.wait_while_for(&mut self.state.lock(), |state| state.number < covered, LOOK_AGAIN);
         }
     }
 
@@ -362,7 +355,7 @@ impl Shared {
         let is_ready = writing.segments.current(bytes).is_some()
             || self.wait_until_covered(writing.segments.needed_before_next()) && writing.segments.begin(bytes);
         if !is_ready {
-            self.state().nothing_comes(&self.env);
+            self.state.lock().nothing_comes(&self.env);
         }
         is_ready
     }
@@ -371,7 +364,7 @@ impl Shared {
     fn append_or_break_off(&self, writing: &mut Writing, rows: Rows) -> Result<(), StorageError> {
         let appended = unwinding(|| self.append(writing, rows));
         if let Err(StorageError::Panicked { what }) = appended {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             (state.broken_off, state.closing) = (Some(what), true);
             let broken_off = state.check();
             drop(state);
@@ -383,13 +376,13 @@ impl Shared {
 
     /// Writes a record for which a segment is ready, syncs it, and shows its rows.
     fn append(&self, writing: &mut Writing, mut rows: Rows) -> Result<(), StorageError> {
-        let number = self.state().number + 1;
+        let number = self.state.lock().number + 1;
         let Some(segment) = writing.segments.current(rows.record_bytes()) else {
             return Err(StorageError::Closed);
         };
         let record = record::encode(self.origin, segment.generation(), number, &mut rows);
         if let Err(why) = self.syncs.time(|| segment.append(number, record)) {
-            self.state().nothing_comes(&self.env);
+            self.state.lock().nothing_comes(&self.env);
             writing.void = Some(number);
             return match self.make_void(writing) {
                 Ok(()) => Err(StorageError::disk(why)),
@@ -402,7 +395,7 @@ impl Shared {
 
     /// From now on readers see these rows.
     fn show(&self, number: u64, rows: Rows) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         rows.into_shared().for_each(|row| state.over.active.insert(row));
         #[cfg(test)]
         meanwhile::happens();
@@ -429,7 +422,7 @@ impl Shared {
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
         self.drain()?;
-        let number = self.state().number + 1;
+        let number = self.state.lock().number + 1;
         let plan = |view: View<'_>| {
             let (mut rows, outcome) = plan(view)?;
             let writes = !rows.is_empty();
@@ -448,7 +441,7 @@ impl Shared {
         if let Err(StorageError::InDoubt { .. }) = &written {
             writing.void = Some(number);
         }
-        if self.state().number == number {
+        if self.state.lock().number == number {
             writing.segments.note_commit();
         }
         written.map(|(outcome, _)| outcome)
@@ -473,7 +466,7 @@ impl Shared {
 
     /// Has LMDB take everything for good, so that no log is needed any more.
     fn settle(&self, writing: &mut Writing) -> Result<(), StorageError> {
-        self.state().check()?;
+        self.state.lock().check()?;
         self.make_void(writing)?;
         self.drain()?;
         // What the log had promised must outlive a power cut without it, also where LMDB took it in relaxed durability.
@@ -485,7 +478,7 @@ impl Shared {
     }
 
     fn went_through(&self, number: u64) {
-        self.state().went_through(number);
+        self.state.lock().went_through(number);
         self.changed.notify_all();
     }
 }

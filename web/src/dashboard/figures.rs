@@ -1,10 +1,10 @@
 //! The metrics of the last minutes, once a second, in memory: what a page that is opened or comes back has to catch up on.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix_web::web::Data;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -49,7 +49,7 @@ impl Default for Figures {
 impl Figures {
     /// Adds a sample, and lets go of the oldest when there are enough.
     fn add(&self, at: u64, values: Values) {
-        let mut samples = self.lock();
+        let mut samples = self.samples.lock();
         let at = at.max(samples.newest.at + 1);
         samples.add(Sample { at, values });
         drop(samples);
@@ -60,7 +60,7 @@ impl Figures {
     /// The samples behind a place as they are sent, and the place behind them. A place that is not among those kept is as
     /// none: then the first sample is a whole one.
     pub fn behind(&self, place: Option<u64>) -> (String, Option<u64>) {
-        let samples = self.lock();
+        let samples = self.samples.lock();
         let known = place.filter(|place| samples.has(*place));
         let mut out = String::new();
         if known.is_none() {
@@ -79,10 +79,6 @@ impl Figures {
     /// Ends every stream of figures.
     pub fn end(&self) {
         self.newest.send_replace(None);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Samples> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,12 +3,13 @@
 //! Nothing but outcomes and ids made is recorded. A repetition goes through its handler like the first attempt, which
 //! finds there what it wrote then instead of writing, and so answers the same.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use actix_web::http::header;
 use actix_web::web::Payload;
 use actix_web::{FromRequest, HttpRequest, ResponseError, dev};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use seqtide::{Database, Fingerprint, IdempotencyKey, IdempotencyKeyError, Written};
 
 use super::{Answer, Call};

@@ -1,4 +1,4 @@
-//! Which request goes where: one table. Paths are taken apart here, because an escaped slash belongs to a name.
+//! Which request goes where, by what its path names and its method.
 
 mod bulk_docs;
 mod bulk_get;
@@ -14,7 +14,9 @@ mod function;
 mod idempotency;
 pub(crate) mod listing;
 mod local;
+mod not_built;
 mod open_revs;
+mod place;
 mod purge;
 mod revs;
 mod server;
@@ -22,9 +24,8 @@ mod subscriptions;
 mod update;
 mod updates;
 
+pub(crate) use place::Place;
 pub(crate) use server::new_id;
-
-use std::borrow::Cow;
 
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::web::{Data, Payload};
@@ -35,7 +36,7 @@ use seqtide::storage::model::doc_id::{DocId, LocalId};
 use crate::call_state::CallState;
 use crate::dashboard;
 use crate::error::ApiError;
-use crate::query::{Query, decode};
+use crate::query::Query;
 use crate::state::State;
 use feed::header_has;
 
@@ -61,131 +62,6 @@ impl Call {
 
 type Answer = Result<HttpResponse, ApiError>;
 
-/// What a path names.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Root,
-    Server(String),
-    /// A file of the dashboard, by its path below it.
-    Dashboard(String),
-    /// An open feed, by its id.
-    Feed(String),
-    Database(String),
-    Endpoint {
-        db: String,
-        name: String,
-    },
-    Document {
-        db: String,
-        id: String,
-    },
-    /// A design document with its slash escaped: to be read elsewhere.
-    DesignEscaped {
-        db: String,
-        id: String,
-    },
-    Attachment {
-        db: String,
-        id: String,
-    },
-}
-
-/// Endpoints of a database that write to it, by whatever method does not read.
-const WRITES: [&str; 4] = ["_bulk_docs", "_feed_index", "_purge", "_revs_limit"];
-
-impl Place {
-    /// Whether a WebSocket may be opened there.
-    fn has_websocket(&self) -> bool {
-        match self {
-            Place::Server(name) => name == "_feed" || name == subscriptions::PATH,
-            Place::Endpoint { name, .. } => name == "_feed",
-            _ => false,
-        }
-    }
-
-    /// The database a request writes to, if it writes to one that is there.
-    fn written_database(&self, method: &Method) -> Option<&str> {
-        match self {
-            _ if matches!(*method, Method::GET | Method::HEAD) => None,
-            Place::Database(db) => (*method == Method::POST).then_some(db),
-            Place::Endpoint { db, name } => WRITES.contains(&name.as_str()).then_some(db),
-            Place::Document { db, .. } | Place::DesignEscaped { db, .. } | Place::Attachment { db, .. } => Some(db),
-            Place::Root | Place::Server(_) | Place::Dashboard(_) | Place::Feed(_) => None,
-        }
-    }
-}
-
-/// Takes a path apart. Slashes at its end, and several for one, do not matter.
-///
-/// Source: CouchDB `chttpd:handle_request_int`, which splits it so.
-pub(crate) fn place(path: &str) -> Result<Place, ApiError> {
-    let segments = path.split('/').filter(|segment| !segment.is_empty());
-    let segments = segments.map(decode_segment).collect::<Result<Vec<_>, _>>()?;
-    let segments: Vec<&str> = segments.iter().map(|segment| &**segment).collect();
-    let owned = |text: &str| text.to_owned();
-    Ok(match segments[..] {
-        [] => Place::Root,
-        [name, ..] if SERVER_NOT_BUILT.contains(&name) => Place::Server(owned(name)),
-        ["_dashboard", ..] => Place::Dashboard(segments[1..].join("/")),
-        ["metrics"] => Place::Server(owned("metrics")),
-        [name] if name.starts_with('_') && !is_system_database(name) => Place::Server(owned(name)),
-        ["_feed", name] => Place::Server(format!("_feed/{name}")),
-        [db] => Place::Database(owned(db)),
-        ["_feeds", id] => Place::Feed(owned(id)),
-        [db, id] if id.starts_with("_design/") => Place::DesignEscaped { db: owned(db), id: owned(id) },
-        [db, name] if name.starts_with('_') && !name.contains('/') => {
-            Place::Endpoint { db: owned(db), name: owned(name) }
-        }
-        [db, id] => Place::Document { db: owned(db), id: owned(id) },
-        [db, kind @ ("_design" | "_local"), name] => Place::Document { db: owned(db), id: format!("{kind}/{name}") },
-        [db, "_design", _, endpoint, ..] if DESIGN_NOT_BUILT.contains(&endpoint) => {
-            Place::Endpoint { db: owned(db), name: owned(endpoint) }
-        }
-        // Whatever else it is called; source for design documents: CouchDB `chttpd_db:bad_action_req`.
-        [db, kind @ ("_design" | "_local"), name, ..] => {
-            Place::Attachment { db: owned(db), id: format!("{kind}/{name}") }
-        }
-        [db, listing, "queries"] if listing::is_listing(listing) => {
-            Place::Endpoint { db: owned(db), name: format!("{listing}/queries") }
-        }
-        [db, "_feed", "many"] => Place::Endpoint { db: owned(db), name: owned(subscriptions::PATH) },
-        [db, name, ..] if NOT_BUILT.contains(&name) => Place::Endpoint { db: owned(db), name: owned(name) },
-        [db, "_compact", _] => Place::Endpoint { db: owned(db), name: owned("_compact/indexes") },
-        [db, id, ..] => Place::Attachment { db: owned(db), id: owned(id) },
-    })
-}
-
-fn decode_segment(segment: &str) -> Result<Cow<'_, str>, ApiError> {
-    let reason = "Document id must be valid UTF-8";
-    decode(segment).map_err(|_| ApiError::new(StatusCode::BAD_REQUEST, "illegal_docid", reason))
-}
-
-fn is_system_database(name: &str) -> bool {
-    matches!(name, "_users" | "_replicator" | "_global_changes")
-}
-
-/// Endpoints of CouchDB's databases that are not built yet.
-const NOT_BUILT: [&str; 11] = [
-    "_auto_purge",
-    "_compact/indexes",
-    "_explain",
-    "_find",
-    "_index",
-    "_partition",
-    "_purged_infos_limit",
-    "_security",
-    "_shards",
-    "_sync_shards",
-    "_view_cleanup",
-];
-
-/// Those of its design documents, of which there are no others.
-const DESIGN_NOT_BUILT: [&str; 10] =
-    ["_info", "_list", "_nouveau", "_nouveau_info", "_rewrite", "_search", "_search_info", "_show", "_update", "_view"];
-
-/// Those of its server, likewise, with all below them.
-const SERVER_NOT_BUILT: [&str; 6] = ["_cluster_setup", "_membership", "_node", "_replicate", "_reshard", "_scheduler"];
-
 const METHODS: &str = "GET,HEAD,POST,PUT,DELETE,COPY,OPTIONS";
 
 /// Answers any request.
@@ -195,7 +71,7 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
         return Ok(HttpResponse::NoContent().insert_header((header::ALLOW, METHODS)).finish());
     }
     crate::intake::check(&req)?;
-    let place = place(req.uri().path())?;
+    let place = Place::of(req.uri().path())?;
     if header_has(&req, header::UPGRADE, "websocket") && !place.has_websocket() {
         return Err(ApiError::bad_request("no WebSocket is here: one is opened at /{db}/_feed, /_feed or /_feed/many"));
     }
@@ -231,7 +107,7 @@ async fn route(call: Call, method: &Method, place: &Place) -> Answer {
 async fn on_server(call: Call, method: &Method, name: &str) -> Answer {
     let read = matches!(*method, Method::GET | Method::HEAD);
     match (name, method.clone()) {
-        (name, _) if SERVER_NOT_BUILT.contains(&name) => Err(ApiError::not_implemented("requests to this endpoint")),
+        (name, _) if not_built::is_of_server(name) => Err(ApiError::not_implemented("requests to this endpoint")),
         // To CouchDB's replicator that there are no sessions is 404: it goes on with the name and password of its URL.
         ("_session", _) => Err(ApiError::not_found("there are no sessions, since there are no users")),
         ("_dbs_info", Method::POST) => dbs_info::of_keys(call).await,
@@ -305,7 +181,7 @@ async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answe
             "_bulk_docs" | "_bulk_get" | "_revs_diff" | "_missing_revs" | "_ensure_full_commit" | "_compact" | "_purge",
             _,
         ) => Err(ApiError::method_not_allowed("POST")),
-        (name, _) if NOT_BUILT.contains(&name) || DESIGN_NOT_BUILT.contains(&name) => {
+        (name, _) if not_built::is_of_database(name) || not_built::is_of_design(name) => {
             call.state.database(db)?;
             Err(ApiError::not_implemented("requests to this endpoint"))
         }
@@ -363,51 +239,4 @@ fn redirect_to_design(call: &Call, db: &str, id: &str) -> HttpResponse {
         .insert_header((header, url))
         .insert_header((header::CACHE_CONTROL, crate::reply::MUST_REVALIDATE))
         .finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_name_places() {
-        let document = |id: &str| Place::Document { db: "db".into(), id: id.into() };
-        for (path, expected) in [
-            ("/", Place::Root),
-            ("/_up", Place::Server("_up".into())),
-            ("/metrics", Place::Server("metrics".into())),
-            ("/_dashboard/", Place::Dashboard(String::new())),
-            ("/_dashboard/js/app.js", Place::Dashboard("js/app.js".into())),
-            ("/_users", Place::Database("_users".into())),
-            ("/_feed/many", Place::Server("_feed/many".into())),
-            ("/_feeds", Place::Server("_feeds".into())),
-            ("/_feeds/7", Place::Feed("7".into())),
-            ("/db", Place::Database("db".into())),
-            ("/db/", Place::Database("db".into())),
-            ("//db//", Place::Database("db".into())),
-            ("/db//a", document("a")),
-            ("/db//_design//x", document("_design/x")),
-            ("/db/_partition/p/_all_docs", Place::Endpoint { db: "db".into(), name: "_partition".into() }),
-            ("/db/_compact/d", Place::Endpoint { db: "db".into(), name: "_compact/indexes".into() }),
-            ("/a%2Fb", Place::Database("a/b".into())),
-            ("/db/_changes", Place::Endpoint { db: "db".into(), name: "_changes".into() }),
-            ("/db/a", document("a")),
-            ("/db/_all_docs/queries", Place::Endpoint { db: "db".into(), name: "_all_docs/queries".into() }),
-            ("/db/a%2Fb%20c+d", document("a/b c d")),
-            ("/db/_design/x", document("_design/x")),
-            ("/db/_design%2Fx", Place::DesignEscaped { db: "db".into(), id: "_design/x".into() }),
-            ("/db/_local/x", document("_local/x")),
-            ("/db/_local%2Fx", document("_local/x")),
-            ("/db/a/b", Place::Attachment { db: "db".into(), id: "a".into() }),
-            ("/db/_design/x/_view/y", Place::Endpoint { db: "db".into(), name: "_view".into() }),
-            ("/db/_design/x/_purge", Place::Attachment { db: "db".into(), id: "_design/x".into() }),
-            ("/db/_design/x/_feed", Place::Attachment { db: "db".into(), id: "_design/x".into() }),
-            ("/_node/_local/_config", Place::Server("_node".into())),
-            ("/_session", Place::Server("_session".into())),
-            ("/db/_design/x/y/z", Place::Attachment { db: "db".into(), id: "_design/x".into() }),
-        ] {
-            assert_eq!(place(path).unwrap(), expected, "{path}");
-        }
-        assert!(place("/db/%ff").is_err());
-    }
 }

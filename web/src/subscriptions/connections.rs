@@ -1,13 +1,14 @@
 //! The connections there are, by their ids, and what others bring them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::Context;
 
 use actix_web::http::StatusCode;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -44,7 +45,7 @@ impl Connections {
         getrandom::fill(&mut random).map_err(|error| {
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_server_error", error.to_string())
         })?;
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         let handle = Arc::new(Handle {
             id: BASE64.encode(random),
             subscriptions_max,
@@ -63,19 +64,19 @@ impl Connections {
     /// # Errors
     /// 404 when there is none.
     pub fn find(&self, id: &str) -> Result<Arc<Handle>, ApiError> {
-        let found = lock(&self.open).by_id.get(id).and_then(Weak::upgrade);
+        let found = self.open.lock().by_id.get(id).and_then(Weak::upgrade);
         found.ok_or_else(|| ApiError::not_found("there is no such connection, or not any more"))
     }
 
     /// Tells them all that the server stops: each is over when its last feed has ended.
     pub fn end(&self) {
         let all: Vec<_> = {
-            let mut open = lock(&self.open);
+            let mut open = self.open.lock();
             open.ended = true;
             open.by_id.values().filter_map(Weak::upgrade).collect()
         };
         for handle in all {
-            lock(&handle.inbox).ends = true;
+            handle.inbox.lock().ends = true;
             handle.waiting.wake();
         }
     }
@@ -148,7 +149,7 @@ impl Handle {
     /// # Errors
     /// 409 when it is in use, 413 when there may not be more.
     pub fn reserve(&self, name: &str) -> Result<Reserved<'_>, ApiError> {
-        let mut inbox = lock(&self.inbox);
+        let mut inbox = self.inbox.lock();
         if inbox.names.contains_key(name) {
             let reason = format!("there is a subscription {name:?} on this connection: unsubscribe it first");
             return Err(ApiError::new(StatusCode::CONFLICT, "conflict", reason));
@@ -170,7 +171,7 @@ impl Handle {
     /// # Errors
     /// 404 when there is none of this name.
     pub fn unsubscribe(&self, name: &str) -> Result<(), ApiError> {
-        let mut inbox = lock(&self.inbox);
+        let mut inbox = self.inbox.lock();
         if !matches!(inbox.names.get(name), Some((_, Held::Subscribed(_)))) {
             return Err(ApiError::not_found(format!("there is no subscription {name:?} on this connection")));
         }
@@ -181,12 +182,12 @@ impl Handle {
 
     /// Has the connection tell that something was asked for in vain.
     pub fn refuse(&self, name: Option<String>, why: ApiError) {
-        self.tell(&mut lock(&self.inbox), News::Refused(name, why));
+        self.tell(&mut self.inbox.lock(), News::Refused(name, why));
     }
 
     /// A subscription has ended: its name is free, unless another has it.
     pub fn ended(&self, name: &str, holder: Holder) {
-        let mut inbox = lock(&self.inbox);
+        let mut inbox = self.inbox.lock();
         if inbox.names.get(name).is_some_and(|(known, _)| *known == holder) {
             inbox.names.remove(name);
         }
@@ -210,7 +211,7 @@ impl Handle {
     /// Takes what is new, and has this task woken when there is more; with it, whether the connection is to end.
     pub fn take_news(&self, cx: &Context<'_>) -> (VecDeque<News>, bool) {
         self.waiting.register(cx.waker());
-        let mut inbox = lock(&self.inbox);
+        let mut inbox = self.inbox.lock();
         (std::mem::take(&mut inbox.news), inbox.ends)
     }
 
@@ -224,7 +225,7 @@ impl Reserved<'_> {
     /// Takes note that there is a subscription under the name, which the connection knows; with how it was given, if it
     /// is not in the request that opened the connection.
     pub fn hold(self, later: Option<Box<RawValue>>) -> Holder {
-        lock(&self.handle.inbox).names.insert(self.name.clone(), (self.holder, Held::Subscribed(later)));
+        self.handle.inbox.lock().names.insert(self.name.clone(), (self.holder, Held::Subscribed(later)));
         self.holder
     }
 
@@ -233,7 +234,7 @@ impl Reserved<'_> {
     /// # Errors
     /// 413 when it does not fit into the connection's ids.
     pub fn fill(self, subscription: Opened) -> Result<(), ApiError> {
-        let mut inbox = lock(&self.handle.inbox);
+        let mut inbox = self.handle.inbox.lock();
         if self.handle.reader.form == Form::Sse {
             let earlier = inbox.names.values().filter_map(|(_, held)| match held {
                 Held::Subscribed(Some(given)) => Some(given.get()),
@@ -255,7 +256,7 @@ impl Reserved<'_> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        let mut inbox = lock(&self.handle.inbox);
+        let mut inbox = self.handle.inbox.lock();
         if matches!(inbox.names.get(&self.name), Some((_, Held::Reserved))) {
             inbox.names.remove(&self.name);
         }
@@ -265,13 +266,9 @@ impl Drop for Reserved<'_> {
 impl Drop for Handle {
     fn drop(&mut self) {
         if let Some(connections) = self.connections.upgrade() {
-            lock(&connections.open).by_id.remove(&self.id);
+            connections.open.lock().by_id.remove(&self.id);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 //! up for every row; all of them once one does not keep up.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use actix::Addr;
+use parking_lot::{Mutex, MutexGuard};
 use seqtide::Likeness;
 
 use super::feeds::Feeds;
@@ -22,7 +23,7 @@ struct Home {
 
 impl Homes {
     fn homes(&self) -> MutexGuard<'_, HashMap<Likeness, Home>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// To whom a feed is to be brought; `None` where its worker is to serve it itself.

@@ -1,10 +1,11 @@
 //! The roll of the feeds that a server's workers serve: who is there, the end of one, the end of all.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use actix::{Addr, Message, MessageResponse};
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use seqtide::{Drain, FeedId, FeedInfo, FeedKind};
 
 use super::feeds::Feeds;
@@ -49,7 +50,7 @@ pub struct Workers {
 impl Workers {
     /// Adds a worker's feeds; those of a worker that has ended are forgotten.
     pub fn add(&self, feeds: Addr<Feeds>) {
-        let mut all = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.feeds.lock();
         all.retain(Addr::connected);
         all.push(feeds);
     }
@@ -61,7 +62,7 @@ impl Workers {
 
     /// All that have been asked for a feed.
     pub fn all(&self) -> Vec<Addr<Feeds>> {
-        self.feeds.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.feeds.lock().clone()
     }
 
     /// What each worker names, put together.
