@@ -1,16 +1,12 @@
 //! The registry: an actor that opens, makes, deletes and closes databases, one at a time, on a thread that may block.
 
-use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, Addr, ArbiterHandle, AtomicResponse, Context, Handler, Message, WrapFuture};
-use parking_lot::RwLock;
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{CreateError, DataFolder, NewIncarnation, Notice, StorageError, Store};
+use seqtide_storage::{CreateError, DataFolder, StorageError, Store};
 
 use crate::error::Error;
 use crate::feed::EndReason;
@@ -18,6 +14,8 @@ use crate::indexing::Indexing;
 use crate::live::Live;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
+use crate::open_databases::OpenDatabases;
+use crate::reports::report_damages;
 use crate::sweep::Sweeping;
 use crate::updates::Updates;
 use crate::writer::committers::Committers;
@@ -43,86 +41,6 @@ pub(crate) struct Delete(pub DbName);
 #[derive(Message)]
 #[rtype(result = "Result<(), Error>")]
 pub(crate) struct CloseAll;
-
-/// The databases that are open, for all to look up.
-#[derive(Default)]
-pub(crate) struct OpenDatabases {
-    by_name: RwLock<HashMap<DbName, Arc<OpenDatabase>>>,
-    /// Counts look-ups: the clock of [`OpenDatabase::last_used`].
-    clock: AtomicU64,
-}
-
-impl OpenDatabases {
-    /// The database, if it is open and its writer lives.
-    pub fn get(&self, name: &DbName) -> Option<Arc<OpenDatabase>> {
-        let found = self.by_name.read().get(name).cloned()?;
-        if !found.writer.connected() {
-            return None;
-        }
-        found.touch(self.clock.fetch_add(1, Ordering::Relaxed));
-        Some(found)
-    }
-
-    fn insert(&self, name: DbName, database: Arc<OpenDatabase>) {
-        database.touch(self.clock.fetch_add(1, Ordering::Relaxed));
-        self.by_name.write().insert(name, database);
-        self.tell_metrics();
-    }
-
-    fn remove(&self, name: &DbName) -> Option<Arc<OpenDatabase>> {
-        let removed = self.by_name.write().remove(name);
-        self.tell_metrics();
-        removed
-    }
-
-    fn len(&self) -> usize {
-        self.by_name.read().len()
-    }
-
-    /// Takes out the database that nobody uses and that was asked for longest ago. One that is being swept is in use: what a
-    /// sweep has left to do is kept nowhere else, and who asked for it was told that it is begun.
-    fn take_idle(&self) -> Option<Arc<OpenDatabase>> {
-        let mut databases = self.by_name.write();
-        // Nobody can take another reference meanwhile: that needs this lock.
-        let is_idle = |database: &Arc<OpenDatabase>| {
-            let is_swept = database.sweeping.now().is_some() && database.writer.connected();
-            Arc::strong_count(database) == 1 && !is_swept
-        };
-        let idle = databases.iter().filter(|(_, database)| is_idle(database));
-        let name = idle.min_by_key(|(_, database)| database.last_used()).map(|(name, _)| name.clone())?;
-        let taken = databases.remove(&name);
-        drop(databases);
-        self.tell_metrics();
-        taken
-    }
-
-    /// Takes out all of them.
-    fn take_all(&self) -> Vec<Arc<OpenDatabase>> {
-        let all = self.by_name.write().drain().map(|(_, database)| database).collect();
-        self.tell_metrics();
-        all
-    }
-
-    /// Those that are wanted, in the order of their names.
-    pub fn those(&self, wanted: impl Fn(&OpenDatabase) -> bool) -> Vec<(DbName, Arc<OpenDatabase>)> {
-        let databases = self.by_name.read();
-        let wanted = databases.iter().filter(|(_, database)| wanted(database));
-        let mut those: Vec<_> = wanted.map(|(name, database)| (name.clone(), Arc::clone(database))).collect();
-        those.sort_by(|(a, _), (b, _)| a.cmp(b));
-        those
-    }
-
-    /// Ends every feed of them.
-    pub fn end_feeds(&self) {
-        for database in self.by_name.read().values() {
-            database.live.end(EndReason::Shutdown);
-        }
-    }
-
-    fn tell_metrics(&self) {
-        metrics::databases_open(self.len());
-    }
-}
 
 /// What a registry needs to open databases.
 pub(crate) struct Surroundings {
@@ -281,45 +199,6 @@ impl Surroundings {
                 self.folder.release()?;
                 Err(error.into())
             }
-        }
-    }
-}
-
-/// Of a database's damages, so many are logged; `seqtide check` lists more.
-const DAMAGES_LOGGED: usize = 10;
-
-fn report_damages(name: &DbName, store: &Store) {
-    if let Some(damage) = store.mended() {
-        tracing::warn!(database = %name, %damage, "a damage was put right");
-    }
-    let damages = store.damages();
-    for damage in damages.iter().take(DAMAGES_LOGGED) {
-        let all = damages.len();
-        tracing::error!(database = %name, %damage, damages = all, "the database is damaged and can only be read");
-    }
-}
-
-/// Logs and counts what a database has to tell though nobody has asked.
-pub(crate) fn report_notice(folder: &Path, notice: &Notice<'_>) {
-    let folder = folder.display();
-    match notice {
-        Notice::Stalled { error, first } => {
-            metrics::log_failed();
-            if *first {
-                tracing::error!(%folder, %error, "LMDB does not take what the log has; it is tried again and again");
-            }
-        }
-        Notice::Resumed => tracing::info!(%folder, "LMDB takes what the log has again"),
-        Notice::Raised { to, why } => {
-            let why = match why {
-                NewIncarnation::Foreign => "it comes from elsewhere",
-                NewIncarnation::Lost => "its folder was lost, and it is empty now",
-                NewIncarnation::Unclean => "a power cut may have cost its last commits",
-            };
-            tracing::warn!(%folder, incarnation = to, why, "the database counts on above all tokens it has given out");
-        }
-        Notice::PassedOver => {
-            tracing::warn!(%folder, "passed over: {}", DbName::FOLDERS);
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod event;
 pub(crate) mod large_page;
 mod leave;
 pub mod options;
+mod reading;
 mod seen;
 mod shared;
 mod shown;
@@ -15,11 +16,8 @@ pub(crate) mod subscriber;
 mod told;
 
 use std::fmt;
-use std::future::{poll_fn, ready};
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use seqtide_storage::Direction;
@@ -30,13 +28,13 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::documents::Documents;
 use self::event::{FeedEvent, Portion};
-use self::large_page::PAGES_BEFORE;
 use self::options::{Ahead, FeedOptions, OLDEST_SEQ};
+use self::reading::Reading;
 use self::seen::Seen;
 pub use self::shared::{Likeness, Reopening, Seat};
-use self::source::{Page, Source, Wanted};
+use self::source::{Source, Wanted};
 pub use self::subscriber::EndReason;
-use self::subscriber::{Notice, PageRead, Step, Subscriber};
+use self::subscriber::{Notice, Step, Subscriber};
 use self::told::{Obeyed, Told};
 use crate::error::Error;
 use crate::frames::FrameForm;
@@ -69,20 +67,6 @@ pub enum Turn<R = Row> {
 
 /// How long a feed that was ended from outside may take to give what it has begun with.
 pub const END_GRACE: Duration = Duration::from_secs(5);
-
-/// Behind a page of more bytes, a large page's own aside, which has a large document at its end, nothing is read before that is
-/// on its way: a reader that stalls keeps one large document at most.
-const READ_AHEAD_BEHIND: usize = 64 << 10;
-
-type ReadPage<R> = Pin<Box<dyn Future<Output = Result<Page<R>, Error>> + Send>>;
-
-/// A page on its way.
-struct Reading<R> {
-    wanted: Wanted,
-    /// How often rows had been purged when it was begun.
-    purges: u64,
-    page: ReadPage<R>,
-}
 
 /// An open feed. Dropping it is leaving it.
 pub struct Feed<S: Source = Documents> {
@@ -380,95 +364,6 @@ impl<S: Source> Feed<S> {
         let Some(over) = over else { return false };
         sleep_until(over).await;
         true
-    }
-
-    /// Reads what is wanted: a page with rows, or `None`, also when a heartbeat or the end is due before it is there.
-    async fn read(&mut self, wanted: Wanted) -> Result<Option<Page<S::Row>>, Error> {
-        let due = until(earlier(self.subscriber.heartbeat_due(), self.told.ends_at));
-        let reading = self.reading.get_or_insert_with(|| Reading {
-            wanted,
-            purges: self.source.purges(),
-            page: Box::pin(self.source.read(&self.options, wanted)),
-        });
-        let page = tokio::select! {
-            biased;
-            page = &mut reading.page => page,
-            _ = self.ended.changed() => return Ok(None),
-            () = self.told.more() => return Ok(None),
-            () = due => {
-                self.subscriber.still_reading();
-                return Ok(None);
-            }
-        };
-        let (wanted, purges) = (reading.wanted, reading.purges);
-        self.reading = None;
-        let Some(page) = self.unless_closed(page)? else { return Ok(None) };
-        // Before the page is looked over: what is purged meanwhile counts as what it may have.
-        let purges_by_now = self.source.purges();
-        let Some(page) = self.source.without_purged(page, purges) else {
-            self.read_as_rows(wanted);
-            return Ok(None);
-        };
-        self.pages += 1;
-        self.purges = purges_by_now;
-        let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
-        self.subscriber.read(read, wanted.up_to, Instant::now());
-        self.has_looked(page.state);
-        if !page.frames.is_empty() && page.frames.bytes().len() <= page.frames.room() + READ_AHEAD_BEHIND {
-            self.read_ahead(wanted).await;
-        }
-        Ok(Some(page).filter(|page| page.len() > 0))
-    }
-
-    /// Whether what it has been given so far is on its way.
-    fn takes_large_pages(&self) -> bool {
-        self.pages >= PAGES_BEFORE
-    }
-
-    /// Takes note that all up to the position was looked at in this state.
-    fn has_looked(&mut self, state: Sequence) {
-        if let Some(seen) = &mut self.seen {
-            let position = self.subscriber.position();
-            seen.looked_at(position, state);
-            self.source.has_looked_at(position, state);
-        }
-    }
-
-    /// Begins again with a page of which something was purged meanwhile: of rows that can be taken out, however often.
-    fn read_as_rows(&mut self, wanted: Wanted) {
-        let options = FeedOptions { frames: None, ..self.options.clone() };
-        let purges = self.source.purges();
-        self.reading = Some(Reading { wanted, purges, page: Box::pin(self.source.read(&options, wanted)) });
-    }
-
-    /// Begins with the page behind the one that was just read of a stretch on the disk, so that it is there when this one has
-    /// been sent.
-    async fn read_ahead(&mut self, of: Wanted) {
-        let Some(rest) = self.subscriber.rest_of(of).filter(|_| self.source.may_read_ahead()) else { return };
-        let rest = Wanted { large: self.takes_large_pages(), ..rest };
-        let purges = self.source.purges();
-        let mut page: ReadPage<S::Row> = Box::pin(self.source.read(&self.options, rest));
-        // Asked once, it goes to the thread that reads.
-        if let Poll::Ready(read) = poll_fn(|context| Poll::Ready(page.as_mut().poll(context))).await {
-            page = Box::pin(ready(read));
-        }
-        self.reading = Some(Reading { wanted: rest, purges, page });
-    }
-
-    /// What was read; `None` when the source closes, and the feed ends at the next step. Another error ends it now.
-    fn unless_closed<T>(&mut self, read: Result<T, Error>) -> Result<Option<T>, Error> {
-        match read {
-            Ok(read) => Ok(Some(read)),
-            Err(Error::NoDatabase | Error::Stopped) => {
-                let reason = self.ended.borrow().unwrap_or(EndReason::Shutdown);
-                self.subscriber.drain(reason);
-                Ok(None)
-            }
-            Err(error) => {
-                self.finished = true;
-                Err(error)
-            }
-        }
     }
 
     /// Does as it is told from outside; the word for its reader, if there is one.

@@ -2,7 +2,7 @@
 //!
 //! A [`Client`](asked::Client)'s request names subscriptions, and so do messages later: each becomes a feed of its own, opened by
 //! whoever asks. The [`Handle`](connections::Handle) is where they meet the connection: it knows the names, and takes feeds in
-//! for [`Subscriptions`](together::Subscriptions), which has the feeds take turns and makes messages of what they give.
+//! for [`Subscriptions`](together::Subscriptions), which has the feeds take [`turns`] and makes messages of what they give.
 
 mod any_feed;
 pub mod asked;
@@ -10,4 +10,5 @@ pub mod connections;
 pub mod message;
 pub mod resume_id;
 pub mod together;
+mod turns;
 pub mod websocket;

@@ -1,11 +1,6 @@
-//! The feeds of one connection, taking turns: what they give, put together to messages.
-//!
-//! A feed that may have something to give stands in a queue; the first has a turn, in which it reads one page at most, and goes
-//! to the end of the queue. So a subscription with a long way to go keeps no other from being heard, and one page is on its
-//! way at a time, however many subscriptions there are; a few more where one takes long to read. Feeds that have given all
-//! there is wait until they are woken. Nothing has a turn while nobody takes messages.
+//! The subscriptions of one connection: what their feeds give, put together to messages.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,19 +8,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::Stream;
-use futures_util::future::{AbortHandle, AbortRegistration, Abortable};
-use futures_util::stream::FuturesUnordered;
 use seqtide::EndReason;
 use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
 use serde_json::value::RawValue;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
-use super::any_feed::{AnyFeed, Turned};
+use super::any_feed::Turned;
 use super::asked::{Opened, Reader};
-use super::connections::{Handle, Holder, Lookout, News};
+use super::connections::{Handle, Holder, News};
 use super::message::{Form, Message, Sub};
 use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Place, Resume};
+use super::turns::{Active, Turns};
 use crate::error::ApiError;
 use crate::feeds::native;
 use crate::feeds::pieces::{PIECE_BYTES, Pieces};
@@ -33,12 +27,6 @@ use crate::takeover::Cutting;
 
 /// A connection without a subscription ends after so long.
 const UNUSED: Duration = Duration::from_secs(10);
-
-/// A turn that takes longer, as where a function is slow, goes on beside those of the others.
-const TURN: Duration = Duration::from_millis(50);
-
-/// So many turns do at once: each may have a page.
-const LONG_TURNS_MAX: usize = 8;
 
 /// What a connection's subscriptions give, as messages; it ends when the server stops, or nobody wants anything of it.
 pub struct Subscriptions {
@@ -52,11 +40,7 @@ pub struct Subscriptions {
     next_key: u64,
     /// Of those that came later, as an id has them.
     definitions: String,
-    turns: VecDeque<Active>,
-    turn: Option<Taking>,
-    /// Turns that go on beside those of the others, who do not wait for them any more.
-    long_turns: FuturesUnordered<Abortable<InTurn>>,
-    waiting: FuturesUnordered<Waiting>,
+    turns: Turns,
     beat: Pin<Box<Sleep>>,
     /// Since when there has been no subscription.
     unused: Option<Pin<Box<Sleep>>>,
@@ -66,34 +50,6 @@ pub struct Subscriptions {
     over: Option<Over>,
     /// Of a client that does not read, the whole is not asked for more.
     _cutting: Option<Cutting>,
-}
-
-type InTurn = Pin<Box<dyn Future<Output = (Active, Result<Turned, seqtide::Error>)> + Send>>;
-type Waiting = Abortable<Pin<Box<dyn Future<Output = Active> + Send>>>;
-
-/// A turn, until it is too long for the others to wait.
-struct Taking {
-    key: u64,
-    turn: InTurn,
-    too_long: Option<Pin<Box<Sleep>>>,
-}
-
-/// A subscription's feed.
-struct Active {
-    key: u64,
-    feed: AnyFeed,
-    _lookout: Lookout,
-}
-
-impl Active {
-    fn take_turn(mut self) -> Taking {
-        let key = self.key;
-        let turn = Box::pin(async move {
-            let turned = self.feed.turn().await;
-            (self, turned)
-        });
-        Taking { key, turn, too_long: None }
-    }
 }
 
 /// What is known of a subscription.
@@ -129,15 +85,15 @@ impl Over {
 }
 
 enum State {
-    /// Its feed is open, and its name taken by this one; with a way to give it up where it waits or has a long turn.
-    Open(Holder, Option<AbortHandle>),
+    /// Its feed is open, and its name taken by this one.
+    Open(Holder),
     /// Its feed is not open, and this becomes of it when the client comes back.
     Closed(Resume),
 }
 
 impl State {
     fn is_open(&self) -> bool {
-        matches!(self, State::Open(..))
+        matches!(self, State::Open(_))
     }
 }
 
@@ -145,7 +101,7 @@ impl Known {
     /// What becomes of it when the client comes back.
     fn resume(&self) -> Resume {
         match self.state {
-            State::Open(..) => Resume::Behind(self.given),
+            State::Open(_) => Resume::Behind(self.given),
             State::Closed(resume) => resume,
         }
     }
@@ -167,10 +123,7 @@ impl Subscriptions {
             known: BTreeMap::new(),
             next_key: 0,
             definitions: String::new(),
-            turns: VecDeque::new(),
-            turn: None,
-            long_turns: FuturesUnordered::new(),
-            waiting: FuturesUnordered::new(),
+            turns: Turns::default(),
             beat: Box::pin(sleep(heartbeat)),
             unused: None,
             message,
@@ -197,10 +150,11 @@ impl Subscriptions {
         let Opened { name, db, given: asked, feed, lookout } = opened;
         let (format, given, later) = (feed.seq_format(), feed.place(), (!named).then_some(asked));
         let (sub, position) = (Sub::of(&name), given.position);
-        let known = Known { name, sub, db, format, later, given, told: position, state: State::Open(holder, None) };
+        let known = Known { name, sub, db, format, later, given, told: position, state: State::Open(holder) };
         let key = self.keep(known);
         self.say(key, &format!("{{\"event\":\"subscribed\",\"seq\":{}}}", format.json(position)));
-        self.turns.push_back(Active { key, feed, _lookout: lookout });
+        self.turns.take_in(Active::new(key, feed, lookout));
+        self.unused = None;
     }
 
     fn keep(&mut self, known: Known) -> u64 {
@@ -263,19 +217,12 @@ impl Subscriptions {
             self.beat();
             return true;
         }
-        if self.no_feed_is_open(cx, ends) {
-            return true;
+        match self.turns.poll(cx) {
+            Poll::Ready((active, turned)) => self.take(active, turned),
+            Poll::Pending if self.turns.is_empty() => return self.is_unused(cx, ends),
+            Poll::Pending => return false,
         }
-        if let Poll::Ready(Some(woken)) = Pin::new(&mut self.waiting).poll_next(cx) {
-            // One that was given up is none.
-            self.turns.extend(woken);
-            return true;
-        }
-        if let Poll::Ready(Some(ended)) = Pin::new(&mut self.long_turns).poll_next(cx) {
-            ended.into_iter().for_each(|(active, turned)| self.take(active, turned));
-            return true;
-        }
-        self.take_turn(cx)
+        true
     }
 
     fn hear(&mut self, news: News) {
@@ -291,13 +238,8 @@ impl Subscriptions {
         }
     }
 
-    /// Ends the connection if it is to end, or has had no subscription for long.
-    fn no_feed_is_open(&mut self, cx: &mut Context<'_>, ends: bool) -> bool {
-        let are_idle = self.turns.is_empty() && self.waiting.is_empty() && self.long_turns.is_empty();
-        if self.turn.is_some() || !are_idle {
-            self.unused = None;
-            return false;
-        }
+    /// No feed is open: ends the connection if it is to end, or has had none for long.
+    fn is_unused(&mut self, cx: &mut Context<'_>, ends: bool) -> bool {
         let unused = self.unused.get_or_insert_with(|| Box::pin(sleep(UNUSED)));
         let over = match unused.as_mut().poll(cx) {
             _ if ends || self.drained.is_some() => Over::WithServer,
@@ -313,32 +255,6 @@ impl Subscriptions {
         self.over = Some(over);
     }
 
-    fn take_turn(&mut self, cx: &mut Context<'_>) -> bool {
-        let next = || self.turns.pop_front().map(Active::take_turn);
-        let Some(mut taking) = self.turn.take().or_else(next) else { return false };
-        if let Poll::Ready((active, turned)) = taking.turn.as_mut().poll(cx) {
-            self.take(active, turned);
-            return true;
-        }
-        let too_long = taking.too_long.get_or_insert_with(|| Box::pin(sleep(TURN)));
-        if too_long.as_mut().poll(cx).is_pending() || self.long_turns.len() >= LONG_TURNS_MAX {
-            self.turn = Some(taking);
-            return false;
-        }
-        if let Some(registration) = self.may_be_given_up(taking.key) {
-            self.long_turns.push(Abortable::new(taking.turn, registration));
-        }
-        true
-    }
-
-    /// What goes on with a feed that is given up with its subscription; `None` when that is over.
-    fn may_be_given_up(&mut self, key: u64) -> Option<AbortRegistration> {
-        let State::Open(_, way) = &mut self.known.get_mut(&key)?.state else { return None };
-        let (abort, registration) = AbortHandle::new_pair();
-        *way = Some(abort);
-        Some(registration)
-    }
-
     /// Takes what came of a turn.
     fn take(&mut self, active: Active, turned: Result<Turned, seqtide::Error>) {
         let Some(known) = self.known.get_mut(&active.key) else { return };
@@ -346,8 +262,8 @@ impl Subscriptions {
         match turned {
             Ok(Turned::Rows(rows)) => self.give(active, rows),
             Ok(Turned::Says(event)) => self.pass_on(active, &event),
-            Ok(Turned::GoesOn) => self.turns.push_back(active),
-            Ok(Turned::Waits(until)) => self.wait(active, until),
+            Ok(Turned::GoesOn) => self.turns.take_in(active),
+            Ok(Turned::Waits(until)) => self.turns.wait(active, until),
             Ok(Turned::Over) => {}
             Err(error) => {
                 let error = ApiError::from(error);
@@ -368,7 +284,7 @@ impl Subscriptions {
             known.told = seq;
         }
         active.feed.sent(self.message.bytes().saturating_sub(before));
-        self.turns.push_back(active);
+        self.turns.take_in(active);
     }
 
     /// Puts into the message what a feed says.
@@ -393,23 +309,14 @@ impl Subscriptions {
                 }
             }
             Some(_) => self.close(active.key, false),
-            None => self.turns.push_back(active),
+            None => self.turns.take_in(active),
         }
-    }
-
-    fn wait(&mut self, mut active: Active, until: Option<Instant>) {
-        let Some(registration) = self.may_be_given_up(active.key) else { return };
-        let waiting = Box::pin(async move {
-            active.feed.wait(until).await;
-            active
-        });
-        self.waiting.push(Abortable::new(waiting, registration));
     }
 
     /// A subscription's feed has ended: its name is free.
     fn close(&mut self, key: u64, goes_on_later: bool) {
         let Some(known) = self.known.get_mut(&key) else { return };
-        if let State::Open(holder, _) = known.state {
+        if let State::Open(holder) = known.state {
             self.handle.ended(&known.name, holder);
         }
         if goes_on_later {
@@ -421,12 +328,9 @@ impl Subscriptions {
 
     /// A subscription is over. One that the request names leaves its place in an id.
     fn forget(&mut self, key: u64) {
-        self.turns.retain(|active| active.key != key);
-        self.turn.take_if(|taking| taking.key == key);
+        self.turns.give_up(key);
         let Some(known) = self.known.get_mut(&key) else { return };
-        if let State::Open(_, Some(waiting)) = std::mem::replace(&mut known.state, State::Closed(Resume::Never)) {
-            waiting.abort();
-        }
+        known.state = State::Closed(Resume::Never);
         if known.later.is_some() {
             self.known.remove(&key);
             self.redefine();

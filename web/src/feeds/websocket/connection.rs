@@ -1,4 +1,4 @@
-//! The native door over WebSocket: what the client says, what the feed gives, and how it ends.
+//! A WebSocket connection: messages in and out, and its socket once a feed goes on elsewhere.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,10 +17,10 @@ use seqtide::{Feed, Likeness, Source};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::heard::{CloseCode, Heard, LATE_OPTIONS, Reply, Said, close, code_of, frame, reply};
-use super::native::{self, Item, Messages};
-use super::pieces::Pieces;
 use crate::error::ApiError;
+use crate::feeds::heard::{CloseCode, Heard, LATE_OPTIONS, Reply, Said, close, code_of, frame, reply};
+use crate::feeds::native::{self, Item, Messages};
+use crate::feeds::pieces::Pieces;
 use crate::takeover::{READ_TIMEOUT, Takeover};
 
 /// A frame that could not be handed to the connection for this long has no reader.
@@ -45,9 +45,9 @@ pub struct Connection {
     /// How many of them the connection has taken.
     taken: watch::Receiver<u64>,
     /// The way out of the framework.
-    takeover: Option<Takeover>,
+    pub(super) takeover: Option<Takeover>,
     /// Who is at the other end.
-    client: Option<SocketAddr>,
+    pub(super) client: Option<SocketAddr>,
 }
 
 /// Why a connection is over here.
@@ -58,89 +58,6 @@ pub enum Over {
     Close(CloseCode, String),
     /// Its feed goes on elsewhere.
     Elsewhere,
-}
-
-/// How a connection's feed gets its options.
-pub enum Start<O, P> {
-    /// The URL has them.
-    Now(O),
-    /// The first message has them, read by `parse`; without one for so long, they are the defaults.
-    AtMessage { parse: P, within: Duration },
-}
-
-/// Serves a connection until it is over. `open` opens its feed; when the server ends, so does who has not asked for one yet.
-pub async fn serve<O, S: Source>(
-    mut connection: Connection,
-    start: Start<O, impl FnOnce(&str) -> Result<O, ApiError>>,
-    open: impl AsyncFnOnce(O) -> Result<Feed<S>, seqtide::Error>,
-    server_ends: impl Future<Output = ()>,
-) {
-    let over = match follow(&mut connection, start, open, server_ends).await {
-        Err(over) => over,
-        Ok(never) => match never {},
-    };
-    connection.close(over).await;
-}
-
-async fn follow<O, S: Source>(
-    connection: &mut Connection,
-    start: Start<O, impl FnOnce(&str) -> Result<O, ApiError>>,
-    open: impl AsyncFnOnce(O) -> Result<Feed<S>, seqtide::Error>,
-    server_ends: impl Future<Output = ()>,
-) -> Result<Infallible, Over> {
-    let options = match start {
-        Start::Now(options) => Ok(options),
-        Start::AtMessage { parse, within } => tokio::select! {
-            first = timeout(within, connection.text()) => match first {
-                Ok(first) => parse(&first?),
-                Err(_elapsed) => parse("{}"),
-            },
-            () = server_ends => return Err(Over::Close(CloseCode::Away, String::new())),
-        },
-    };
-    let options = match options {
-        Ok(options) => options,
-        Err(refused) => return Err(refuse(&refused)),
-    };
-    let mut feed = match open(options).await {
-        Ok(feed) => feed,
-        Err(error) => return Err(refuse(&error.into())),
-    };
-    feed.read_by(connection.client);
-    let _cutting = connection.takeover.as_ref().map(|takeover| takeover.cut_when(feed.overdue()));
-    loop {
-        if let Some(likeness) = feed.likeness()
-            && let Some(socket) = connection.socket()
-        {
-            return Err(connection.leave(socket?, likeness, feed));
-        }
-        tokio::select! {
-            event = feed.next() => match event {
-                Ok(Some(event)) => {
-                    if let Some(item) = native::item(&feed, event) {
-                        connection.send(&feed, &item).await?;
-                    }
-                }
-                Ok(None) => return Err(Over::Close(CloseCode::Normal, String::new())),
-                Err(error) => return Err(connection.fail(&error.into()).await?),
-            },
-            text = connection.text() => {
-                text?;
-                return Err(late_options());
-            }
-        }
-    }
-}
-
-fn late_options() -> Over {
-    let (code, why) = LATE_OPTIONS;
-    Over::Close(code, why.to_owned())
-}
-
-/// There is no feed, and why.
-fn refuse(refused: &ApiError) -> Over {
-    let code = if refused.is_passing() { CloseCode::Again } else { CloseCode::Policy };
-    Over::Close(code, refused.reason().to_owned())
 }
 
 impl Connection {
@@ -179,13 +96,13 @@ impl Connection {
     }
 
     /// The connection's socket, if the framework has written all that was handed to it.
-    fn socket(&mut self) -> Option<Result<std::net::TcpStream, Over>> {
+    pub(super) fn socket(&mut self) -> Option<Result<std::net::TcpStream, Over>> {
         let takeover = self.takeover.as_ref().filter(|_| *self.taken.borrow() == self.put)?;
         Some(takeover.socket_if_written()?.map_err(|_lost| Over::Gone))
     }
 
     /// Has the feed go on at the socket.
-    fn leave<S: Source>(&mut self, socket: std::net::TcpStream, likeness: Likeness, feed: Feed<S>) -> Over {
+    pub(super) fn leave<S: Source>(&mut self, socket: std::net::TcpStream, likeness: Likeness, feed: Feed<S>) -> Over {
         let heard = self.incoming.rest();
         if let Some(takeover) = self.takeover.take() {
             takeover.attach(socket, Some(heard), likeness, feed, Messages);
@@ -219,7 +136,7 @@ impl Connection {
         }
     }
 
-    async fn send<S: Source>(&mut self, feed: &Feed<S>, item: &Item<S::Row>) -> Result<(), Over> {
+    pub(super) async fn send<S: Source>(&mut self, feed: &Feed<S>, item: &Item<S::Row>) -> Result<(), Over> {
         let message = item.message();
         feed.sent(message.bytes());
         self.send_text(message).await?;
@@ -230,7 +147,7 @@ impl Connection {
     }
 
     /// Says why the feed cannot go on: a close frame has no room for all of it.
-    async fn fail(&mut self, error: &ApiError) -> Result<Over, Over> {
+    pub(super) async fn fail(&mut self, error: &ApiError) -> Result<Over, Over> {
         tracing::error!(%error, "a feed is cut short");
         let mut message = Pieces::default();
         message.add(format!("[{}]", native::failure(error)).into());
@@ -284,6 +201,12 @@ impl Connection {
         self.put += 1;
         Ok(())
     }
+}
+
+/// Options come first, or in the URL.
+pub(super) fn late_options() -> Over {
+    let (code, why) = LATE_OPTIONS;
+    Over::Close(code, why.to_owned())
 }
 
 /// What we encode is UTF-8: ids and bodies were checked when they came.

@@ -1,0 +1,92 @@
+//! Which databases are open.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use seqtide_storage::model::db_name::DbName;
+
+use crate::feed::EndReason;
+use crate::metrics;
+use crate::open_database::OpenDatabase;
+
+/// The databases that are open, for all to look up.
+#[derive(Default)]
+pub(crate) struct OpenDatabases {
+    by_name: RwLock<HashMap<DbName, Arc<OpenDatabase>>>,
+    /// Counts look-ups: the clock of [`OpenDatabase::last_used`].
+    clock: AtomicU64,
+}
+
+impl OpenDatabases {
+    /// The database, if it is open and its writer lives.
+    pub fn get(&self, name: &DbName) -> Option<Arc<OpenDatabase>> {
+        let found = self.by_name.read().get(name).cloned()?;
+        if !found.writer.connected() {
+            return None;
+        }
+        found.touch(self.clock.fetch_add(1, Ordering::Relaxed));
+        Some(found)
+    }
+
+    pub fn insert(&self, name: DbName, database: Arc<OpenDatabase>) {
+        database.touch(self.clock.fetch_add(1, Ordering::Relaxed));
+        self.by_name.write().insert(name, database);
+        self.tell_metrics();
+    }
+
+    pub fn remove(&self, name: &DbName) -> Option<Arc<OpenDatabase>> {
+        let removed = self.by_name.write().remove(name);
+        self.tell_metrics();
+        removed
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_name.read().len()
+    }
+
+    /// Takes out the database that nobody uses and that was asked for longest ago. One that is being swept is in use: what a
+    /// sweep has left to do is kept nowhere else, and who asked for it was told that it is begun.
+    pub fn take_idle(&self) -> Option<Arc<OpenDatabase>> {
+        let mut databases = self.by_name.write();
+        // Nobody can take another reference meanwhile: that needs this lock.
+        let is_idle = |database: &Arc<OpenDatabase>| {
+            let is_swept = database.sweeping.now().is_some() && database.writer.connected();
+            Arc::strong_count(database) == 1 && !is_swept
+        };
+        let idle = databases.iter().filter(|(_, database)| is_idle(database));
+        let name = idle.min_by_key(|(_, database)| database.last_used()).map(|(name, _)| name.clone())?;
+        let taken = databases.remove(&name);
+        drop(databases);
+        self.tell_metrics();
+        taken
+    }
+
+    /// Takes out all of them.
+    pub fn take_all(&self) -> Vec<Arc<OpenDatabase>> {
+        let all = self.by_name.write().drain().map(|(_, database)| database).collect();
+        self.tell_metrics();
+        all
+    }
+
+    /// Those that are wanted, in the order of their names.
+    pub fn those(&self, wanted: impl Fn(&OpenDatabase) -> bool) -> Vec<(DbName, Arc<OpenDatabase>)> {
+        let databases = self.by_name.read();
+        let wanted = databases.iter().filter(|(_, database)| wanted(database));
+        let mut those: Vec<_> = wanted.map(|(name, database)| (name.clone(), Arc::clone(database))).collect();
+        those.sort_by(|(a, _), (b, _)| a.cmp(b));
+        those
+    }
+
+    /// Ends every feed of them.
+    pub fn end_feeds(&self) {
+        for database in self.by_name.read().values() {
+            database.live.end(EndReason::Shutdown);
+        }
+    }
+
+    fn tell_metrics(&self) {
+        metrics::databases_open(self.len());
+    }
+}

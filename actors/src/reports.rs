@@ -1,0 +1,48 @@
+//! What is said in the log of databases' files.
+
+use std::path::Path;
+
+use seqtide_storage::model::db_name::DbName;
+use seqtide_storage::{NewIncarnation, Notice, Store};
+
+use crate::metrics;
+
+/// Of a database's damages, so many are logged; `seqtide check` lists more.
+const DAMAGES_LOGGED: usize = 10;
+
+/// Logs what is wrong with a database that has been opened, or was.
+pub(crate) fn report_damages(name: &DbName, store: &Store) {
+    if let Some(damage) = store.mended() {
+        tracing::warn!(database = %name, %damage, "a damage was put right");
+    }
+    let damages = store.damages();
+    for damage in damages.iter().take(DAMAGES_LOGGED) {
+        let all = damages.len();
+        tracing::error!(database = %name, %damage, damages = all, "the database is damaged and can only be read");
+    }
+}
+
+/// Logs and counts what a database has to tell though nobody has asked.
+pub(crate) fn report_notice(folder: &Path, notice: &Notice<'_>) {
+    let folder = folder.display();
+    match notice {
+        Notice::Stalled { error, first } => {
+            metrics::log_failed();
+            if *first {
+                tracing::error!(%folder, %error, "LMDB does not take what the log has; it is tried again and again");
+            }
+        }
+        Notice::Resumed => tracing::info!(%folder, "LMDB takes what the log has again"),
+        Notice::Raised { to, why } => {
+            let why = match why {
+                NewIncarnation::Foreign => "it comes from elsewhere",
+                NewIncarnation::Lost => "its folder was lost, and it is empty now",
+                NewIncarnation::Unclean => "a power cut may have cost its last commits",
+            };
+            tracing::warn!(%folder, incarnation = to, why, "the database counts on above all tokens it has given out");
+        }
+        Notice::PassedOver => {
+            tracing::warn!(%folder, "passed over: {}", DbName::FOLDERS);
+        }
+    }
+}
