@@ -1,7 +1,6 @@
 //! What edits would do to a document, found out without writing: so that whoever must see the old document before a new
 //! revision is written sees the one it goes on from.
 
-use crate::batch::Outcome;
 use crate::error::StorageError;
 use crate::json::Body;
 use crate::leaf_body::LeafBody;
@@ -12,6 +11,7 @@ use crate::model::rev_tree::RevTree;
 use crate::model::sequence::Sequence;
 use crate::plan::{Edit, Plan, plan};
 use crate::snapshot::{DocTree, Snapshot};
+use crate::write::Outcome;
 
 /// A document's tree, on which edits are tried one after the other. Owns what it needs; see [`Snapshot::rehearse`].
 #[derive(Debug)]

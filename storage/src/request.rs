@@ -1,12 +1,12 @@
 //! A write request: what is written together, and what makes its repetition known.
 
-use crate::batch::{LocalEdit, Outcome, Write};
 use crate::codec::transaction::Transaction;
 use crate::model::doc_id::DocId;
 use crate::model::idempotency::{Fingerprint, FingerprintBuilder, IdempotencyKey};
 use crate::model::rev::RevId;
 use crate::model::sequence::Sequence;
 use crate::plan::{Edit, EditKind};
+use crate::write::{LocalEdit, Outcome, Write};
 
 /// Writes that belong together, in order. A request without a key is written as often as it is sent.
 #[derive(Debug, Clone, Default)]

@@ -5,6 +5,7 @@ use super::*;
 use crate::codec::meta::Identity;
 use crate::json::{ScanLimits, scan_document};
 use crate::model::idempotency::{Fingerprint, IdempotencyKey};
+use crate::model::rev::RevId;
 use crate::model::rev_path::RevPath;
 use crate::model::sequence::SeqFormat;
 use crate::request::RequestKey;

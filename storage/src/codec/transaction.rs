@@ -1,13 +1,13 @@
 //! Values of `transactions` and `transaction_ages`, and the row of `meta` that counts them: what keyed requests did.
 
 use super::{Malformed, Reader, as_text, put_text, put_varint, revision};
-use crate::batch::Outcome;
 use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::DocId;
 use crate::model::idempotency::Fingerprint;
 use crate::model::rev::RevId;
 use crate::model::sequence::Sequence;
 use crate::refusal::{Refusal, RefusalKind};
+use crate::write::Outcome;
 
 const TAG: u8 = 1;
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::blocks::Blocks;
 use super::record::{self, HEAD_BYTES, Origin, Record};
+use crate::sync_folder::sync_folder;
 
 /// The first segments of a database are small: there may be many databases. Those of tests are soon full. Each length is a
 /// power of two: so one that was cut off is known by it.
@@ -69,7 +70,7 @@ impl Segment {
         // Nobody else may read it, as LMDB has it for its own file.
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
         let before = file.metadata()?.len();
-        if let Err(why) = fill(&file, bytes).and_then(|()| sync_folder(path)) {
+        if let Err(why) = fill(&file, bytes).and_then(|()| path.parent().map_or(Ok(()), sync_folder)) {
             let _ = file.set_len(before);
             if before == 0 {
                 let _ = std::fs::remove_file(path);
@@ -252,11 +253,6 @@ fn fill(file: &File, bytes: u64) -> io::Result<()> {
         at += piece as u64;
     }
     file.sync_all()
-}
-
-/// Makes a file's name outlive a power cut.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 
 use super::*;
 use crate::Identity;
-use crate::batch::Write;
 use crate::codec::meta::Counters;
 use crate::model::rev::RevHash;
 use crate::model::rev_path::RevPath;
@@ -11,6 +10,7 @@ use crate::model::sequence::SeqFormat;
 use crate::plan::Edit;
 use crate::store::{Birth, Store, StoreOptions};
 use crate::view::reads;
+use crate::write::Write;
 
 struct Db {
     store: Store,
