@@ -56,6 +56,7 @@ pub(crate) struct Awake {
     /// Threads that rest, or are about to.
     resting: AtomicUsize,
     rest: Mutex<()>,
+    /// The standard library's: a thread that is told by it need not be waited for.
     roused: Condvar,
 }
 

@@ -52,7 +52,6 @@ mod live;
 mod matcher;
 mod metrics;
 mod open_database;
-mod open_databases;
 mod permits;
 mod readings;
 mod registry;

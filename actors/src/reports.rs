@@ -1,4 +1,4 @@
-//! What is said in the log of databases' files.
+//! What the server logs, and counts, of databases' files.
 
 use std::path::Path;
 

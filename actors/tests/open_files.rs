@@ -1,12 +1,12 @@
 //! An engine in a process that may have few files open, a bound that is the whole process's: these tests take turns.
 #![cfg(target_os = "linux")]
 
-use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use seqtide::{ChangesOptions, Engine, EngineOptions, Error};
 

@@ -27,7 +27,7 @@ use crate::model::sequence::{SeqFormat, Sequence};
 use crate::notice::{NewIncarnation, Notice};
 use crate::pages::{Damage, FileState};
 use crate::store::{Birth, Store, StoreOptions, has_tables};
-use crate::sync_folder::sync_folder;
+use crate::sync_folder;
 use crate::updates::{UpdateKind, UpdateLog};
 
 /// The data folder, held by this process.
@@ -89,7 +89,7 @@ impl DataFolder {
         catalogue.after_unclean_stop();
         catalogue.running_relaxed = options.durability == Durability::Relaxed;
         if catalogue.save_over(&before, path)? {
-            sync_names(path)?;
+            sync_folder(path)?;
         }
         let updates = UpdateLog::new(catalogue.noted_updates(), FLOORS_MAX);
         for (name, kind) in catalogue.unnoted_updates(&before) {
@@ -113,7 +113,7 @@ impl DataFolder {
         // What the file says is what is so, also when the sync fails.
         *catalogue = changed;
         if replaced {
-            sync_names(&self.path)?;
+            sync_folder(&self.path)?;
         }
         Ok(answer)
     }
@@ -196,8 +196,8 @@ impl DataFolder {
         fs::create_dir_all(&folder).map_err(StorageError::io(&folder))?;
         let store = self.open_file(name, &folder, birth)?;
         // LMDB syncs its files, not the folders that name them.
-        sync_names(&folder)?;
-        sync_names(&self.path.join("databases"))?;
+        sync_folder(&folder)?;
+        sync_folder(&self.path.join("databases"))?;
         Ok(store)
     }
 
@@ -358,7 +358,7 @@ fn make_folders(folder: &Path) -> Result<(), StorageError> {
     fs::create_dir_all(folder).map_err(StorageError::io(folder))?;
     let here = Path::new(".");
     let parents = missing.iter().filter_map(|made| made.parent());
-    parents.map(|parent| if parent.as_os_str().is_empty() { here } else { parent }).try_for_each(sync_names)
+    parents.map(|parent| if parent.as_os_str().is_empty() { here } else { parent }).try_for_each(sync_folder)
 }
 
 /// Whoever checks a folder from outside while it is removed may put LMDB's table of readers into it once more. It is removed
@@ -373,7 +373,7 @@ fn remove_folder(databases: &Path, name: &DbName) -> Result<(), StorageError> {
         match fs::remove_dir_all(&folder) {
             Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && attempts.next().is_some() => {}
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(StorageError::io(&folder)(error)),
-            _ => return sync_names(databases),
+            _ => return sync_folder(databases),
         }
     }
 }
@@ -386,8 +386,8 @@ fn sync_data(folder: &Path) -> Result<(), StorageError> {
     }
 }
 
-fn sync_names(folder: &Path) -> Result<(), StorageError> {
-    sync_folder(folder).map_err(StorageError::io(folder))
+fn sync_folder(folder: &Path) -> Result<(), StorageError> {
+    sync_folder::sync_folder(folder).map_err(StorageError::io(folder))
 }
 
 fn hex(bytes: &[u8; 16]) -> String {

@@ -1,6 +1,6 @@
 //! The thread that puts rows from the log into LMDB.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -41,13 +41,13 @@ impl State {
 impl Logged {
     /// Starts the thread if there is something for it to do and it does not run.
     pub(super) fn start(&self) {
-        let mut state = self.shared.state.lock();
+        let mut state = self.shared.state();
         if state.running || state.over.is_empty() || !self.shared.starts_by_itself() {
             return;
         }
         state.running = true;
         drop(state);
-        let mut thread = self.thread.lock();
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ended) = thread.take() {
             let _ = ended.join();
         }
@@ -55,14 +55,14 @@ impl Logged {
         match thread::Builder::new().name("log".to_owned()).spawn(move || shared.run()) {
             Ok(started) => *thread = Some(started),
             // The rows are in the log: whoever writes when it is full puts them into LMDB.
-            Err(_) => self.shared.state.lock().running = false,
+            Err(_) => self.shared.state().running = false,
         }
     }
 
     pub(super) fn stop(&self) {
-        self.shared.state.lock().closing = true;
+        self.shared.state().closing = true;
         self.shared.changed.notify_all();
-        if let Some(thread) = self.thread.lock().take() {
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = thread.join();
         }
     }
@@ -74,7 +74,7 @@ struct Running<'a>(&'a Shared);
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.state.lock().running = false;
+            self.0.state().running = false;
             self.0.changed.notify_all();
         }
     }
@@ -87,14 +87,14 @@ impl Shared {
         be_nice();
         while self.next_work() {
             if self.apply().is_err() {
-                self.changed.wait_while_for(&mut self.state.lock(), |state| !state.closing, RETRY);
+                drop(self.changed.wait_timeout_while(self.state(), RETRY, |state| !state.closing));
             }
         }
     }
 
     /// Waits until rows are to be put into LMDB, and freezes them; `false` when the thread is to end.
     fn next_work(&self) -> bool {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         let mut idle_since = Instant::now();
         loop {
             let idle = idle_since.elapsed();
@@ -116,20 +116,20 @@ impl Shared {
                 }
                 None => IDLE_MAX.saturating_sub(idle),
             };
-            self.changed.wait_for(&mut state, rest);
+            state = self.changed.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Waits until LMDB has come up to a commit; `false` where that cannot be waited for.
     pub fn wait_until_covered(&self, number: u64) -> bool {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         while state.covered < number {
             if state.failed.is_some() || !state.running {
                 return false;
             }
             state.freeze();
             self.changed.notify_all();
-            self.changed.wait(&mut state);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         true
     }
@@ -137,8 +137,8 @@ impl Shared {
     /// Puts all rows into LMDB, here and now.
     pub fn drain(&self) -> Result<(), StorageError> {
         loop {
-            self.state.lock().freeze();
-            if self.state.lock().over.is_empty() {
+            self.state().freeze();
+            if self.state().over.is_empty() {
                 return Ok(());
             }
             self.apply()?;
@@ -147,9 +147,9 @@ impl Shared {
 
     /// Puts the frozen rows into LMDB, if there are any.
     pub fn apply(&self) -> Result<(), StorageError> {
-        let _one = self.applying.lock();
+        let _one = self.applying.lock().unwrap_or_else(PoisonError::into_inner);
         let (frozen, up_to) = {
-            let state = self.state.lock();
+            let state = self.state();
             state.check()?;
             (state.over.frozen.clone(), state.frozen_up_to)
         };
@@ -165,7 +165,7 @@ impl Shared {
         let written = unwinding(|| self.env.write(Room::Reserve, plan, |()| {}));
         drop(permit);
         let applied = written.map_err(StorageError::of_an_earlier_one);
-        let mut state = self.state.lock();
+        let mut state = self.state();
         let failure = applied.as_ref().err().map(|error| Failure { error: error.again(), at: Instant::now() });
         let failed_before = std::mem::replace(&mut state.failed, failure).is_some();
         if applied.is_ok() {

@@ -115,7 +115,7 @@ impl Shared {
     /// of it is claimed, where it does not.
     pub fn claim(&self, coming: Coming, room: Room, free: &mut FreeBytes) -> bool {
         while !self.try_claim(coming, room, free) {
-            let waits = self.state.lock().waits_for();
+            let waits = self.state().waits_for();
             if !waits.is_some_and(|number| self.wait_until_covered(number)) {
                 return false;
             }
@@ -124,14 +124,14 @@ impl Shared {
     }
 
     fn try_claim(&self, coming: Coming, room: Room, free: &mut FreeBytes) -> bool {
-        let Needed { rows, here, disk, memory } = self.state.lock().claim(coming, &self.env);
+        let Needed { rows, here, disk, memory } = self.state().claim(coming, &self.env);
         // The disk is asked when the claim is among all others: of two that are made at once, one knows of the other.
         let fits = rows <= ROWS_MAX
             && memory <= MEMORY_MAX
             && self.env.check_room_at_the_end(room, here + SPARE_BYTES).is_ok()
             && free.are_at_least(disk + SPARE_BYTES as u64, &self.folder);
         if !fits {
-            self.state.lock().nothing_comes(&self.env);
+            self.state().nothing_comes(&self.env);
         }
         fits
     }

@@ -10,14 +10,13 @@
 //! to say is said there.
 //!
 //! Locks are taken in this order, and none is waited for while the state is held: writing, applying, a permit to apply, the
-//! environment's own, the state.
+//! environment's own, the state. They are the standard library's, as none is handed to whoever waits for it: that may be the
+//! thread, which gives way to all others, and these would wait until it has had its turn.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-use parking_lot::{Condvar, Mutex};
 
 use super::claims::{Claim, DISK, MEMORY};
 use super::load::{Coming, Load};
@@ -70,7 +69,7 @@ pub(super) struct Shared {
     syncs: Stopwatch,
     /// One write at a time.
     writing: Mutex<Writing>,
-    pub state: Mutex<State>,
+    state: Mutex<State>,
     /// Told when something in the state has changed that is waited for.
     pub changed: Condvar,
     /// One commit of frozen rows at a time.
@@ -184,7 +183,7 @@ impl Logged {
         shared.env.sync()?;
         match (kept, drained) {
             (Err(why), Some(Err(_))) => return Err(StorageError::disk(why)),
-            (_, Some(Ok(()))) => shared.writing.lock().segments.remove(),
+            (_, Some(Ok(()))) => shared.writing().segments.remove(),
             _ => {}
         }
         logged.start();
@@ -246,8 +245,8 @@ impl Logged {
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
         let shared = &self.shared;
-        let mut writing = shared.writing.lock();
-        shared.state.lock().check_write()?;
+        let mut writing = shared.writing();
+        shared.state().check_write()?;
         shared.make_void(&mut writing)?;
         if !shared.logs || shared.goes_alone(&writing) {
             return shared.write_through(&mut writing, room, plan, committed);
@@ -277,7 +276,7 @@ impl Logged {
     /// Has a test change the segments.
     #[cfg(test)]
     pub(super) fn with_segments(&self, change: impl FnOnce(&mut Segments)) {
-        change(&mut self.shared.writing.lock().segments);
+        change(&mut self.shared.writing().segments);
     }
 
     /// What it and LMDB measure of themselves.
@@ -299,7 +298,7 @@ impl Logged {
     /// log stays, for the next opening.
     pub fn close(self) -> Result<(), StorageError> {
         self.stop();
-        let mut writing = self.shared.writing.lock();
+        let mut writing = self.shared.writing();
         let settled = self.shared.settle(&mut writing);
         drop(writing);
         self.shared.env.close();
@@ -314,13 +313,21 @@ impl Drop for Logged {
 }
 
 impl Shared {
+    fn writing(&self) -> MutexGuard<'_, Writing> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn starts_by_itself(&self) -> bool {
         self.by_itself
     }
 
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether a commit is not worth a segment, or LMDB is to be asked first whether it works again.
     fn goes_alone(&self, writing: &Writing) -> bool {
-        let state = self.state.lock();
+        let state = self.state();
         state.failed.is_some() || (state.over.is_empty() && !writing.segments.are_wanted())
     }
 
@@ -329,7 +336,7 @@ impl Shared {
     fn read(&self) -> Result<Reading<'_>, StorageError> {
         loop {
             let (over, number) = {
-                let state = self.state.lock();
+                let state = self.state();
                 state.check()?;
                 (state.over.clone(), state.number)
             };
@@ -341,7 +348,8 @@ impl Shared {
                 return Ok(Reading { over: Box::new(over), lmdb });
             }
             drop(lmdb);
-            self.changed.wait_while_for(&mut self.state.lock(), |state| state.number < covered, LOOK_AGAIN);
+            let told = self.changed.wait_timeout_while(self.state(), LOOK_AGAIN, |state| state.number < covered);
+            drop(told);
         }
     }
 
@@ -355,7 +363,7 @@ impl Shared {
         let is_ready = writing.segments.current(bytes).is_some()
             || self.wait_until_covered(writing.segments.needed_before_next()) && writing.segments.begin(bytes);
         if !is_ready {
-            self.state.lock().nothing_comes(&self.env);
+            self.state().nothing_comes(&self.env);
         }
         is_ready
     }
@@ -364,7 +372,7 @@ impl Shared {
     fn append_or_break_off(&self, writing: &mut Writing, rows: Rows) -> Result<(), StorageError> {
         let appended = unwinding(|| self.append(writing, rows));
         if let Err(StorageError::Panicked { what }) = appended {
-            let mut state = self.state.lock();
+            let mut state = self.state();
             (state.broken_off, state.closing) = (Some(what), true);
             let broken_off = state.check();
             drop(state);
@@ -376,13 +384,13 @@ impl Shared {
 
     /// Writes a record for which a segment is ready, syncs it, and shows its rows.
     fn append(&self, writing: &mut Writing, mut rows: Rows) -> Result<(), StorageError> {
-        let number = self.state.lock().number + 1;
+        let number = self.state().number + 1;
         let Some(segment) = writing.segments.current(rows.record_bytes()) else {
             return Err(StorageError::Closed);
         };
         let record = record::encode(self.origin, segment.generation(), number, &mut rows);
         if let Err(why) = self.syncs.time(|| segment.append(number, record)) {
-            self.state.lock().nothing_comes(&self.env);
+            self.state().nothing_comes(&self.env);
             writing.void = Some(number);
             return match self.make_void(writing) {
                 Ok(()) => Err(StorageError::disk(why)),
@@ -395,7 +403,7 @@ impl Shared {
 
     /// From now on readers see these rows.
     fn show(&self, number: u64, rows: Rows) {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         rows.into_shared().for_each(|row| state.over.active.insert(row));
         #[cfg(test)]
         meanwhile::happens();
@@ -422,7 +430,7 @@ impl Shared {
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
         self.drain()?;
-        let number = self.state.lock().number + 1;
+        let number = self.state().number + 1;
         let plan = |view: View<'_>| {
             let (mut rows, outcome) = plan(view)?;
             let writes = !rows.is_empty();
@@ -441,7 +449,7 @@ impl Shared {
         if let Err(StorageError::InDoubt { .. }) = &written {
             writing.void = Some(number);
         }
-        if self.state.lock().number == number {
+        if self.state().number == number {
             writing.segments.note_commit();
         }
         written.map(|(outcome, _)| outcome)
@@ -466,7 +474,7 @@ impl Shared {
 
     /// Has LMDB take everything for good, so that no log is needed any more.
     fn settle(&self, writing: &mut Writing) -> Result<(), StorageError> {
-        self.state.lock().check()?;
+        self.state().check()?;
         self.make_void(writing)?;
         self.drain()?;
         // What the log had promised must outlive a power cut without it, also where LMDB took it in relaxed durability.
@@ -478,7 +486,7 @@ impl Shared {
     }
 
     fn went_through(&self, number: u64) {
-        self.state.lock().went_through(number);
+        self.state().went_through(number);
         self.changed.notify_all();
     }
 }

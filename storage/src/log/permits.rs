@@ -1,6 +1,6 @@
 //! How many logs of a process put rows into LMDB at once.
 
-use parking_lot::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// LMDB has the pages that a transaction changes in memory until it is committed: with many databases, no more of them
 /// do so at once than a disk and the processors have use for.
@@ -24,8 +24,8 @@ impl Permits {
 
     /// Waits until there is one.
     pub fn take(&self) -> Permit<'_> {
-        let mut left = self.left.lock();
-        self.given_back.wait_while(&mut left, |left| *left == 0);
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.given_back.wait_while(left, |left| *left == 0).unwrap_or_else(PoisonError::into_inner);
         *left -= 1;
         Permit(self)
     }
@@ -33,7 +33,7 @@ impl Permits {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *self.0.left.lock() += 1;
+        *self.0.left.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.0.given_back.notify_one();
     }
 }

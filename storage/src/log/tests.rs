@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -194,12 +193,12 @@ fn run(logged: &Logged, steps: &mut impl Iterator<Item = Step>, model: &mut Mode
                 change_model(model, &changes);
             }
             Some(Step::WriteThrough(changes)) => {
-                logged.shared.state.lock().has_failed_before();
+                logged.shared.state().has_failed_before();
                 write(logged, &changes).unwrap();
-                logged.shared.state.lock().failed = None;
+                logged.shared.state().failed = None;
                 change_model(model, &changes);
             }
-            Some(Step::Freeze) => logged.shared.state.lock().freeze(),
+            Some(Step::Freeze) => logged.shared.state().freeze(),
             Some(Step::Apply) => logged.shared.apply().unwrap(),
             Some(Step::Read) => readings.push((logged.read().unwrap(), model.clone())),
             Some(Step::Crash) => break Some(false),
@@ -260,7 +259,7 @@ fn no_reader_sees_half_a_commit_whoever_writes_and_applies_meanwhile() {
         scope.spawn(|| {
             for number in 1..COMMITS {
                 if number % 7 == 0 {
-                    logged.shared.state.lock().has_failed_before();
+                    logged.shared.state().has_failed_before();
                 }
                 commit(number);
             }
@@ -290,7 +289,7 @@ fn no_reader_sees_half_a_commit_whoever_writes_and_applies_meanwhile() {
             });
         }
     });
-    assert_eq!(logged.shared.state.lock().number, u64::from(COMMITS));
+    assert_eq!(logged.shared.state().number, u64::from(COMMITS));
 }
 
 /// Whatever happens between taking the rows in memory and taking LMDB's state, they fit.
@@ -308,7 +307,7 @@ fn a_reader_that_was_overtaken_sees_one_state() {
         let (writer, changes) = (Arc::clone(&logged), both("3"));
         meanwhile::set(move || {
             if goes_through {
-                writer.shared.state.lock().has_failed_before();
+                writer.shared.state().has_failed_before();
             }
             write(&writer, &changes).unwrap();
             writer.shared.drain().unwrap();
@@ -335,8 +334,8 @@ fn the_thread_puts_rows_into_lmdb_and_ends_and_starts_again() {
                 thread::sleep(Duration::from_millis(5));
             }
         };
-        until("LMDB should get the row", &|| logged.shared.state.lock().covered == number);
-        until("the thread should end", &|| !logged.shared.state.lock().running);
+        until("LMDB should get the row", &|| logged.shared.state().covered == number);
+        until("the thread should end", &|| !logged.shared.state().running);
         assert_eq!(get(&logged, key).as_deref(), Some("1"));
     }
 }
@@ -348,7 +347,7 @@ fn a_panic_in_a_plan_leaves_everything_as_it_was() {
     put(&logged, "a", "1").unwrap();
     for failed in [false, true] {
         if failed {
-            logged.shared.state.lock().has_failed_before();
+            logged.shared.state().has_failed_before();
         }
         let plan = |_: View<'_>| -> Result<(Rows, ()), StorageError> { panic!("on purpose") };
         let panics = std::panic::AssertUnwindSafe(|| logged.write(Room::Ordinary, plan, |()| {}));
@@ -438,9 +437,9 @@ fn a_file_that_was_made_shorter_is_told_of() {
 fn lmdb_has_what_was_found_before_anything_is_built_on_it() {
     let folder = with_four_records();
     let logged = open(folder.path());
-    assert_eq!(logged.shared.state.lock().covered, 0);
+    assert_eq!(logged.shared.state().covered, 0);
     put(&logged, "e", "1").unwrap();
-    assert!(logged.shared.state.lock().covered >= 4);
+    assert!(logged.shared.state().covered >= 4);
 }
 
 /// What was read may be in the system's memory alone, which takes it for synced after a sync that failed: another sync
@@ -508,7 +507,7 @@ fn what_lmdb_does_not_take_at_opening_is_read_and_writing_waits() {
     let logged = open(folder.path());
     (0..100).for_each(|number| put(&logged, &format!("d{number}"), "1").unwrap());
     drop(logged);
-    let tell: Tell = |_, notice| TOLD.lock().push(in_words(notice));
+    let tell: Tell = |_, notice| TOLD.lock().unwrap().push(in_words(notice));
     // No commit fits into this map.
     let env = open_env_of(folder.path(), 1, EnvOptions { map_bytes: 4096, map_bytes_max: 4096, ..OPTIONS });
     let (found, replayed) = replay(folder.path(), &env);
@@ -516,7 +515,7 @@ fn what_lmdb_does_not_take_at_opening_is_read_and_writing_waits() {
     assert!((0..100).all(|number| get(&logged, &format!("d{number}")).is_some()));
     assert!(matches!(put(&logged, "new", "1"), Err(StorageError::MapFull { .. })));
     assert!(matches!(logged.close(), Err(StorageError::MapFull { .. })), "it is not all in LMDB");
-    let told = TOLD.lock().clone();
+    let told = TOLD.lock().unwrap().clone();
     assert!(told[0].starts_with("true: the database is full"), "{told:?}");
     assert!(told.len() > 1 && told[1..].iter().all(|told| told.starts_with("false: ")), "{told:?}");
 
@@ -524,7 +523,7 @@ fn what_lmdb_does_not_take_at_opening_is_read_and_writing_waits() {
     let (found, replayed) = replay(folder.path(), &env);
     let logged = Logged::open(folder.path(), env, Durability::Relaxed, tell, found, replayed).unwrap();
     assert!(NAMES.iter().all(|name| !folder.path().join(name).exists()), "LMDB has it");
-    logged.shared.state.lock().has_failed_before();
+    logged.shared.state().has_failed_before();
     put(&logged, "new", "1").unwrap();
     assert!((0..100).all(|number| get(&logged, &format!("d{number}")).is_some()));
     logged.close().unwrap();
@@ -573,13 +572,13 @@ fn the_log_is_bounded_and_who_writes_waits_for_lmdb() {
     let large = "x".repeat(1 << 20);
     for number in 0..100 {
         put(&logged, &format!("d{number}"), &large).unwrap();
-        let state = logged.shared.state.lock();
+        let state = logged.shared.state();
         let frozen = state.over.frozen.as_ref().map_or(0, |frozen| frozen.bytes());
         assert!(state.over.active.bytes() + frozen <= 2 * super::segment::BYTES_MAX as usize);
     }
     let bytes = NAMES.map(|name| fs::metadata(folder.path().join(name)).map_or(0, |file| file.len()));
     assert!(bytes.iter().all(|bytes| *bytes <= super::segment::BYTES_MAX), "{bytes:?}");
-    assert!(logged.shared.state.lock().covered > 0, "LMDB was given some");
+    assert!(logged.shared.state().covered > 0, "LMDB was given some");
 }
 
 /// Asking LMDB takes a thread that other databases wait for.
@@ -592,11 +591,11 @@ fn who_writes_soon_after_lmdb_has_failed_is_refused_without_asking_it_again() {
     drop(logged);
     // No commit fits into this map.
     let options = EnvOptions { map_bytes: 4096, map_bytes_max: 4096, ..OPTIONS };
-    let logged = open_and_tell(folder.path(), options, |_, notice| TOLD.lock().push(in_words(notice)));
+    let logged = open_and_tell(folder.path(), options, |_, notice| TOLD.lock().unwrap().push(in_words(notice)));
     let refused = || assert!(matches!(put(&logged, "new", "1"), Err(StorageError::MapFull { map_bytes_max: 4096 })));
-    let asked = || TOLD.lock().len();
+    let asked = || TOLD.lock().unwrap().len();
     // The last failure is moved into the future, as the test may be held up.
-    let fails_from = |at: Instant| logged.shared.state.lock().failed.as_mut().unwrap().at = at;
+    let fails_from = |at: Instant| logged.shared.state().failed.as_mut().unwrap().at = at;
     refused();
     fails_from(Instant::now() + Duration::from_secs(3600));
     (0..10).for_each(|_| refused());
@@ -635,14 +634,14 @@ fn after_a_panic_that_broke_off_a_commit_nothing_is_read_or_written_until_the_lo
 fn a_panic_while_lmdb_takes_rows_is_told_and_tried_again() {
     static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let folder = tempfile::tempdir().unwrap();
-    let logged = open_and_tell(folder.path(), OPTIONS, |_, notice| TOLD.lock().push(in_words(notice)));
+    let logged = open_and_tell(folder.path(), OPTIONS, |_, notice| TOLD.lock().unwrap().push(in_words(notice)));
     put(&logged, "a", "1").unwrap();
-    logged.shared.state.lock().freeze();
+    logged.shared.state().freeze();
     meanwhile::set(|| panic!("on purpose"));
     assert!(matches!(logged.shared.apply(), Err(StorageError::Panicked { .. })));
-    assert!(matches!(&TOLD.lock()[..], [told] if told == "true: writing failed: on purpose"));
-    assert_eq!((get(&logged, "a").as_deref(), logged.shared.state.lock().covered), (Some("1"), 0));
+    assert!(matches!(&TOLD.lock().unwrap()[..], [told] if told == "true: writing failed: on purpose"));
+    assert_eq!((get(&logged, "a").as_deref(), logged.shared.state().covered), (Some("1"), 0));
     logged.shared.apply().unwrap();
-    assert_eq!(TOLD.lock()[1..], ["resumed"]);
-    assert_eq!((get(&logged, "a").as_deref(), logged.shared.state.lock().covered), (Some("1"), 1));
+    assert_eq!(TOLD.lock().unwrap()[1..], ["resumed"]);
+    assert_eq!((get(&logged, "a").as_deref(), logged.shared.state().covered), (Some("1"), 1));
 }

@@ -43,10 +43,10 @@ const WRITES: [&str; 4] = ["_bulk_docs", "_feed_index", "_purge", "_revs_limit"]
 impl Place {
     /// Takes a path apart. Slashes at its end, and several for one, do not matter.
     ///
+    /// Source: CouchDB `chttpd:handle_request_int`, which splits it so.
+    ///
     /// # Errors
     /// 400 `illegal_docid` for a name that is not UTF-8.
-    ///
-    /// Source: CouchDB `chttpd:handle_request_int`, which splits it so.
     pub fn of(path: &str) -> Result<Place, ApiError> {
         let segments = path.split('/').filter(|segment| !segment.is_empty());
         let segments = segments.map(decode_segment).collect::<Result<Vec<_>, _>>()?;

@@ -218,11 +218,12 @@ impl Subscriptions {
             return true;
         }
         match self.turns.poll(cx) {
-            Poll::Ready((active, turned)) => self.take(active, turned),
-            Poll::Pending if self.turns.is_empty() => return self.is_unused(cx, ends),
-            Poll::Pending => return false,
+            Poll::Ready((active, turned)) => {
+                self.take(active, turned);
+                true
+            }
+            Poll::Pending => self.turns.is_empty() && self.end_if_unused(cx, ends),
         }
-        true
     }
 
     fn hear(&mut self, news: News) {
@@ -238,8 +239,8 @@ impl Subscriptions {
         }
     }
 
-    /// No feed is open: ends the connection if it is to end, or has had none for long.
-    fn is_unused(&mut self, cx: &mut Context<'_>, ends: bool) -> bool {
+    /// No feed is open: ends the connection if it is to end, or has had none for long; `false` when neither is so yet.
+    fn end_if_unused(&mut self, cx: &mut Context<'_>, ends: bool) -> bool {
         let unused = self.unused.get_or_insert_with(|| Box::pin(sleep(UNUSED)));
         let over = match unused.as_mut().poll(cx) {
             _ if ends || self.drained.is_some() => Over::WithServer,

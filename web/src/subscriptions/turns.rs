@@ -3,7 +3,7 @@
 //! A feed that may have something to give stands in a queue; the first has a turn, in which it reads one page at most, and goes
 //! to the end of the queue. So a subscription with a long way to go keeps no other from being heard, and one page is on its
 //! way at a time, however many subscriptions there are; a few more where one takes long to read. Feeds that have given all
-//! there is wait until they are woken. Nothing has a turn while nobody takes messages.
+//! there is wait until they are woken. Nothing goes on while it is not polled.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -28,11 +28,13 @@ const LONG_TURNS_MAX: usize = 8;
 pub struct Active {
     /// The subscription.
     pub key: u64,
+    /// What it follows.
     pub feed: AnyFeed,
     _lookout: Lookout,
 }
 
 impl Active {
+    /// The feed of a subscription, with the look-out that is kept for it.
     pub fn new(key: u64, feed: AnyFeed, lookout: Lookout) -> Active {
         Active { key, feed, _lookout: lookout }
     }
@@ -76,7 +78,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Whether there is no feed.
+    /// Whether there is no feed. One that was given up counts until it is polled.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.now.is_none() && self.long.is_empty() && self.waiting.is_empty()
     }
@@ -112,9 +114,10 @@ impl Turns {
             if let Some(ended) = self.poll_long(cx) {
                 return Poll::Ready(ended);
             }
-            let next = || self.queue.pop_front().map(Taking::new);
-            let Some(taking) = self.now.take().or_else(next) else { return Poll::Pending };
-            let taking = self.now.insert(taking);
+            if self.now.is_none() {
+                self.now = self.queue.pop_front().map(Taking::new);
+            }
+            let Some(taking) = &mut self.now else { return Poll::Pending };
             if let Poll::Ready(ended) = taking.turn.as_mut().poll(cx) {
                 self.now = None;
                 return Poll::Ready(ended);

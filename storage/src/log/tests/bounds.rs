@@ -5,7 +5,7 @@ use crate::log::claims::{Claim, Total};
 
 /// Whether a commit goes to the log, and not to LMDB by itself.
 fn goes_to_the_log(logged: &Logged, key: &str) -> bool {
-    let covered = || logged.shared.state.lock().covered;
+    let covered = || logged.shared.state().covered;
     let before = covered();
     put(logged, key, "1").unwrap();
     covered() == before
@@ -22,7 +22,7 @@ fn what_one_log_may_need_of_the_disk_no_other_counts_on() {
     let logs = [0, 1].map(|number| open(folders[number].path()));
     let disk = new_total();
     for logged in &logs {
-        logged.shared.state.lock().disk = Claim::on(disk);
+        logged.shared.state().disk = Claim::on(disk);
         assert!(goes_to_the_log(logged, "a"));
     }
     let claimed = || Claim::on(disk).set(0);
@@ -47,7 +47,7 @@ fn a_commit_that_did_not_reach_the_log_gives_back_what_it_claimed() {
     let folder = tempfile::tempdir().unwrap();
     let logged = open(folder.path());
     let disk = new_total();
-    logged.shared.state.lock().disk = Claim::on(disk);
+    logged.shared.state().disk = Claim::on(disk);
     put(&logged, "a", "1").unwrap();
     logged.with_segments(Segments::break_current);
     put(&logged, "b", "1").unwrap_err();
@@ -67,12 +67,12 @@ fn what_is_acknowledged_does_not_meet_the_map_s_bound_behind_a_reader() {
     let reading = logged.read().unwrap();
     let (mut to_the_log, mut acknowledged) = (0, 0);
     let refused = loop {
-        let covered = logged.shared.state.lock().covered;
+        let covered = logged.shared.state().covered;
         if let Err(refused) = put(&logged, "a", &value(acknowledged + 1)) {
             break refused;
         }
         acknowledged += 1;
-        to_the_log += usize::from(logged.shared.state.lock().covered == covered);
+        to_the_log += usize::from(logged.shared.state().covered == covered);
         logged.shared.drain().expect("room for what was acknowledged");
     };
     assert!(matches!(refused, StorageError::MapFull { .. }), "{refused}");
@@ -132,7 +132,7 @@ fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
     logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
     let memory = new_total();
     let claimed = || Claim::on(memory).set(0);
-    logged.shared.state.lock().memory = Claim::on(memory);
+    logged.shared.state().memory = Claim::on(memory);
     let mut elsewhere = Claim::on(memory);
 
     // There is as much as two of its rows take.
@@ -140,16 +140,16 @@ fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
     let mut to_the_log = 0;
     for number in 0..20 {
         let value = "x".repeat(1 << 20);
-        let covered = logged.shared.state.lock().covered;
+        let covered = logged.shared.state().covered;
         put(&logged, &format!("d{number}"), &value).unwrap();
-        to_the_log += u64::from(logged.shared.state.lock().covered <= covered);
+        to_the_log += u64::from(logged.shared.state().covered <= covered);
         assert!(claimed() <= MEMORY_MAX, "{}", claimed());
     }
     assert!(to_the_log > 0);
     elsewhere.set(MEMORY_MAX as usize);
-    let before = logged.shared.state.lock().number;
+    let before = logged.shared.state().number;
     put(&logged, "last", "1").unwrap();
-    assert_eq!(logged.shared.state.lock().covered, before + 1, "it went to LMDB by itself, with all before it");
+    assert_eq!(logged.shared.state().covered, before + 1, "it went to LMDB by itself, with all before it");
     assert!((0..20).all(|number| get(&logged, &format!("d{number}")).is_some()));
 }
 
@@ -167,12 +167,12 @@ fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
     let mut largest = 0;
     for first in (0..40 * 9_000).step_by(9_000) {
         commit(first..first + 9_000);
-        largest = largest.max(logged.shared.state.lock().over.active.len());
+        largest = largest.max(logged.shared.state().over.active.len());
     }
     assert!(largest > ROWS_MAX / 2 && largest <= ROWS_MAX, "{largest}");
     // What is more by itself goes to LMDB by itself.
     commit(0..ROWS_MAX + 1);
-    assert!(logged.shared.state.lock().over.is_empty());
+    assert!(logged.shared.state().over.is_empty());
 }
 
 /// LMDB keeps the pages of 64 MiB; what is more it writes before the commit, and reads again where it is changed once more.
@@ -188,7 +188,7 @@ fn a_transaction_of_more_pages_than_lmdb_has_in_memory_is_whole() {
     let mut model = Model::new();
     let mut commit = |changes: Changes| {
         write(&logged, &changes).unwrap();
-        assert!(logged.shared.state.lock().over.is_empty(), "it is in LMDB");
+        assert!(logged.shared.state().over.is_empty(), "it is in LMDB");
         change_model(&mut model, &changes);
         let reading = logged.read().unwrap();
         let rows = |direction| {

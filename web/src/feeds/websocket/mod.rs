@@ -1,93 +1,266 @@
-//! The native door over WebSocket: what the client says, what the feed gives, and how it ends.
+//! A WebSocket connection: what the client says, what it is told, and how it ends.
 
-mod connection;
+mod serving;
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use seqtide::{Feed, Source};
+use actix_http::ws::{Codec, HandshakeError, Item as Fragment, Message, handshake};
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::{HttpRequest, HttpResponse, web};
+use bytes::Bytes;
+use bytestring::ByteString;
+use futures_util::{FutureExt, StreamExt};
+use seqtide::{Feed, Likeness, Source};
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use self::connection::late_options;
-pub use self::connection::{Connection, Over};
-use super::heard::CloseCode;
-use super::native;
+pub use self::serving::{Start, serve};
+use super::heard::{CloseCode, Heard, LATE_OPTIONS, Reply, Said, close, code_of, frame, reply};
+use super::native::{self, Item, Messages};
+use super::pieces::Pieces;
 use crate::error::ApiError;
+use crate::takeover::{READ_TIMEOUT, Takeover};
 
-/// How a connection's feed gets its options.
-pub enum Start<O, P> {
-    /// The URL has them.
-    Now(O),
-    /// The first message has them, read by `parse`; without one for so long, they are the defaults.
-    AtMessage { parse: P, within: Duration },
+/// A frame that could not be handed to the connection for this long has no reader.
+const SEND_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Most frames that wait for the connection: answers to pings, and one of the feed.
+const FRAMES_MAX: usize = 32;
+
+/// Texts that are kept while something is handed over; then the client is not listened to.
+const TEXTS_MAX: usize = 16;
+
+/// A WebSocket connection.
+pub struct Connection {
+    /// The way out.
+    frames: mpsc::Sender<Bytes>,
+    /// The way in.
+    incoming: Incoming,
+    /// Texts that came while something was handed over, where they are welcome at any time.
+    kept: Option<VecDeque<String>>,
+    /// How many frames were put there.
+    put: u64,
+    /// How many of them the connection has taken.
+    taken: watch::Receiver<u64>,
+    /// The way out of the framework.
+    takeover: Option<Takeover>,
+    /// Who is at the other end.
+    client: Option<SocketAddr>,
 }
 
-/// Serves a connection until it is over. `open` opens its feed; when the server ends, so does who has not asked for one yet.
-pub async fn serve<O, S: Source>(
-    mut connection: Connection,
-    start: Start<O, impl FnOnce(&str) -> Result<O, ApiError>>,
-    open: impl AsyncFnOnce(O) -> Result<Feed<S>, seqtide::Error>,
-    server_ends: impl Future<Output = ()>,
-) {
-    let over = match follow(&mut connection, start, open, server_ends).await {
-        Err(over) => over,
-        Ok(never) => match never {},
-    };
-    connection.close(over).await;
+/// Why a connection is over here.
+pub enum Over {
+    /// The client left or does not read.
+    Gone,
+    /// We close, with this code and text.
+    Close(CloseCode, String),
+    /// Its feed goes on elsewhere.
+    Elsewhere,
 }
 
-async fn follow<O, S: Source>(
-    connection: &mut Connection,
-    start: Start<O, impl FnOnce(&str) -> Result<O, ApiError>>,
-    open: impl AsyncFnOnce(O) -> Result<Feed<S>, seqtide::Error>,
-    server_ends: impl Future<Output = ()>,
-) -> Result<Infallible, Over> {
-    let options = match start {
-        Start::Now(options) => Ok(options),
-        Start::AtMessage { parse, within } => tokio::select! {
-            first = timeout(within, connection.text()) => match first {
-                Ok(first) => parse(&first?),
-                Err(_elapsed) => parse("{}"),
-            },
-            () = server_ends => return Err(Over::Close(CloseCode::Away, String::new())),
-        },
-    };
-    let options = match options {
-        Ok(options) => options,
-        Err(refused) => return Err(refuse(&refused)),
-    };
-    let mut feed = match open(options).await {
-        Ok(feed) => feed,
-        Err(error) => return Err(refuse(&error.into())),
-    };
-    feed.read_by(connection.client);
-    let _cutting = connection.takeover.as_ref().map(|takeover| takeover.cut_when(feed.overdue()));
-    loop {
-        if let Some(likeness) = feed.likeness()
-            && let Some(socket) = connection.socket()
-        {
-            return Err(connection.leave(socket?, likeness, feed));
+impl Connection {
+    /// Upgrades a request, whose messages may have so many bytes; gives the answer to be sent.
+    ///
+    /// # Errors
+    /// When it asks for no WebSocket that there is.
+    pub fn new(
+        req: &HttpRequest,
+        payload: web::Payload,
+        message_bytes_max: usize,
+    ) -> Result<(HttpResponse, Connection), HandshakeError> {
+        let mut answer = handshake(req.head())?;
+        let (frames, waiting) = mpsc::channel(FRAMES_MAX);
+        let (telling, taken) = watch::channel(0);
+        let answer = answer.finish().set_body(BoxBody::new(Outgoing { waiting, taken: telling }));
+        let incoming = Incoming { payload, heard: Heard::new(message_bytes_max) };
+        let takeover = Takeover::of(req);
+        let client = req.peer_addr();
+        let connection = Connection { frames, incoming, kept: None, put: 0, taken, takeover, client };
+        Ok((answer.into(), connection))
+    }
+
+    /// Texts are welcome at any time from now on: those that come while something is handed over wait for
+    /// [`Connection::text`], and when there are many of them the client is not listened to.
+    pub fn keep_texts(&mut self) {
+        self.kept = Some(VecDeque::new());
+    }
+
+    /// Says why it is over, unless the client has left.
+    pub async fn close(&mut self, over: Over) {
+        if let Over::Close(code, text) = over {
+            // The client may have left first.
+            let _ = self.put(close(code, &text)).await;
         }
-        tokio::select! {
-            event = feed.next() => match event {
-                Ok(Some(event)) => {
-                    if let Some(item) = native::item(&feed, event) {
-                        connection.send(&feed, &item).await?;
-                    }
+    }
+
+    /// The connection's socket, if the framework has written all that was handed to it.
+    fn socket(&mut self) -> Option<Result<std::net::TcpStream, Over>> {
+        let takeover = self.takeover.as_ref().filter(|_| *self.taken.borrow() == self.put)?;
+        Some(takeover.socket_if_written()?.map_err(|_lost| Over::Gone))
+    }
+
+    /// Has the feed go on at the socket.
+    fn leave<S: Source>(&mut self, socket: std::net::TcpStream, likeness: Likeness, feed: Feed<S>) -> Over {
+        let heard = self.incoming.rest();
+        if let Some(takeover) = self.takeover.take() {
+            takeover.attach(socket, Some(heard), likeness, feed, Messages);
+        }
+        Over::Elsewhere
+    }
+
+    /// Waits for a text message, answering pings meanwhile.
+    ///
+    /// # Errors
+    /// [`Over`].
+    pub async fn text(&mut self) -> Result<String, Over> {
+        if let Some(text) = self.kept.as_mut().and_then(VecDeque::pop_front) {
+            return Ok(text);
+        }
+        self.new_text().await
+    }
+
+    async fn new_text(&mut self) -> Result<String, Over> {
+        loop {
+            match self.incoming.next().await.ok_or(Over::Gone)? {
+                Said::Text(text) => {
+                    let text = String::from_utf8(text.into());
+                    return text.map_err(|_| Over::Close(CloseCode::Invalid, "the message is not UTF-8".to_owned()));
                 }
-                Ok(None) => return Err(Over::Close(CloseCode::Normal, String::new())),
-                Err(error) => return Err(connection.fail(&error.into()).await?),
-            },
-            text = connection.text() => {
-                text?;
-                return Err(late_options());
+                other => match reply(other) {
+                    Reply::Answer(frame) => self.put(frame).await?,
+                    Reply::Last(code, why) => return Err(Over::Close(code, why.to_owned())),
+                },
             }
         }
     }
+
+    async fn send<S: Source>(&mut self, feed: &Feed<S>, item: &Item<S::Row>) -> Result<(), Over> {
+        let message = item.message();
+        feed.sent(message.bytes());
+        self.send_text(message).await?;
+        match item.end() {
+            None => Ok(()),
+            Some(reason) => Err(Over::Close(code_of(reason), reason.name().to_owned())),
+        }
+    }
+
+    /// Says why the feed cannot go on: a close frame has no room for all of it.
+    async fn fail(&mut self, error: &ApiError) -> Result<Over, Over> {
+        tracing::error!(%error, "a feed is cut short");
+        let mut message = Pieces::default();
+        message.add(format!("[{}]", native::failure(error)).into());
+        self.send_text(message).await?;
+        Ok(Over::Close(CloseCode::Error, error.reason().to_owned()))
+    }
+
+    /// Sends a message, in fragments where it is large.
+    ///
+    /// # Errors
+    /// [`Over`].
+    pub async fn send_text(&mut self, mut message: Pieces) -> Result<(), Over> {
+        let (mut begun, mut codec) = (false, Codec::new());
+        while let Some(piece) = message.take() {
+            let last = message.bytes() == 0;
+            let message = match (std::mem::replace(&mut begun, true), last) {
+                (false, true) => Message::Text(text_of(piece)?),
+                (false, false) => Message::Continuation(Fragment::FirstText(piece)),
+                (true, false) => Message::Continuation(Fragment::Continue(piece)),
+                (true, true) => Message::Continuation(Fragment::Last(piece)),
+            };
+            self.hand_over(frame(&mut codec, message)).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands a frame to the connection and waits until it has been taken, so that no more than one waits for a client
+    /// that does not read.
+    async fn hand_over(&mut self, frame: Bytes) -> Result<(), Over> {
+        self.put(frame).await?;
+        let (put, mut taken) = (self.put, self.taken.clone());
+        let mut taken = pin!(timeout(READ_TIMEOUT, taken.wait_for(|taken| *taken >= put)));
+        loop {
+            let listens = self.kept.as_ref().is_none_or(|kept| kept.len() < TEXTS_MAX);
+            tokio::select! {
+                taken = &mut taken => {
+                    taken.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
+                    return Ok(());
+                }
+                text = self.new_text(), if listens => {
+                    let text = text?;
+                    self.kept.as_mut().ok_or_else(late_options)?.push_back(text);
+                }
+            }
+        }
+    }
+
+    async fn put(&mut self, frame: Bytes) -> Result<(), Over> {
+        let put = timeout(SEND_TIMEOUT, self.frames.send(frame)).await;
+        put.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
+        self.put += 1;
+        Ok(())
+    }
 }
 
-/// There is no feed, and why.
-fn refuse(refused: &ApiError) -> Over {
-    let code = if refused.is_passing() { CloseCode::Again } else { CloseCode::Policy };
-    Over::Close(code, refused.reason().to_owned())
+/// Options come first, or in the URL.
+fn late_options() -> Over {
+    let (code, why) = LATE_OPTIONS;
+    Over::Close(code, why.to_owned())
+}
+
+/// What we encode is UTF-8: ids and bodies were checked when they came.
+fn text_of(piece: Bytes) -> Result<ByteString, Over> {
+    ByteString::try_from(piece).map_err(|_| Over::Close(CloseCode::Error, "a row is not UTF-8".to_owned()))
+}
+
+/// What a client says, as it comes.
+struct Incoming {
+    payload: web::Payload,
+    heard: Heard,
+}
+
+impl Incoming {
+    /// Waits for what it says next; `None` when it is gone.
+    async fn next(&mut self) -> Option<Said> {
+        loop {
+            if let Some(said) = self.heard.next() {
+                return Some(said);
+            }
+            self.heard.add(&self.payload.next().await?.ok()?);
+        }
+    }
+
+    /// What was said and not heard yet.
+    fn rest(&mut self) -> Heard {
+        while let Some(Some(Ok(bytes))) = self.payload.next().now_or_never() {
+            self.heard.add(&bytes);
+        }
+        std::mem::replace(&mut self.heard, Heard::new(0))
+    }
+}
+
+/// A body of frames that tells how many were taken.
+struct Outgoing {
+    waiting: mpsc::Receiver<Bytes>,
+    taken: watch::Sender<u64>,
+}
+
+impl MessageBody for Outgoing {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Stream
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
+        let polled = self.waiting.poll_recv(cx);
+        if let Poll::Ready(Some(_)) = polled {
+            self.taken.send_modify(|taken| *taken += 1);
+        }
+        polled.map(|frame| frame.map(Ok))
+    }
 }

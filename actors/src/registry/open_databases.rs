@@ -30,25 +30,25 @@ impl OpenDatabases {
         Some(found)
     }
 
-    pub fn insert(&self, name: DbName, database: Arc<OpenDatabase>) {
+    pub(super) fn insert(&self, name: DbName, database: Arc<OpenDatabase>) {
         database.touch(self.clock.fetch_add(1, Ordering::Relaxed));
         self.by_name.write().insert(name, database);
         self.tell_metrics();
     }
 
-    pub fn remove(&self, name: &DbName) -> Option<Arc<OpenDatabase>> {
+    pub(super) fn remove(&self, name: &DbName) -> Option<Arc<OpenDatabase>> {
         let removed = self.by_name.write().remove(name);
         self.tell_metrics();
         removed
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.by_name.read().len()
     }
 
     /// Takes out the database that nobody uses and that was asked for longest ago. One that is being swept is in use: what a
     /// sweep has left to do is kept nowhere else, and who asked for it was told that it is begun.
-    pub fn take_idle(&self) -> Option<Arc<OpenDatabase>> {
+    pub(super) fn take_idle(&self) -> Option<Arc<OpenDatabase>> {
         let mut databases = self.by_name.write();
         // Nobody can take another reference meanwhile: that needs this lock.
         let is_idle = |database: &Arc<OpenDatabase>| {
@@ -64,7 +64,7 @@ impl OpenDatabases {
     }
 
     /// Takes out all of them.
-    pub fn take_all(&self) -> Vec<Arc<OpenDatabase>> {
+    pub(super) fn take_all(&self) -> Vec<Arc<OpenDatabase>> {
         let all = self.by_name.write().drain().map(|(_, database)| database).collect();
         self.tell_metrics();
         all

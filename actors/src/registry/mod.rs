@@ -1,5 +1,7 @@
 //! The registry: an actor that opens, makes, deletes and closes databases, one at a time, on a thread that may block.
 
+mod open_databases;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,13 +10,13 @@ use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{CreateError, DataFolder, StorageError, Store};
 
+pub(crate) use self::open_databases::OpenDatabases;
 use crate::error::Error;
 use crate::feed::EndReason;
 use crate::indexing::Indexing;
 use crate::live::Live;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
-use crate::open_databases::OpenDatabases;
 use crate::reports::report_damages;
 use crate::sweep::Sweeping;
 use crate::updates::Updates;
