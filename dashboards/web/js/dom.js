@@ -23,6 +23,16 @@ export function fill(element, ...children) {
   element.replaceChildren(...nodes(children));
 }
 
+/** The same, but children that are there already and stay in their order are not touched: one that is put in loses a click, and the focus. */
+export function refill(element, children) {
+  const wanted = new Set(children);
+  for (const child of [...element.children]) if (!wanted.has(child)) child.remove();
+  children.forEach((child, at) => {
+    const there = element.children[at];
+    if (child !== there) element.insertBefore(child, there ?? null);
+  });
+}
+
 /** Says a text if it is another one than before, so that a screen reader is not told twice. */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;

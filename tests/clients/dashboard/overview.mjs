@@ -47,6 +47,20 @@ test('databases appear, count and vanish as it happens, and the charts move', as
   await page.locator(row('overview-a')).waitFor({ state: 'detached' });
 });
 
+// All rows were made anew, and with one that had the focus that was gone.
+test('a row keeps the focus while other databases come and go', async (t) => {
+  for (const name of ['overview-before', 'overview-stays']) await createDatabase(name);
+  const page = await openPage(t);
+  const link = page.getByRole('link', { name: 'overview-stays', exact: true });
+  await link.focus();
+  const stays = await link.elementHandle();
+  await createDatabase('overview-stays-not-alone');
+  await sees(page, row('overview-stays-not-alone'), '0');
+  await request('DELETE', 'overview-before');
+  await page.locator(row('overview-before')).waitFor({ state: 'detached' });
+  assert.ok(await stays.evaluate((link) => link === document.activeElement));
+});
+
 test('open feeds are counted by kind', async (t) => {
   const database = await createDatabase('overview-feeds');
   const page = await openPage(t);

@@ -49,6 +49,25 @@ test('a feed is shown with what it follows and how far it has come, and one is e
   assert.equal(await row(page, 'subscribed-too').count(), 1);
 });
 
+// All rows were put in anew, and a row that is loses a click that is under way, and the focus.
+test('a row stays where it is while other feeds come and go', async (t) => {
+  const [before, database, behind] = [await createDatabase('stays-before'), await createDatabase('stays'), await createDatabase('stays-behind')];
+  await follow(t, `${before}/_feed`);
+  await follow(t, `${database}/_feed`);
+  const page = await openPage(t, '/feeds');
+  const end = row(page, 'stays').getByRole('button');
+  await end.hover();
+  await page.mouse.down();
+  await follow(t, `${behind}/_feed`);
+  await row(page, 'stays-behind').waitFor();
+  await page.mouse.up();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  await end.focus();
+  await request('DELETE', 'stays-before');
+  await row(page, 'stays-before').waitFor({ state: 'detached' });
+  assert.ok(await end.evaluate((button) => button === document.activeElement));
+});
+
 test('many feeds are turned over by page', async (t) => {
   const database = await createDatabase('subscribed-often');
   await Promise.all(Array.from({ length: 60 }, () => follow(t, `${database}/_feed`)));

@@ -2,7 +2,7 @@
 
 import { Chart } from '../chart.js';
 import { Databases } from '../databases.js';
-import { fill, h, say } from '../dom.js';
+import { fill, h, refill, say } from '../dom.js';
 import { byLabel } from '../figures.js';
 import { bytes, count, counted, duration, figure } from '../format.js';
 import { StateLine } from '../state.js';
@@ -69,7 +69,7 @@ export function overview({ main, figures }) {
 class DatabaseTable {
   constructor() {
     this.at = 0;
-    this.rows = [];
+    this.rows = new Map();
     this.search = h('input', {
       type: 'search',
       placeholder: 'Find a database',
@@ -110,11 +110,9 @@ class DatabaseTable {
     const shown = found.slice(this.at * PAGE, (this.at + 1) * PAGE);
     this.databases.show(shown);
     this.caption.textContent = captionOf({ error, loaded, names, found, wanted });
-    if (shown.join('\n') !== this.rows.map(({ name }) => name).join('\n')) {
-      this.rows = shown.map((name) => new Row(name));
-      fill(this.body, this.rows.map(({ element }) => element));
-    }
-    this.rows.forEach((row) => row.show(infos.get(row.name)));
+    this.rows = new Map(shown.map((name) => [name, this.rows.get(name) ?? new Row(name)]));
+    this.rows.forEach((row, name) => row.show(infos.get(name)));
+    refill(this.body, [...this.rows.values()].map(({ element }) => element));
     const pages = Math.ceil(found.length / PAGE);
     this.pager.hidden = pages <= 1;
     this.previous.disabled = this.at === 0;
@@ -133,7 +131,6 @@ function captionOf({ error, loaded, names, found, wanted }) {
 /** A row stays the same element while its figures change, so that who stands on its link stays there. */
 class Row {
   constructor(name) {
-    this.name = name;
     this.cells = HEADS.slice(1).map((head) => cell(head, { class: 'number' }, '…'));
     const link = h('a', { href: `#/db/${encodeURIComponent(name)}` }, name);
     this.element = row(link, this.cells);

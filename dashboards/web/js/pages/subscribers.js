@@ -2,7 +2,7 @@
 
 import { address, ask } from '../api.js';
 import { confirmed } from '../dialog.js';
-import { fill, h, say } from '../dom.js';
+import { fill, h, refill, say } from '../dom.js';
 import { bytes, counted, duration, figure } from '../format.js';
 import { latest } from '../latest.js';
 import { cell, row, table } from '../table.js';
@@ -72,7 +72,7 @@ class Subscribers {
     const before = this.rows;
     this.rows = new Map(shown.map((feed) => [feed.id, before.get(feed.id) ?? new Row(feed, () => this.end(feed))]));
     shown.forEach((feed) => this.rows.get(feed.id).show(feed));
-    if ([...before.keys()].join() !== [...this.rows.keys()].join()) fill(this.body, [...this.rows.values()].map(({ element }) => element));
+    refill(this.body, [...this.rows.values()].map(({ element }) => element));
     this.previous.disabled = this.places.length === 1;
     this.next.disabled = feeds.length <= PAGE;
     this.pager.hidden = this.previous.disabled && this.next.disabled;
