@@ -87,9 +87,12 @@ export class Filter {
     return options;
   }
 
+  /** Applies what was tried, if it is good, whatever is typed meanwhile. What was tried last counts, whatever is answered last. */
   async submitted(event) {
     event?.preventDefault();
-    if (await this.isGood()) this.applied(this.options());
+    const options = this.options();
+    this.trying = options;
+    if (await this.isGood(options)) this.applied(options);
   }
 
   clear() {
@@ -97,23 +100,30 @@ export class Filter {
     this.submitted();
   }
 
-  /** Tries each field by itself, then all together; says what is wrong where it is wrong. */
-  async isGood() {
+  /** Tries each field by itself, then all together; says what is wrong where it is wrong, unless something else is tried by then. */
+  async isGood(options) {
+    const isLast = () => this.trying === options;
     const tries = new Map();
-    for (const field of this.fields) tries.set(field, this.errorOf(field, tries));
-    const wrong = (await Promise.all(this.fields.map(async (field) => field.complain(await tries.get(field))))).some(Boolean);
-    const all = wrong ? null : await this.tried(this.options());
+    for (const field of this.fields) tries.set(field, this.errorOf(field, options, tries));
+    const complaints = this.fields.map(async (field) => {
+      const error = await tries.get(field);
+      return isLast() && field.complain(error);
+    });
+    const wrong = (await Promise.all(complaints)).some(Boolean);
+    const all = wrong || !isLast() ? null : await this.tried(options);
+    if (!isLast()) return false;
     this.general.textContent = all?.message ?? '';
     return !wrong && !all;
   }
 
   /** What is wrong with a field; with one whose owner is wrong, what can be seen without it. */
-  async errorOf(field, tries) {
-    const owner = this.fields.find(({ name }) => name === field.of);
-    const wrong = field.wrong();
-    if (wrong || (await tries.get(owner))) return wrong;
-    const options = field.options();
-    return this.tried(owner && Object.keys(options).length > 0 ? { ...owner.options(), ...options } : options);
+  async errorOf({ name, of, wrong }, options, tries) {
+    if (!(name in options)) return null;
+    const seen = wrong(options[name]);
+    if (seen) return new Error(seen);
+    if (await tries.get(this.fields.find((field) => field.name === of))) return null;
+    const asked = [of, name].filter((each) => each in options);
+    return this.tried(Object.fromEntries(asked.map((each) => [each, options[each]])));
   }
 
   /** Says what a function did wrong once it was asked; where there is none, it was not the filter. */
@@ -138,7 +148,7 @@ export class Filter {
 
 class Field {
   constructor({ name, label, hint, input, options, of, wrong = () => null }, text) {
-    Object.assign(this, { name, of, make: options, test: wrong });
+    Object.assign(this, { name, of, make: options, wrong });
     this.input = input();
     const id = `field-${name}`;
     this.input.id = id;
@@ -162,13 +172,6 @@ class Field {
   options() {
     const text = this.input.value.trim();
     return text ? this.make(text) : {};
-  }
-
-  /** What can be seen to be wrong without asking the server. */
-  wrong() {
-    const text = this.input.value.trim();
-    const wrong = text && this.test(text);
-    return wrong ? new Error(wrong) : null;
   }
 
   complain(error) {

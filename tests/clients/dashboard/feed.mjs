@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { test } from 'node:test';
 import { EventSource } from 'eventsource';
 import { WebSocket } from 'ws';
-import { openPage, sees } from '../lib/browser.mjs';
+import { hold, openPage, sees } from '../lib/browser.mjs';
 import { createDatabase, request, startServer, stopServer, writeDocuments } from '../lib/server.mjs';
 import { deadline, until } from '../lib/wait.mjs';
 
@@ -228,6 +228,60 @@ test('each filter has its error under its field, and a good one filters', async 
   await fill('Filter function', 'd/broken');
   await button(page, 'Apply').click();
   await until('a function that fails says so under its field', async () => (await error('Filter function')).text.includes('filters.broken of _design/d failed'));
+});
+
+// What was applied stood in the fields when the answers came, and nobody had tried it.
+test('a filter is applied as it was tried, whatever is typed meanwhile, and not by a page that is left', async (t) => {
+  await createDatabase('feed-typed');
+  await writeDocuments('feed-typed', documents('x', 10));
+  const page = await openPage(t, '/db/feed-typed?since=0');
+  await until('all rows', async () => (await ids(page)).length === 10);
+  await page.getByText('Filter', { exact: true }).click();
+  const prefix = page.getByLabel('Prefix', { exact: true });
+  const tries = await hold(page, ({ searchParams }) => searchParams.get('live') === 'false');
+  await prefix.fill('x-00001');
+  await prefix.press('Enter');
+  await until('the field is tried', () => tries.length === 1);
+  await prefix.fill('x-00002');
+  await tries[0].send();
+  await until('all of them are tried', () => tries.length === 2);
+  await tries[1].send();
+  await until('what was tried', async () => (await ids(page)).join() === 'x-00001', { state: () => ids(page) });
+  assert.match(page.url(), /prefix=x-00001/);
+  assert.equal(await prefix.inputValue(), 'x-00002', 'what is typed stays');
+
+  await prefix.press('Enter');
+  await until('it is tried', () => tries.length === 3);
+  await tries[2].send();
+  await until('all of them are tried again', () => tries.length === 4);
+  await page.evaluate(() => (location.hash = '#/none'));
+  await sees(page, 'main h1', 'There is no such page');
+  await tries[3].send();
+  assert.equal(new URL(page.url()).hash, '#/none');
+});
+
+// The answers to both were taken in the order in which they came.
+test('what was tried before something else changes nothing when it is answered late', async (t) => {
+  await createDatabase('feed-late');
+  await writeDocuments('feed-late', documents('x', 10));
+  const page = await openPage(t, '/db/feed-late?since=0');
+  await until('all rows', async () => (await ids(page)).length === 10);
+  await page.getByText('Filter', { exact: true }).click();
+  const early = await hold(page, ({ searchParams }) => searchParams.has('selector') && searchParams.get('live') === 'false');
+  const [selector, prefix] = ['Selector', 'Prefix'].map((label) => page.getByLabel(label, { exact: true }));
+  for (const [at, text] of ['{"at": {"$nope": 1}}', '{"at": 1}'].entries()) {
+    await selector.fill(text);
+    await prefix.press('Enter');
+    await until('it is tried', () => early.length === at + 1);
+    await selector.fill('');
+    await prefix.fill(`x-0000${at}`);
+    await prefix.press('Enter');
+    await until('what was tried last', async () => (await ids(page)).join() === `x-0000${at}`);
+    await early[at].send();
+    assert.deepEqual(await errorUnder(page, 'Selector'), { invalid: null, text: '' });
+    assert.deepEqual(await ids(page), [`x-0000${at}`]);
+    assert.equal(early.length, at + 1, 'nothing more is tried');
+  }
 });
 
 test('a filter function gets its query, which has its own error', async (t) => {

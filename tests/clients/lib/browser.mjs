@@ -39,6 +39,25 @@ export async function openPage(t, place = '/', { origin = serverUrl, file = '', 
   return page;
 }
 
+/**
+ * Holds back what a page asks for, where `which(url)` is true, for as long as a test likes, and gives the list of what is held: `send()`
+ * lets it be answered, and resolves when the page has the answer. The page waits for it: by itself it would ask again after 5 s.
+ */
+export async function hold(page, which) {
+  await page.evaluate(() => (AbortSignal.timeout = () => new AbortController().signal));
+  const held = [];
+  await page.route(which, (route) => {
+    const send = async () => {
+      await route.continue();
+      await (await route.request().response()).finished();
+      // It had its answer before the answer to this.
+      await page.evaluate(() => fetch('../_up'));
+    };
+    held.push({ route, send });
+  });
+  return held;
+}
+
 /** Waits until a part of the page has a text, or one that matches. */
 export async function sees(page, selector, text) {
   await page.locator(selector).filter({ hasText: text }).first().waitFor();

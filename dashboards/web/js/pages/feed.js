@@ -41,7 +41,8 @@ class FeedPage {
     this.nothing = h('p', { class: 'notice nothing' }, 'No change to show yet');
     this.detail = h('section', { class: 'card detail', 'aria-label': 'The selected change' });
     this.waiting = h('p', { class: 'notice', role: 'status' });
-    this.filter = new Filter(database, given, (options) => this.restart(this.since, options));
+    // What is tried takes its time, and the page may have been left.
+    this.filter = new Filter(database, given, (options) => this.closed || this.restart(this.since, options));
     this.snippets = new Snippets();
     this.slider = new SinceSlider((since) => this.restart(since, this.applied));
     this.applied = this.filter.options();
