@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openPage, sees } from '../lib/browser.mjs';
+import { hold, openPage, sees } from '../lib/browser.mjs';
 import { createDatabase, request, serverUrl, startServer, stopServer } from '../lib/server.mjs';
 import { deadline, until } from '../lib/wait.mjs';
 
@@ -100,6 +100,46 @@ test('a document that is changed under who edits it: his text is kept, and he de
   assert.notEqual(second, first);
 });
 
+// The feed told of a write before the write was answered, and it was taken for somebody else's.
+test('whose a change is that comes before the answer to a write is said when that is there', async (t) => {
+  await createDatabase('document-own');
+  await put('document-own/d', { by: 'first' });
+  const page = await openPage(t, '/db/document-own/doc/d');
+  const writes = await hold(page, ({ pathname }) => /\/document-own(\/_bulk_docs)?$/.test(pathname));
+  const meanwhile = page.locator('.meanwhile');
+  await button(page, 'Edit').click();
+  await editor(page).fill('{"by": "me"}');
+  await button(page, 'Save').click();
+  await until('it is sent', () => writes.length === 1);
+  const saved = await writes[0].route.fetch();
+  await sees(page, '.history', '2 revisions');
+  assert.equal(await meanwhile.count(), 0, 'it may be the one that is saved');
+  await writes[0].route.fulfill({ response: saved });
+  await sees(page, '.body h2', 'Revision 2-');
+
+  await button(page, 'Edit').click();
+  await editor(page).fill('{"by": "me again"}');
+  await button(page, 'Save').click();
+  await until('it is sent', () => writes.length === 2);
+  await put('document-own/d', { _rev: await revisionOf('document-own/d'), by: 'somebody else' });
+  await sees(page, '.history', '3 revisions');
+  assert.equal(await meanwhile.count(), 0, 'it may be this one');
+  await writes[1].route.abort();
+  await sees(page, '#edit-error', /./);
+  await sees(page, '.meanwhile', 'It was changed meanwhile');
+  await button(page, 'Cancel').click();
+
+  await button(page, 'Delete').click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await until('it is sent', () => writes.length === 3);
+  await button(page, 'Edit').click();
+  const deleted = await writes[2].route.fetch();
+  await sees(page, '.history .badge', 'deleted');
+  assert.equal(await meanwhile.count(), 0, 'nor this one');
+  await writes[2].route.fulfill({ response: deleted });
+  await sees(page, '.meanwhile', 'You deleted it yourself');
+});
+
 test('a document is deleted once it was asked, and written anew', async (t) => {
   await createDatabase('document-delete');
   await put('document-delete/d', { a: 1 });
@@ -191,15 +231,14 @@ test('a document that changes often is read once at a time, and its last revisio
   let rev = await put('document-often/d', { at: 0 });
   const page = await openPage(t, '/db/document-often/doc/d');
   await sees(page, '.body .json', '"at": 0');
-  const held = [];
-  await page.route(({ pathname }) => /\/document-often\/(_bulk_get|d)$/.test(pathname), (route) => held.push(route));
+  const held = await hold(page, ({ pathname }) => /\/document-often\/(_bulk_get|d)$/.test(pathname));
   for (let at = 1; at <= 20; at += 1) rev = await put('document-often/d', { _rev: rev, at });
   await until('it is told of all', () => page.evaluate(() => globalThis.seqtide.page.stream.since === '21'));
   await page.evaluate(() => fetch('../_up'));
   assert.equal(held.length, 1, 'one at a time');
-  await held[0].continue();
+  await held[0].send();
   await until('one behind it, for all others', () => held.length === 2);
-  await held[1].continue();
+  await held[1].send();
   await sees(page, '.body .json', '"at": 20');
   assert.equal(held.length, 2);
 });

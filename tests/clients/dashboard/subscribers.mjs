@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openPage, sees } from '../lib/browser.mjs';
+import { hold, openPage, sees } from '../lib/browser.mjs';
 import { createDatabase, request, startServer, stopServer, writeDocuments } from '../lib/server.mjs';
 import { deadline, until } from '../lib/wait.mjs';
 
@@ -103,15 +103,14 @@ test('a page that waits for an answer asks no second time, and shows the page th
   await page.evaluate(() => (location.hash = '#/feeds'));
   await until('a full page', async () => (await page.locator('tbody tr').count()) === 50);
   const first = await page.locator('tbody th').first().innerText();
-  const held = [];
-  let isSlow = true;
-  await page.route('**/_feeds?*', (route) => (isSlow ? held.push(route) : route.continue()));
+  const held = await hold(page, '**/_feeds?*');
   await page.clock.runFor(4000);
   await page.evaluate(() => fetch('../_up'));
   assert.equal(held.length, 1, 'one at a time');
   await page.getByRole('button', { name: 'Next' }).click();
-  isSlow = false;
-  await held[0].continue();
+  await held[0].send();
+  await until('it asks for the next page', () => held.length === 2);
+  await held[1].send();
   await until('the others', async () => (await page.locator('tbody th').first().innerText()) !== first);
   assert.ok(await page.getByRole('button', { name: 'Previous' }).isEnabled());
 });

@@ -27,6 +27,8 @@ export function documentPage({ main, names: [database, id] }) {
 class DocumentPage {
   constructor(database, id) {
     Object.assign(this, { database, id, tree: treeOf([]), selected: null, whole: false, edit: null });
+    // Writes of the page's own: how many are not answered, and the revisions that were made.
+    Object.assign(this, { writing: 0, own: new Set() });
     this.revisions = new Revisions(database, id);
     this.load = latest(() => this.read());
     this.state = new StateLine(() => this.begin());
@@ -76,9 +78,26 @@ class DocumentPage {
     this.tree = treeOf(leaves);
     // Who looks at the winner goes on looking at the winner; who looks at another one has chosen it.
     if (this.selected === before || !this.tree.nodes.has(this.selected)) this.selected = this.tree.winner;
-    if (this.edit && ![this.edit.base, this.edit.told].includes(this.tree.winner)) this.moved();
+    this.judge();
     // A write of the page's own is told of by the feed as well, and what is made anew loses a click that is under way.
     if (this.drawn !== this.standing()) await this.show();
+  }
+
+  /** The feed may tell of a write of the page's own before its answer does: whose a revision is can be seen when all are answered. */
+  judge() {
+    if (this.edit && this.writing === 0 && ![this.edit.base, this.edit.told].includes(this.tree.winner)) this.moved();
+  }
+
+  /** Waits for the answer to a write. */
+  async written(answer) {
+    this.writing += 1;
+    try {
+      const results = await answer;
+      [results].flat().forEach(({ rev }) => this.own.add(rev));
+      return results;
+    } finally {
+      this.writing -= 1;
+    }
   }
 
   /** What the page shows is made of this. */
@@ -188,7 +207,7 @@ class DocumentPage {
     if (!(await confirmed({ title: `Keep ${rev.slice(0, 12)}?`, text, yes: 'Keep this one' }))) return;
     this.complain(null);
     try {
-      const results = await this.revisions.remove(others.map(({ _rev }) => _rev));
+      const results = await this.written(this.revisions.remove(others.map(({ _rev }) => _rev)));
       const refused = results.filter(({ error }) => error);
       if (refused.length) this.complain(new Error(`${counted(refused.length, 'leaf', 'leaves')} had moved meanwhile (${refused[0].reason}): look again`));
     } catch (error) {
@@ -202,7 +221,7 @@ class DocumentPage {
     if (!(await confirmed({ title: 'Delete the document?', text: 'A tombstone takes its place; feeds tell of it as deleted.', yes: 'Delete' }))) return;
     this.complain(null);
     try {
-      const [{ error, reason }] = await this.revisions.remove([rev]);
+      const [{ error, reason }] = await this.written(this.revisions.remove([rev]));
       if (error) this.complain(new Error(error === 'conflict' ? 'It was changed meanwhile, so it is still there: look at it again.' : reason));
     } catch (error) {
       this.complain(error);
@@ -251,7 +270,7 @@ class DocumentPage {
     }
     area.removeAttribute('aria-invalid');
     try {
-      await this.revisions.write(this.tree.nodes.get(base)?.leaf?._deleted ? null : base, area.value);
+      await this.written(this.revisions.write(this.tree.nodes.get(base)?.leaf?._deleted ? null : base, area.value));
       // It may have been left meanwhile, and another one begun.
       if (this.edit === edit) {
         this.edit = null;
@@ -260,19 +279,22 @@ class DocumentPage {
     } catch (failed) {
       if (failed.status !== 409) {
         say(error, failed.message);
+        this.judge();
         return;
       }
     }
     await this.load();
   }
 
-  /** Somebody else was quicker: both texts are there, and one of three ways to go on is chosen. */
+  /** Somebody else was quicker, or a write before this edit: both texts are there, and one of three ways to go on is chosen. */
   moved() {
     const { winner, leaves: [leaf] } = this.tree;
     const { meanwhile, area } = this.edit;
     this.edit.told = winner;
     const theirs = leaf && !leaf._deleted ? pretty(without(leaf.text, ADDED)) : null;
     const deleted = leaf?._deleted;
+    const isOwn = this.own.has(winner);
+    const done = deleted ? 'deleted' : 'changed';
     const mine = () => {
       this.edit.base = winner;
       fill(meanwhile);
@@ -289,9 +311,9 @@ class DocumentPage {
       h(
         'div',
         { class: 'meanwhile', role: 'alert' },
-        h('p', {}, h('b', {}, deleted ? 'It was deleted meanwhile.' : 'It was changed meanwhile.'), ' The newest revision is ', h('span', { class: 'mono' }, winner ?? 'none'), '. What you wrote is still here.'),
+        h('p', {}, h('b', {}, isOwn ? `You ${done} it yourself.` : `It was ${done} meanwhile.`), ' The newest revision is ', h('span', { class: 'mono' }, winner ?? 'none'), '. What you wrote is still here.'),
         theirs && h('details', { open: true }, h('summary', {}, 'What it says now'), json(theirs)),
-        h('div', { class: 'buttons' }, this.button('Save mine over it', mine), theirs && this.button('Go on from theirs', take)),
+        h('div', { class: 'buttons' }, this.button('Save mine over it', mine), theirs && this.button(isOwn ? 'Go on from that' : 'Go on from theirs', take)),
       ),
     );
   }
