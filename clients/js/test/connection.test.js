@@ -41,10 +41,10 @@ test('silence ends a connection, and everybody is told', async (t) => {
     ({ open, send }) => (open({ retry: 10 }), send({ sub: '1', event: 'caught-up', seq: 1 })),
     ({ open, send }) => (open(), send(row('1', 2))),
   ]);
-  const seqtide = new Seqtide(server.url, { heartbeat: 100 });
+  const seqtide = new Seqtide(server.url, { heartbeat: 1000 });
   const rows = await take(seqtide.follow('db', { onState: (state) => states.push(state) }), 1);
   assert.deepEqual(rows, [2]);
-  assert.equal(server.asked[0].heartbeat, 100);
+  assert.equal(server.asked[0].heartbeat, 1000);
   assert.deepEqual(states.slice(0, 3), ['live', 'silent', 'connecting']);
 });
 
@@ -136,7 +136,7 @@ for (const [how, change] of Object.entries({
       beats.push(setInterval(() => send({ event: 'heartbeat', seqs: {} }), 50));
     };
     const server = await serve(t, [alive, ({ open, send }) => (open(), send(row('2', 7)))], change);
-    const seqtide = new Seqtide(server.url, { heartbeat: 100 });
+    const seqtide = new Seqtide(server.url, { heartbeat: 1000 });
     t.after(() => seqtide.close());
     seqtide.follow('a', { since: 0 });
     await until('the connection', () => server.open === 1);

@@ -16,7 +16,7 @@ const sources = new URL('../../../clients/js/src/', import.meta.url);
 const page = '<!doctype html><title>client</title><link rel="icon" href="data:,"><script type="module">' +
   "import { Seqtide } from '/client/index.js';" +
   'window.Seqtide = Seqtide; window.rows = []; window.states = [];' +
-  "window.follow = (db, settings) => { window.seqtide = new Seqtide(location.origin, { heartbeat: 1000, ...settings });" +
+  "window.follow = (db, settings) => { window.seqtide = new Seqtide(location.origin, { heartbeat: 10_000, ...settings });" +
   ' window.subscription = seqtide.follow(db, { since: 0, onRow: (row) => rows.push(row), onState: (state) => states.push(state) }); };' +
   '</script>';
 
@@ -131,7 +131,7 @@ test('a tab that takes its rows slowly gets all of them over the shared connecti
   t.after(() => context.close());
   const [slow, other] = [await tab(context), await tab(context)];
   await slow.evaluate(() => {
-    window.seqtide = new Seqtide(location.origin, { heartbeat: 1000, shared: true });
+    window.seqtide = new Seqtide(location.origin, { heartbeat: 10_000, shared: true });
     const next = () => new Promise((resolve) => setTimeout(resolve));
     seqtide.follow('browser-slow', { since: 0, onRow: async (row) => (rows.push(row), rows.length % 10 === 0 && (await next())) });
   });

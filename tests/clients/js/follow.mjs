@@ -16,7 +16,7 @@ deadline(300);
 test('every subscription has each row once, across a restart of the server', async (t) => {
   await createDatabase('js-all');
   await createDatabase('js-other');
-  const seqtide = new Seqtide(serverUrl, { heartbeat: 1000 });
+  const seqtide = new Seqtide(serverUrl, { heartbeat: 10_000 });
   t.after(() => seqtide.close());
   const [rows, some, other, states] = [[], [], [], []];
   const into = (list) => ({ since: 0, onRow: (row) => list.push(row) });
@@ -80,7 +80,7 @@ test('a connection that has fallen silent is made anew, and nothing is lost', as
 
 test('a subscription comes and goes while others follow, and ends with its database', async (t) => {
   for (const name of ['js-one', 'js-two']) await createDatabase(name);
-  const seqtide = new Seqtide(serverUrl, { heartbeat: 1000 });
+  const seqtide = new Seqtide(serverUrl, { heartbeat: 10_000 });
   t.after(() => seqtide.close());
   const one = seqtide.follow('js-one', { onRow: () => {} });
   await until('the first is live', () => one.state === 'live');
@@ -110,7 +110,7 @@ test('a subscription comes and goes while others follow, and ends with its datab
 // What the server has against one refused the whole connection, and with it all the others.
 test('of many that are asked for at once those end that the server refuses, each with its reason', async (t) => {
   await createDatabase('js-many');
-  const seqtide = new Seqtide(serverUrl, { heartbeat: 5000 });
+  const seqtide = new Seqtide(serverUrl, { heartbeat: 10_000 });
   t.after(() => seqtide.close());
   const refused = [];
   const onEvent = ({ event, error, reason }) => event === 'refused' && refused.push([error, reason]);
