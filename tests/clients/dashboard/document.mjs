@@ -140,6 +140,30 @@ test('whose a change is that comes before the answer to a write is said when tha
   await sees(page, '.meanwhile', 'You deleted it yourself');
 });
 
+test('what is being saved is neither changed nor saved once more until that is answered', async (t) => {
+  await createDatabase('document-saving');
+  await put('document-saving/d', { by: 'first' });
+  const page = await openPage(t, '/db/document-saving/doc/d');
+  const writes = await hold(page, ({ pathname }) => pathname === '/document-saving');
+  await button(page, 'Edit').click();
+  await editor(page).fill('{"by": "me"}');
+  await button(page, 'Save').click();
+  await until('it is sent', () => writes.length === 1);
+  await editor(page).focus();
+  await page.keyboard.type('more');
+  assert.equal(await editor(page).inputValue(), '{"by": "me"}');
+  await page.keyboard.press('Control+Enter');
+  await button(page, 'Save').click();
+  await writes[0].route.abort();
+  await sees(page, '#edit-error', /./);
+  assert.equal(writes.length, 1, 'it was sent once');
+  await editor(page).fill('{"by": "me, later"}');
+  await button(page, 'Save').click();
+  await until('it is sent', () => writes.length === 2);
+  await writes[1].route.continue();
+  await sees(page, '.body .json', '"by": "me, later"');
+});
+
 test('a document is deleted once it was asked, and written anew', async (t) => {
   await createDatabase('document-delete');
   await put('document-delete/d', { a: 1 });

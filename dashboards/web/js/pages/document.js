@@ -258,9 +258,11 @@ class DocumentPage {
     this.show();
   }
 
+  /** What is being saved is not changed meanwhile: it would be another text that is there in the end. */
   async save() {
     const { edit } = this;
     const { area, base, error } = edit;
+    if (area.readOnly) return;
     const wrong = notAnObject(area.value, 'A document');
     say(error, wrong ?? '');
     if (wrong) {
@@ -269,6 +271,7 @@ class DocumentPage {
       return;
     }
     area.removeAttribute('aria-invalid');
+    area.readOnly = true;
     try {
       await this.written(this.revisions.write(this.tree.nodes.get(base)?.leaf?._deleted ? null : base, area.value));
       // It may have been left meanwhile, and another one begun.
@@ -282,6 +285,8 @@ class DocumentPage {
         this.judge();
         return;
       }
+    } finally {
+      area.readOnly = false;
     }
     await this.load();
   }
