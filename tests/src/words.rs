@@ -12,6 +12,11 @@ pub fn beating(seq: u64, update_seq: u64, heartbeat: u64) -> String {
     )
 }
 
+/// The lines of a feed but its heartbeats: on a slow machine they come between any two.
+pub fn without_heartbeats(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.starts_with("{\"event\":\"heartbeat\"")).collect()
+}
+
 /// Everything up to `seq` has been given.
 pub fn caught_up(seq: u64) -> String {
     format!("{{\"event\":\"caught-up\",\"seq\":{seq}}}")

@@ -43,6 +43,11 @@ impl Item {
         }
     }
 
+    /// Whether it only says that the feed is alive.
+    pub fn is_heartbeat(&self) -> bool {
+        matches!(self, Item::Event { name, .. } if name == "heartbeat")
+    }
+
     /// The row, if it is one.
     pub fn row(&self) -> Option<&Value> {
         match self {

@@ -77,6 +77,18 @@ impl FeedSocket {
         }
     }
 
+    /// What the next messages carry but for heartbeats, up to the one that completes so many items.
+    ///
+    /// # Panics
+    /// When anything but a text message comes before.
+    pub async fn at_least(&mut self, count: usize) -> Vec<Item> {
+        let mut items = Vec::new();
+        while items.len() < count {
+            items.extend(self.items().await.into_iter().filter(|item| !item.is_heartbeat()));
+        }
+        items
+    }
+
     /// All items up to the close, and its code.
     ///
     /// # Panics

@@ -31,7 +31,11 @@ fn an_event_source_gets_all_by_onmessage() {
     run_shell(&PAGE.example("sh", &server));
     let printed = run_module(&format!(
         "import {{ EventSource }} from 'eventsource';\n{}\n\
-         feed.addEventListener('message', ({{ data }}) => data.includes('\"event\":\"heartbeat\"') && feed.close());",
+         let caughtUp = 0;\n\
+         feed.addEventListener('message', ({{ data }}) => {{\n\
+           caughtUp += data.split('\"event\":\"caught-up\"').length - 1;\n\
+           if (caughtUp === 2 && data.includes('\"event\":\"heartbeat\"')) feed.close();\n\
+         }});",
         PAGE.example("js", &server)
     ));
     for shown in [

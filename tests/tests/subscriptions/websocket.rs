@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::protocol::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::{brief, two};
+use super::{said, two};
 use seqtide_tests::Server;
 use seqtide_tests::doors::FeedSocket;
 use seqtide_tests::http::escaped;
@@ -23,10 +23,6 @@ pub async fn until(socket: &mut FeedSocket, is_last: impl Fn(&Value) -> bool) ->
             return all;
         }
     }
-}
-
-fn said(items: &[Value]) -> Vec<String> {
-    items.iter().filter(|item| item["event"] != "heartbeat").map(brief).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
