@@ -101,9 +101,8 @@ impl Reader {
 }
 
 async fn write(database: &Database, part: &str) {
-    for number in 0..ROWS_EACH {
-        database.put(&format!("{part}-{number}"), &json!({})).await;
-    }
+    let docs: Vec<Value> = (0..ROWS_EACH).map(|number| json!({ "_id": format!("{part}-{number}") })).collect();
+    database.bulk(&docs).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
