@@ -59,7 +59,8 @@ mod tests {
         let between = Instant::now();
         let second = readings.begin();
         assert_eq!(readings.now().0, 2);
-        assert!(readings.now().1 >= between.elapsed());
+        let for_so_long = between.elapsed();
+        assert!(readings.now().1 >= for_so_long);
         drop(first);
         let (open, oldest) = readings.now();
         assert!(open == 1 && oldest <= between.elapsed());

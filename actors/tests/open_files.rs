@@ -12,6 +12,9 @@ use seqtide::{ChangesOptions, Engine, EngineOptions, Error};
 
 static TURN: Mutex<()> = Mutex::new(());
 
+/// What the system calls the thread of a test.
+const TEST: &str = "a test";
+
 /// How many files this process may have open; as many as before when it is dropped.
 struct Bound {
     before: Rlimit,
@@ -40,18 +43,38 @@ impl Drop for Bound {
 
 /// Runs a test while no other has files open.
 fn in_turn(test: impl AsyncFnOnce(&Bound)) {
+    fs::write("/proc/thread-self/comm", TEST).unwrap();
     let _turn = TURN.lock();
+    until_no_engine();
     let bound = Bound { before: getrlimit(Resource::Nofile) };
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test(&bound));
 }
 
-fn count(folder: &str) -> usize {
-    fs::read_dir(folder).unwrap().count()
+/// The threads of engines: those that bear another name than tests and what starts these, which come and go at any time.
+fn threads() -> usize {
+    let main = fs::read_to_string("/proc/self/comm").unwrap();
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    // One that cannot be read has ended.
+    let names = tasks.filter_map(|task| fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.filter(|name| *name != main && name.trim_end() != TEST).count()
 }
 
-/// What this process has: threads, and open files.
+/// What engines have: threads, and open files beside those of the process.
 fn held() -> (usize, usize) {
-    (count("/proc/self/task"), count("/proc/self/fd"))
+    (threads(), fs::read_dir("/proc/self/fd").unwrap().count())
+}
+
+/// What an engine had open is closed when its threads have ended.
+fn until_no_engine() {
+    until(|| threads() == 0, || format!("{} threads", threads()));
+}
+
+fn until(so: impl Fn() -> bool, found: impl Fn() -> String) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        assert!(Instant::now() < deadline, "{}", found());
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn options(folder: &tempfile::TempDir) -> EngineOptions {
@@ -65,7 +88,8 @@ fn an_engine_that_cannot_be_started_says_why_and_leaves_nothing_behind() {
     in_turn(async |files: &Bound| {
         let folder = tempfile::tempdir().unwrap();
         Engine::start_with(options(&folder)).unwrap().shutdown().await.unwrap();
-        let before = settled();
+        until_no_engine();
+        let before = held();
         let mut failures = 0;
         let engine = loop {
             files.leave(failures);
@@ -77,29 +101,13 @@ fn an_engine_that_cannot_be_started_says_why_and_leaves_nothing_behind() {
             };
             assert!(matches!(error, Error::Storage(_)), "{failures} files left: {error:?}");
             assert!(error.to_string().contains("Too many open files"), "{failures} files left: {error}");
-            let deadline = Instant::now() + Duration::from_secs(30);
-            while held() != before {
-                assert!(Instant::now() < deadline, "{failures} files left: {:?} of {before:?}", held());
-                thread::sleep(Duration::from_millis(1));
-            }
+            until(|| held() == before, || format!("{failures} files left: {:?} of {before:?}", held()));
             failures += 1;
         };
         assert!(failures > 5, "it needs more files than that");
         engine.create_database("db").await.unwrap();
         engine.shutdown().await.unwrap();
     });
-}
-
-/// What this process has once threads that end have ended.
-fn settled() -> (usize, usize) {
-    let (mut last, mut since) = (held(), Instant::now());
-    while since.elapsed() < Duration::from_millis(500) {
-        thread::sleep(Duration::from_millis(5));
-        if held() != last {
-            (last, since) = (held(), Instant::now());
-        }
-    }
-    last
 }
 
 #[test]

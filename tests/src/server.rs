@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
 
 use crate::process::Process;
 
@@ -196,6 +197,22 @@ impl Server {
     /// Standard error so far (its last 64 kB).
     pub fn stderr(&self) -> String {
         self.process.stderr()
+    }
+
+    /// Standard error once it has `text`: what is written before an answer may be read after it.
+    ///
+    /// # Panics
+    /// When it has not within [`DEADLINE`].
+    pub async fn stderr_with(&self, text: &str) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let stderr = self.stderr();
+            if stderr.contains(text) {
+                return stderr;
+            }
+            assert!(Instant::now() < deadline, "{text:?} is never logged: {stderr}");
+            sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Sends SIGTERM and returns at once.

@@ -10,8 +10,10 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
-use seqtide_tests::http::Answer;
+use seqtide_tests::http::{Answer, SOON};
 use seqtide_tests::server::assert_clean;
 use seqtide_tests::workload::{seed, setting};
 use seqtide_tests::{Database, Server};
@@ -21,6 +23,16 @@ const CHAIN_WRITERS: usize = 4;
 const CHAINS_A_WRITER: usize = 3;
 const BULK_SIZE: usize = 10;
 const POSTERS: usize = 2;
+
+/// Writes to chains that a life of the server acknowledges at least; fewer prove nothing.
+const CHAINED_MIN: usize = 6;
+
+/// What a life of the server has acknowledged.
+#[derive(Default)]
+struct Counts {
+    chained: usize,
+    in_bulk: usize,
+}
 
 /// One document, written by one writer only, each write onto the one before.
 #[derive(Clone)]
@@ -101,18 +113,24 @@ async fn parent_of(database: &Database, id: &str, rev: &str) -> String {
 }
 
 /// Writes a writer's chains in turn until the server is gone.
-async fn write_chains(database: Database, mut chains: Vec<Chain>, mut rng: StdRng) -> Vec<Chain> {
+async fn write_chains(
+    database: Database,
+    mut chains: Vec<Chain>,
+    mut rng: StdRng,
+    counts: watch::Sender<Counts>,
+) -> Vec<Chain> {
     for turn in 0.. {
         let pad = if rng.random_bool(0.05) { 100_000 } else { rng.random_range(0..500) };
         if !chains[turn % CHAINS_A_WRITER].write_next(&database, pad).await {
             break;
         }
+        counts.send_modify(|counts| counts.chained += 1);
     }
     chains
 }
 
 /// Writes new documents in bulk until the server is gone; revision and the request's sequence of each acknowledged one.
-async fn write_bulk(database: Database, round: u64) -> BTreeMap<String, (String, u64)> {
+async fn write_bulk(database: Database, round: u64, counts: watch::Sender<Counts>) -> BTreeMap<String, (String, u64)> {
     let mut acknowledged = BTreeMap::new();
     for number in 0.. {
         let docs: Vec<Value> =
@@ -126,6 +144,7 @@ async fn write_bulk(database: Database, round: u64) -> BTreeMap<String, (String,
             let text = |name: &str| result[name].as_str().unwrap_or_else(|| panic!("{name} in {result}")).to_owned();
             acknowledged.insert(text("id"), (text("rev"), answer.seq()));
         }
+        counts.send_modify(|counts| counts.in_bulk += BULK_SIZE);
     }
     acknowledged
 }
@@ -231,13 +250,19 @@ async fn acknowledged_writes_survive_sigkill() {
     let mut posters: Vec<Poster> = (0..POSTERS).map(|number| Poster { number, ids: Vec::new() }).collect();
     for round in 0..kills {
         println!("kill {round} of {kills}");
+        let (counting, mut counts) = watch::channel(Counts::default());
         let running: Vec<_> = std::mem::take(&mut writers)
             .into_iter()
-            .map(|chains| tokio::spawn(write_chains(database.clone(), chains, StdRng::from_rng(&mut rng))))
+            .map(|chains| {
+                let rng = StdRng::from_rng(&mut rng);
+                tokio::spawn(write_chains(database.clone(), chains, rng, counting.clone()))
+            })
             .collect();
-        let bulk_writer = tokio::spawn(write_bulk(database.clone(), round));
+        let bulk_writer = tokio::spawn(write_bulk(database.clone(), round, counting));
         let posting: Vec<_> = posters.drain(..).map(|poster| tokio::spawn(poster.run(database.clone()))).collect();
         tokio::time::sleep(Duration::from_millis(rng.random_range(20..300))).await;
+        let enough = counts.wait_for(|counts| counts.chained >= CHAINED_MIN && counts.in_bulk > 0);
+        timeout(SOON, enough).await.expect("writes in time").expect("writers that go on");
         server.kill();
         assert_clean(server.data_dir());
         for writer in running {
@@ -271,5 +296,5 @@ async fn acknowledged_writes_survive_sigkill() {
     }
     let written: u64 =
         writers.iter().flatten().filter_map(|chain| chain.acknowledged.as_ref()).map(|last| last.n + 1).sum();
-    assert!(written > 5 * kills && !bulk.is_empty(), "too few writes to prove anything: {written}");
+    assert!(written >= CHAINED_MIN as u64 * kills, "too few writes to prove anything: {written}");
 }

@@ -139,7 +139,7 @@ async fn a_damaged_page_costs_what_is_on_it_and_other_databases_do_not_notice() 
     for query in ["", "&feed=continuous", "&feed=eventsource"] {
         assert_cut_off(&harmed, query).await;
     }
-    assert!(server.stderr().contains("a feed is cut short"), "{}", server.stderr());
+    server.stderr_with("a feed is cut short").await;
     let lines = "{\"event\":\"error\",\"error\":\"damaged_database\",\"reason\":";
     assert_cut_short(&harmed, "/_feed?since=0&include_docs=true", "application/x-ndjson", lines).await;
     let event = "event: error\ndata: {\"event\":\"error\",\"error\":\"damaged_database\"";
@@ -152,7 +152,7 @@ async fn a_damaged_page_costs_what_is_on_it_and_other_databases_do_not_notice() 
     }
     assert_well(&healthy, "new").await;
     assert_eq!(metric(&server, "seqtide_databases_damaged").await, Some(1));
-    assert!(server.stderr().contains("the database is damaged and can only be read"), "{}", server.stderr());
+    server.stderr_with("the database is damaged and can only be read").await;
     let (code, report) = check(&server);
     assert!(code == Some(1) && report.contains("harmed: page ") && report.contains("healthy: ok"), "{report}");
 

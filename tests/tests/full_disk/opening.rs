@@ -101,7 +101,8 @@ async fn that_lmdb_does_not_take_the_log_is_logged_once_and_counted_and_the_end_
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     let says = "LMDB does not take what the log has";
-    assert_eq!(server.stderr().matches(says).count(), 1, "{}", server.stderr());
+    let logged = server.stderr_with(says).await;
+    assert_eq!(logged.matches(says).count(), 1, "{logged}");
     server.terminate();
     assert_eq!(server.wait().code(), Some(1), "{}", server.stderr());
     assert!(server.stderr().contains("closed with its newest writes in the log alone"), "{}", server.stderr());
