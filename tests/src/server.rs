@@ -262,6 +262,16 @@ pub fn seqtide_command() -> Command {
     command_without_settings(&binary())
 }
 
+/// The same in a shell that has set a limit of open files, as its `ulimit` takes it.
+///
+/// # Panics
+/// When the binary is not built.
+pub fn seqtide_command_under(files: &str) -> Command {
+    let mut shell = command_without_settings(Path::new("sh"));
+    shell.arg("-c").arg(format!("ulimit {files} && exec \"$0\" \"$@\"")).arg(binary());
+    shell
+}
+
 fn command_without_settings(binary: &Path) -> Command {
     let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SEQTIDE_")) {

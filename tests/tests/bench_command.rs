@@ -2,11 +2,11 @@
 //! is not looked at.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use seqtide_tests::server::{DEADLINE, binary, seqtide_command};
+use seqtide_tests::server::{DEADLINE, seqtide_command, seqtide_command_under};
 use seqtide_tests::{Api, Server};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -48,9 +48,8 @@ fn fan_out_delivers_everything_once_and_in_order_on_each_transport() {
 
 #[test]
 fn a_soft_limit_on_open_files_is_raised_for_the_load_and_its_server() {
-    let bench = "bench fan-out --subscribers 400 --writers 2 --secs 0.2 --rate 20 --json";
-    let line = format!("ulimit -Sn 256 && exec {} {bench}", binary().display());
-    let output = Command::new("sh").args(["-c", &line]).output().expect("a shell");
+    let load = "bench fan-out --subscribers 400 --writers 2 --secs 0.2 --rate 20 --json";
+    let output = seqtide_command_under("-Sn 256").args(load.split(' ')).output().expect("a shell");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

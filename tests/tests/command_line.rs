@@ -1,10 +1,9 @@
 //! The command line, the environment and the configuration file.
 
 use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use seqtide_tests::server::{Launch, binary, seqtide_command};
+use seqtide_tests::server::{Launch, seqtide_command, seqtide_command_under};
 use seqtide_tests::{Database, Server};
 
 /// Exit code, standard output and standard error of `seqtide` with these arguments.
@@ -82,10 +81,8 @@ fn an_unknown_variable_or_key_is_refused_by_name() {
 #[test]
 fn a_server_that_may_open_too_few_files_does_not_start_and_says_what_to_raise() {
     let data = tempfile::tempdir().expect("a folder");
-    let line = "ulimit -n 40 && exec \"$0\" --listen 127.0.0.1:0 --data \"$1\"";
-    let mut shell = Command::new("sh");
-    shell.args(["-c", line]).arg(binary()).arg(data.path());
-    let output = shell.output().expect("a shell");
+    let mut server = seqtide_command_under("-n 40");
+    let output = server.args(["--listen", "127.0.0.1:0", "--data"]).arg(data.path()).output().expect("a shell");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("allows 40 open files") && stderr.contains("ulimit -n"), "{stderr}");

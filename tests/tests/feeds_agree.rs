@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
 use seqtide::{ChangesOptions, Engine};
-use seqtide_tests::doors::{Door, EmbeddedDoor, EmbeddedStore, HttpDoor, WebSocketDoor, follows};
+use seqtide_tests::doors::{
+    CUTS_MIN, Door, EmbeddedDoor, EmbeddedStore, HttpDoor, Item, WebSocketDoor, follow_interrupted, follows,
+};
 use seqtide_tests::workload::{Store, seed, write_at_random};
 use seqtide_tests::{Database, Server};
 
@@ -29,35 +28,21 @@ struct Seen {
     opened: usize,
 }
 
-/// Follows a door to the last document, cut at random and resumed with its last token each time.
+/// Follows a door to the last document, however it is interrupted.
 async fn follow(door: Arc<dyn Door>, seed: u64) -> Seen {
-    let mut rng = StdRng::seed_from_u64(seed);
-    let mut seen = Seen { rows: BTreeMap::new(), opened: 0 };
-    let mut token: Option<String> = None;
-    loop {
-        // Late enough now and then for what comes in one piece: a message of a WebSocket is whole or nothing.
-        let is_late = seen.opened > 3 && rng.random_bool(0.2);
-        let most = if is_late { 20 * door.largest_cut() } else { door.largest_cut() };
-        let cut = rng.random_range(1..=most);
-        let mut items = door.open(token.clone(), cut).await;
-        seen.opened += 1;
-        while let Some(item) = items.next().await {
-            let earlier = token.as_deref().unwrap_or("0");
-            if let Some(row) = item.row() {
-                let later = item.token().expect("a row has one");
-                assert!(follows(later, earlier), "{}: {later} after {earlier}", door.name());
-                let id = row["id"].as_str().expect("an id").to_owned();
-                let last = id == LAST;
-                seen.rows.insert(id, row.clone());
-                if last {
-                    return seen;
-                }
-            } else if let Some(later) = item.token() {
-                assert!(!follows(earlier, later), "{}: an event at {later} after {earlier}", door.name());
-            }
-            token = item.token().map(str::to_owned).or(token);
+    let mut rows = BTreeMap::new();
+    let take = |item: &Item, earlier: &str| {
+        if let Some(row) = item.row() {
+            let later = item.token().expect("a row has one");
+            assert!(follows(later, earlier), "{}: {later} after {earlier}", door.name());
+            rows.insert(row["id"].as_str().expect("an id").to_owned(), row.clone());
+        } else if let Some(later) = item.token() {
+            assert!(!follows(earlier, later), "{}: an event at {later} after {earlier}", door.name());
         }
-    }
+        rows.contains_key(LAST)
+    };
+    let opened = follow_interrupted(&*door, seed, take).await;
+    Seen { rows, opened }
 }
 
 /// Writes at random while readers follow through these doors, and compares what each has seen with `_changes`.
@@ -86,7 +71,7 @@ async fn agree(store: Arc<dyn Store>, doors: Vec<Arc<dyn Door>>) {
             assert_eq!(seen.rows.get(id), Some(row), "{name}, opened {} times: {id}", seen.opened);
         }
         assert_eq!(seen.rows.len(), by_id.len(), "{name} saw documents that are not there");
-        assert!(seen.opened > 3, "{name} was cut too seldom to prove anything: {}", seen.opened);
+        assert!(seen.opened >= CUTS_MIN, "{name} was cut too seldom to prove anything: {}", seen.opened);
     }
 }
 

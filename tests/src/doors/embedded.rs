@@ -100,7 +100,7 @@ impl Door for EmbeddedDoor {
     }
 
     fn largest_cut(&self) -> usize {
-        40
+        5
     }
 
     fn open(&self, since: Option<String>, cut: usize) -> BoxFuture<'_, BoxStream<'static, Item>> {

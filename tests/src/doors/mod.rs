@@ -3,6 +3,7 @@
 
 mod embedded;
 mod http;
+mod interrupted;
 mod item;
 mod websocket;
 
@@ -11,6 +12,7 @@ use futures_util::stream::BoxStream;
 
 pub use embedded::{EmbeddedDoor, EmbeddedStore};
 pub use http::HttpDoor;
+pub use interrupted::{CUTS_MIN, follow_interrupted};
 pub use item::{Item, follows};
 pub use websocket::{FeedSocket, WebSocketDoor, feed_url};
 
@@ -21,7 +23,7 @@ pub trait Door: Send + Sync {
 
     /// The largest cut that still lets a test cut often.
     fn largest_cut(&self) -> usize {
-        4000
+        500
     }
 
     /// Opens the feed after the change that `since` stands for (from the start without one). The stream ends when

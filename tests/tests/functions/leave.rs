@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use seqtide::functions::WorkerCommand;
 use seqtide::{ChangesOptions, Engine, EngineOptions, Filter};
 use serde_json::{Value, json};
 
 use super::{design, fresh};
-use seqtide_tests::doors::{Door, EmbeddedDoor, EmbeddedStore, HttpDoor, Item, WebSocketDoor, follows};
+use seqtide_tests::doors::{
+    CUTS_MIN, Door, EmbeddedDoor, EmbeddedStore, HttpDoor, Item, WebSocketDoor, follow_interrupted, follows,
+};
 use seqtide_tests::http::SOON;
 use seqtide_tests::server::binary;
 use seqtide_tests::workload::{Store, seed, write_at_random};
@@ -21,9 +21,6 @@ use seqtide_tests::{Database, Server};
 
 /// The document written last: a reader that has it has come to the end.
 const LAST: &str = "the-last";
-
-/// A reader is cut so often at least.
-const OPENED_MIN: usize = 5;
 
 /// Of what a document has, of how often it was written, and as a view.
 fn functions() -> Value {
@@ -190,24 +187,15 @@ fn assert_same(state: &State, defined: &State, who: &str) {
     assert!(differ.is_empty(), "{who}: what the reader has, and ought to: {differ:?}");
 }
 
-/// Follows a door to the last document, cut at random and resumed with its last token each time.
+/// Follows a door to the last document, however it is interrupted.
 async fn follow(door: Arc<dyn Door>, seed: u64) -> (State, usize) {
-    let mut rng = StdRng::seed_from_u64(seed);
-    let (mut state, mut token, mut opened) = (State::new(), None, 0);
-    loop {
-        // Soon, and later on now and then late enough for what comes in one piece: a message of a WebSocket is whole or nothing.
-        let is_late = opened >= OPENED_MIN && rng.random_bool(0.2);
-        let most = if is_late { 20 * door.largest_cut() } else { door.largest_cut() / 8 };
-        let mut items = door.open(token.clone(), rng.random_range(1..=most)).await;
-        opened += 1;
-        while let Some(item) = items.next().await {
-            item.row().into_iter().for_each(|row| apply(&mut state, row));
-            token = item.token().map(str::to_owned).or(token);
-            if state.contains_key(LAST) {
-                return (state, opened);
-            }
-        }
-    }
+    let mut state = State::new();
+    let take = |item: &Item, _: &str| {
+        item.row().into_iter().for_each(|row| apply(&mut state, row));
+        state.contains_key(LAST)
+    };
+    let opened = follow_interrupted(&*door, seed, take).await;
+    (state, opened)
 }
 
 /// Writes at random, conflicts too, while readers follow; gives what each has in the end.
@@ -237,7 +225,7 @@ async fn follow_what_is_written(
         opened += times;
         states.push((name, state));
     }
-    assert!(opened >= OPENED_MIN * states.len(), "they were cut too seldom to prove anything: {opened}");
+    assert!(opened >= CUTS_MIN * states.len(), "they were cut too seldom to prove anything: {opened}");
     states
 }
 
