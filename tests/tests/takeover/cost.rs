@@ -25,6 +25,18 @@ fn anonymous_bytes(server: &Server) -> u64 {
     Process(server.pid()).anonymous_bytes().expect("a process")
 }
 
+/// The same when it has not fallen any more for a while: the allocator has given back what accepting connections took.
+async fn settled_bytes(server: &Server) -> u64 {
+    let (mut least, mut unchanged) = (anonymous_bytes(server), 0);
+    while unchanged < 20 {
+        sleep(Duration::from_millis(20)).await;
+        let now = anonymous_bytes(server);
+        unchanged = if now < least { 0 } else { unchanged + 1 };
+        least = least.min(now);
+    }
+    least
+}
+
 /// Opens so many feeds, one after the other, each until it has caught up.
 async fn open(server: &Server, feeds: usize, websocket: bool) -> Vec<TcpStream> {
     let mut open = Vec::with_capacity(feeds);
@@ -48,9 +60,11 @@ async fn cost_no_buffer(websocket: bool) {
     let database = Database::create(&server, "db").await;
     // What the first ones have the server make for all is no feed's cost.
     let _first = open(&server, FIRST, websocket).await;
-    let before = anonymous_bytes(&server);
+    let kind = if websocket { "websocket" } else { "sse" };
+    until_open(&database.api, kind, FIRST as u64).await;
+    let before = settled_bytes(&server).await;
     let _feeds = open(&server, FEEDS, websocket).await;
-    until_open(&database.api, if websocket { "websocket" } else { "sse" }, (FIRST + FEEDS) as u64).await;
+    until_open(&database.api, kind, (FIRST + FEEDS) as u64).await;
     let bound = before + FEEDS as u64 * BYTES_A_FEED;
     let deadline = Instant::now() + SOON;
     // The allocator gives back what accepting connections took.
