@@ -142,7 +142,9 @@ async fn heartbeats_come_while_nothing_is_sent() {
         let mut body = waiting(&database, &format!("feed={feed}&heartbeat=50&timeout=100")).await;
         let three = format!("{before}{}", beat.repeat(3));
         let text = body.until(|text| text.len() >= three.len()).await;
-        assert!(text.starts_with(&three), "{feed}: {text:?}");
+        // On a slow machine one is due before the first word.
+        let late = format!("{beat}{before}{}", beat.repeat(2));
+        assert!(text.starts_with(&three) || text.starts_with(&late), "{feed}: {text:?}");
     }
 }
 

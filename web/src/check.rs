@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use seqtide::SelectorKeys;
 use seqtide::storage::model::db_name::DbName;
@@ -21,20 +23,30 @@ pub fn run(folder: &Path, out: &mut impl Write) -> ExitCode {
     if databases.is_empty() {
         let _ = writeln!(out, "no databases");
     }
+    let births: Vec<_> = databases.iter().map(|(_, database)| birth(database)).collect();
     // Read when all databases are known: one that is being made is known from before its folder is there.
     let unfinished = DataFolder::unfinished(folder);
-    let is_passing = |name: &str, database: &Path| !database.exists() || names(&DataFolder::unfinished(folder), name);
+    // Another of its name may have been made meanwhile.
+    let is_passing = |name: &str, database: &Path, born: &Option<_>| {
+        birth(database) != *born || !database.exists() || names(&DataFolder::unfinished(folder), name)
+    };
     let mut worst = report_nameless(&nameless, out).max(report_catalogue(&unfinished, out));
-    for (name, database) in &databases {
+    for ((name, database), born) in databases.iter().zip(&births) {
         let report = (!names(&unfinished, name)).then(|| Store::check_folder(database, &SelectorKeys));
         let is_well = matches!(&report, Some(Ok(report)) if report.is_clean());
         // What a server makes or deletes meanwhile is only half there.
         worst = worst.max(match report {
-            Some(report) if is_well || !is_passing(name, database) => self::report(name, report, out),
+            Some(report) if is_well || !is_passing(name, database, born) => self::report(name, report, out),
             _ => report_passing(name, out),
         });
     }
     ExitCode::from(worst)
+}
+
+/// Which folder this is, and when it was made where the file system can say so.
+fn birth(database: &Path) -> Option<(u64, Option<SystemTime>)> {
+    let folder = database.metadata().ok()?;
+    Some((folder.ino(), folder.created().ok()))
 }
 
 /// Whether this name is among those of unfinished databases.
