@@ -74,12 +74,21 @@ impl Live {
     }
 
     /// Makes a commit visible to feeds, then wakes those it concerns. A document that has vanished concerns nobody: it
-    /// has no row any more.
-    pub fn publish(&self, changes: Vec<Change>, gone: &[Sequence], vanished: &[DocId], newest: Sequence) {
+    /// has no row any more. `purged` are the documents that it purged, and at which sequences.
+    pub fn publish(
+        &self,
+        changes: Vec<Change>,
+        gone: &[Sequence],
+        vanished: &[DocId],
+        purged: impl IntoIterator<Item = (DocId, Sequence)>,
+        newest: Sequence,
+    ) {
         self.leaving.committed(&changes);
         let rows: Vec<Arc<Row>> = changes.into_iter().map(|change| Arc::new(Row::new(change, self.format))).collect();
         let mut tail = self.tail.write();
         tail.push(rows.iter().cloned(), gone, newest);
+        // Counted when there is nothing of them to be read any more: who has read when they were counted need not look again.
+        self.count_purged(purged);
         drop(tail);
         if rows.iter().map(|row| &row.change().id).chain(vanished).any(DocId::is_design) {
             self.design_changes.fetch_add(1, Ordering::Release);
@@ -105,8 +114,7 @@ impl Live {
         self.tail().newest()
     }
 
-    /// Takes note of what a commit purges, and at which sequences, before it is published.
-    pub fn purging(&self, documents: impl IntoIterator<Item = (DocId, Sequence)>) {
+    fn count_purged(&self, documents: impl IntoIterator<Item = (DocId, Sequence)>) {
         let mut purged = self.purged.lock();
         for document in documents {
             purged.count += 1;
@@ -171,5 +179,38 @@ impl Live {
     /// Tells when and why feeds end.
     pub fn ended(&self) -> watch::Receiver<Option<EndReason>> {
         self.ended.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use seqtide_storage::Previous;
+
+    use super::*;
+
+    /// More rows take longer to be made than a reader takes to look.
+    const ROWS: u64 = 20_000;
+
+    #[test]
+    fn who_reads_when_a_purge_is_counted_reads_nothing_that_it_took_away() {
+        let live = Live::new(Sequence::ZERO, SeqFormat::Integer, 1 << 30, Duration::ZERO, || {});
+        let seq = |version| Sequence::new(0, version);
+        let change = |version| {
+            let id = DocId::parse(&format!("d{version}")).unwrap();
+            Change { seq: seq(version), id, leaves: Vec::new(), body: None, previous: Previous::Nothing }
+        };
+        live.publish(vec![change(1)], &[], &[], [], seq(1));
+        let purged = change(1).id;
+        let others = (2..ROWS).map(change).collect();
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                while live.purges() == 0 {}
+                live.tail().row(seq(1)).is_some()
+            });
+            live.publish(others, &[seq(1)], std::slice::from_ref(&purged), [(purged.clone(), seq(ROWS))], seq(ROWS));
+            assert!(!reader.join().unwrap());
+        });
     }
 }

@@ -274,7 +274,7 @@ impl<'txn> Batch<'txn> {
         let Moment { now, mut times, behind } = self.moment;
         if !docs.is_empty() {
             rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&self.counters));
-            times = times.note(self.view, now, behind, &mut rows)?;
+            times = times.note(self.view, now, (behind, self.counters.update_seq), &mut rows)?;
         }
         let (sweep, reindex) = (self.purges.stemmed, self.index.is_redefined());
         Ok((rows, Finished { changes, gone, vanished, sweep, reindex, counters: self.counters, blocks, times }))

@@ -24,7 +24,7 @@ use crate::model::rev_tree::RevTree;
 use crate::model::sequence::Sequence;
 use crate::request::{RequestKey, RequestOutcome};
 use crate::tables::Table;
-use crate::times;
+use crate::times::{self, Times};
 use crate::transactions::{TransactionLimits, recorded};
 use crate::view::{Direction, META_REVS_LIMIT, Range, RawRow, View};
 
@@ -34,6 +34,7 @@ pub use self::locals::{LocalDoc, LocalsPage, ReadLocals};
 pub struct Snapshot<'store> {
     pub(crate) reading: Reading<'store>,
     pub(crate) sums: &'store Mutex<BlockSums>,
+    pub(crate) times: &'store Mutex<Times>,
     pub(crate) transactions: TransactionLimits,
     /// How the store makes keys of the feed's index.
     pub(crate) keys_version: u64,
@@ -166,7 +167,7 @@ impl Snapshot<'_> {
     /// The place behind which lies all that was written when the clock said so many seconds since 1970 or more. What was
     /// written before may lie there too: up to a second before, or a thousandth of how long ago that is.
     pub fn seq_before(&self, secs: u64) -> Result<Sequence, StorageError> {
-        times::seq_before(self.view(), secs)
+        times::seq_before(self.view(), *self.times.lock(), secs)
     }
 
     /// When the first of what lies behind a sequence was written, in seconds since 1970, or before that by as much as

@@ -13,7 +13,7 @@ use crate::codec::feed_index::{self, FeedIndex, IndexKey};
 use crate::codec::meta::{self, Counters, Identity};
 use crate::counts::{BlockChanges, BlockSums};
 use crate::env::{DATA_FILE, Durability, Env, EnvOptions};
-use crate::error::StorageError;
+use crate::error::{StorageError, unless_damaged};
 use crate::feed_index::{FeedKeys, NoKeys};
 use crate::gauge::StoreGauge;
 use crate::log::replay::{FoundLog, Replayed};
@@ -149,10 +149,12 @@ impl Store {
         let reading = base.read()?;
         let identity = reading.view().expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
         let sums = Mutex::new(BlockSums::load(reading.view())?);
+        // Where that is damaged nothing is written, and times are looked up without it.
+        let times = unless_damaged(Times::opened(reading.view(), (options.clock)()))?.unwrap_or_default();
         drop(reading);
         let StoreOptions { transactions, feed_keys, clock, .. } = *options;
         let (folder, sweep, due) = (folder.to_owned(), Mutex::new(None), Mutex::new(Some(Due::default())));
-        let times = Mutex::default();
+        let times = Mutex::new(times);
         let store = Store { base, mended, folder, identity, sums, due, sweep, transactions, feed_keys, clock, times };
         match store.write_due() {
             Err(error) if error.is_damage() => Err(error),
@@ -211,7 +213,8 @@ impl Store {
     /// [`StorageError`], when too many are open.
     pub fn snapshot(&self) -> Result<Snapshot<'_>, StorageError> {
         let (reading, keys_version) = (self.base.read()?, self.feed_keys.version());
-        Ok(Snapshot { reading, sums: &self.sums, transactions: self.transactions, keys_version })
+        let Store { sums, times, transactions, .. } = self;
+        Ok(Snapshot { reading, sums, times, transactions: *transactions, keys_version })
     }
 
     /// Writes the requests of many as one commit, each planned on what the ones before made. A request with a key under
@@ -240,6 +243,12 @@ impl Store {
         let (outcomes, finished) = self.commit(room, plan, committed)?;
         let Finished { changes, gone, vanished, sweep, reindex, counters, .. } = finished;
         Ok(Commit { requests: outcomes, changes, gone, vanished, sweep, reindex, counters })
+    }
+
+    /// Takes note that everybody sees the last commit by now: whoever asks for what came to be seen in a later second
+    /// ([`Snapshot::seq_before`]) is not given it.
+    pub fn note_seen(&self) {
+        self.times.lock().seen((self.clock)());
     }
 
     /// Plans and writes; see [`Logged::write`]. What is due comes first.
@@ -278,7 +287,10 @@ impl Store {
             }
             Ok((rows, counters.update_seq))
         };
-        let committed = |update_seq: &Sequence| self.advance_sums(*update_seq, &BlockChanges::default());
+        let committed = |update_seq: &Sequence| {
+            self.advance_sums(*update_seq, &BlockChanges::default());
+            self.times.lock().moved(*update_seq);
+        };
         self.base.write(Room::Reserve, plan, committed)?;
         *due = None;
         Ok(())

@@ -1,9 +1,10 @@
 //! When what was written: a sparse table from seconds to sequences, so that a feed can begin at a time.
 //!
-//! The first commit of a second that changes documents leaves a row: the second, and the update sequence before it. Seconds
-//! only rise: while the clock stands behind the last row's, as after it was set back, there are no new ones. So all that was
-//! written when the clock said so much or more lies behind the sequence of any row up to then, however many rows are taken
-//! out. Old ones are: of three in a row the middle one goes when the outer ones are [near](spacing) each other.
+//! The first commit of a second that changes documents leaves a row: the second, and the update sequence before it. It was not
+//! seen before its end, which may come in a later second: the next commit then says so, in a row of that second with the same
+//! sequence. Seconds only rise: while the clock stands behind the last row's, as after it was set back, there are no new ones. So
+//! all that came to be seen when the clock said so much or more lies behind the sequence of any row up to then, however many rows
+//! are taken out. Old ones are: of three in a row the middle one goes when the outer ones are [near](spacing) each other.
 
 use std::ops::Bound;
 
@@ -28,10 +29,22 @@ fn spacing(age: u64) -> u64 {
 /// The end of the table, as a store knows it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Times {
-    /// The second of the last row; 0 when it is not known.
+    /// The second of the last row; 0 when there is none.
     last: u64,
     /// Rows before this one have been looked at.
     looked: u64,
+    latest: Latest,
+}
+
+/// The last commit that changed documents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Latest {
+    /// The update sequence before it, or an earlier one.
+    behind: Sequence,
+    /// That after it.
+    newest: Sequence,
+    /// The second in which everybody saw it at last; `None` before.
+    seen: Option<u64>,
 }
 
 /// A row.
@@ -39,22 +52,64 @@ pub(crate) struct Times {
 pub(crate) struct TimeRow {
     /// Seconds since 1970.
     pub secs: u64,
-    /// The update sequence before the first commit of that second.
+    /// The update sequence before the first commit that was seen in that second or later.
     pub behind: Sequence,
 }
 
 impl Times {
-    /// Adds what a commit at `now` leaves that brings what lies behind a sequence; gives how the table stands then.
-    pub fn note(self, view: View<'_>, now: u64, behind: Sequence, rows: &mut Rows) -> Result<Times, StorageError> {
-        if now <= self.last {
-            return Ok(self);
+    /// How the table stands that was opened at `now`, when all that it is of can be seen. In which second of those since the last
+    /// row that came to be is not known.
+    pub fn opened(view: View<'_>, now: u64) -> Result<Times, StorageError> {
+        let last = last_row(view)?.unwrap_or(TimeRow { secs: 0, behind: Sequence::ZERO });
+        let latest = Latest { behind: last.behind, newest: view.counters()?.update_seq, seen: Some(now) };
+        Ok(Times { last: last.secs, looked: 0, latest })
+    }
+
+    /// Takes note that everybody sees what was committed.
+    pub fn seen(&mut self, now: u64) {
+        self.latest.seen.get_or_insert(now);
+    }
+
+    /// Takes note that the update sequence is another one, though no document has changed.
+    pub fn moved(&mut self, newest: Sequence) {
+        self.latest.newest = newest;
+    }
+
+    /// Adds what a commit at `now` leaves that brings what lies between two sequences; gives how the table stands then.
+    pub fn note(
+        self,
+        view: View<'_>,
+        now: u64,
+        (behind, newest): (Sequence, Sequence),
+        rows: &mut Rows,
+    ) -> Result<Times, StorageError> {
+        let Times { mut last, looked, latest: before } = self;
+        let mut put = |secs, behind| {
+            if secs > last {
+                rows.put(Table::Times, keys::number(secs), times::encode(behind));
+                last = secs;
+            }
+        };
+        match before.seen {
+            Some(seen) if seen != now => {
+                if before.behind < behind {
+                    put(seen, before.behind);
+                }
+                put(now, behind);
+            }
+            // Nobody had seen the commit before when this second began.
+            _ => put(now, before.behind),
         }
-        let last = if self.last == 0 { last_row(view)?.map_or(0, |row| row.secs) } else { self.last };
-        if now <= last {
-            return Ok(Times { last, ..self });
-        }
-        rows.put(Table::Times, keys::number(now), times::encode(behind));
-        Ok(Times { last: now, looked: thin_out(view, self.looked, now, rows)? })
+        let latest = Latest { behind, newest, seen: None };
+        let looked = if last > self.last { thin_out(view, looked, now, rows)? } else { looked };
+        Ok(Times { last, looked, latest })
+    }
+
+    /// The place behind which all of a state lies that came to be seen when the clock said so many seconds or more, where that
+    /// is later than the last row; `None` where it is not the state that is known.
+    fn newest_before(&self, secs: u64, newest: Sequence) -> Option<Sequence> {
+        let Latest { behind, newest: known, seen } = self.latest;
+        (newest == known).then(|| if seen.is_some_and(|seen| seen < secs) { newest } else { behind })
     }
 }
 
@@ -85,15 +140,17 @@ fn thin_out(view: View<'_>, from: u64, now: u64, rows: &mut Rows) -> Result<u64,
     Ok(if whole { 0 } else { kept })
 }
 
-/// The place behind which all lies that was written when the clock said so many seconds or more.
-pub(crate) fn seq_before(view: View<'_>, secs: u64) -> Result<Sequence, StorageError> {
+/// The place behind which all lies that came to be seen when the clock said so many seconds or more.
+pub(crate) fn seq_before(view: View<'_>, times: Times, secs: u64) -> Result<Sequence, StorageError> {
     let (below, above) = (last_up_to(view, secs)?, first_above(view, secs)?);
     let Some(row) = below.row else { return Ok(Sequence::ZERO) };
     // Where rows are missing, it is not known what was written between those that are left.
     if secs == row.secs || below.any_damaged || above.any_damaged {
         return Ok(row.behind);
     }
-    let Some(next) = above.row else { return Ok(view.counters()?.update_seq) };
+    let Some(next) = above.row else {
+        return Ok(times.newest_before(secs, view.counters()?.update_seq).unwrap_or(row.behind));
+    };
     let newest = last_row(view)?.map_or(next.secs, |last| last.secs);
     let may_be_thinned_out = next.secs - row.secs <= spacing(newest.saturating_sub(next.secs));
     Ok(if may_be_thinned_out { row.behind } else { next.behind })
@@ -101,15 +158,24 @@ pub(crate) fn seq_before(view: View<'_>, secs: u64) -> Result<Sequence, StorageE
 
 /// When the first of what lies behind a sequence was written, or some seconds before; `None` where that is not known.
 pub(crate) fn secs_behind(view: View<'_>, seq: Sequence) -> Result<Option<u64>, StorageError> {
-    let (mut found, mut above) = (None, last_row(view)?.map_or(0, |last| last.secs + 1));
-    let mut from = 0;
-    // Both columns rise: the last row whose sequence is no higher is found by halving.
+    let Some(last) = last_while(view, |row| row.behind <= seq)? else { return Ok(None) };
+    // Of rows with one sequence the first tells when that was.
+    let first = match last_while(view, |row| row.behind < last.behind)? {
+        Some(before) => first_above(view, before.secs)?,
+        None => first_of(view, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)?,
+    };
+    Ok(first.row.map(|row| row.secs))
+}
+
+/// The last of the rows from the first on for which this holds. Both columns rise: it is found by halving.
+fn last_while(view: View<'_>, holds: impl Fn(&TimeRow) -> bool) -> Result<Option<TimeRow>, StorageError> {
+    let (mut found, mut from, mut above) = (None, 0, last_row(view)?.map_or(0, |last| last.secs + 1));
     while from < above {
         let middle = from + (above - from) / 2;
         match last_up_to(view, middle)?.row {
-            Some(row) if row.behind > seq => above = row.secs,
+            Some(row) if !holds(&row) => above = row.secs,
             row => {
-                found = row.map(|row| row.secs).or(found);
+                found = row.or(found);
                 from = middle + 1;
             }
         }

@@ -261,8 +261,9 @@ impl Writer {
         let carried_out = commit.requests.iter().filter(|request| request.attempt == Attempt::First);
         let edits = carried_out.map(|request| request.outcomes.len()).sum();
         self.metrics.committed(edits, commit.changes.len(), began.elapsed());
-        self.live.purging(jobs.iter().zip(&commit.requests).flat_map(|(job, done)| purged(&job.request, done)));
-        self.live.publish(commit.changes, &commit.gone, &commit.vanished, commit.counters.update_seq);
+        let purged = jobs.iter().zip(&commit.requests).flat_map(|(job, done)| purged(&job.request, done));
+        self.live.publish(commit.changes, &commit.gone, &commit.vanished, purged, commit.counters.update_seq);
+        self.store.note_seen();
         self.full = self.full && jobs.iter().all(|job| job.request.makes_room());
         if commit.reindex {
             self.background.indexing.redefined();

@@ -17,9 +17,9 @@ pub(super) fn check(view: View<'_>, counters: &Counters, report: &mut CheckRepor
             report.problem(format!("times {secs}: {} is not below the update sequence", at(behind)));
         }
         if let Some(TimeRow { secs: before, behind: last }) = before.replace(row)
-            && behind <= last
+            && behind < last
         {
-            report.problem(format!("times {secs}: {} is not above that of {before}", at(behind)));
+            report.problem(format!("times {secs}: {} is below that of {before}", at(behind)));
         }
     }
     Ok(())

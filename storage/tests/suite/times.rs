@@ -16,10 +16,18 @@ fn options() -> StoreOptions {
     StoreOptions { clock: || NOW.get(), ..small() }
 }
 
-/// Makes a document when the clock says so.
+/// Makes a document when the clock says so; everybody sees it at once.
 fn write_at(store: &Store, secs: u64, number: usize) -> Sequence {
-    NOW.set(secs);
-    store.write(&[vec![create(&format!("d{number}"), "{}")].into()]).unwrap().counters.update_seq
+    write_from_to(store, secs, secs, number)
+}
+
+/// Makes a document in a commit that is begun in one second and seen in another.
+fn write_from_to(store: &Store, begun: u64, seen: u64, number: usize) -> Sequence {
+    NOW.set(begun);
+    let seq = store.write(&[vec![create(&format!("d{number}"), "{}")].into()]).unwrap().counters.update_seq;
+    NOW.set(seen);
+    store.note_seen();
+    seq
 }
 
 fn behind(store: &Store, secs: u64) -> u64 {
@@ -51,6 +59,41 @@ fn a_time_is_a_place_behind_which_lies_all_that_was_written_from_then_on() {
         }
         db = db.reopen();
     }
+}
+
+#[test]
+fn what_is_seen_in_a_later_second_than_it_was_begun_in_was_written_then() {
+    for next in [None, Some(12), Some(15)] {
+        let mut db = Db::with(options());
+        for (number, secs) in [1, 9, 9].into_iter().enumerate() {
+            write_at(&db.store, secs, number);
+        }
+        write_from_to(&db.store, 9, 12, 3);
+        if let Some(secs) = next {
+            write_at(&db.store, secs, 4);
+        }
+        for _ in 0..2 {
+            assert_eq!(db.store.check().unwrap().problems, Vec::<String>::new());
+            let places = [9, 10, 12].map(|secs| behind(&db.store, secs));
+            assert!(places[0] <= 1 && places[1..].iter().all(|place| *place <= 3), "{next:?}: {places:?}");
+            assert_eq!(since(&db.store, 0), Some(1));
+            db = db.reopen();
+        }
+        NOW.set(20);
+        assert_eq!(behind(&db.store, 20), if next.is_some() { 5 } else { 4 }, "{next:?}");
+    }
+}
+
+#[test]
+fn what_nobody_sees_yet_is_given_to_who_asks_for_any_time() {
+    let db = Db::with(options());
+    write_at(&db.store, 9, 0);
+    NOW.set(9);
+    db.store.write(&[vec![create("x", "{}")].into()]).unwrap();
+    assert_eq!(behind(&db.store, 50), 1);
+    NOW.set(40);
+    db.store.note_seen();
+    assert_eq!((behind(&db.store, 40), behind(&db.store, 41)), (1, 2));
 }
 
 #[test]
@@ -93,12 +136,12 @@ proptest! {
     #![proptest_config(cases(24))]
     #[test]
     fn nothing_written_at_a_time_or_after_is_ever_left_out(
-        steps in prop::collection::vec((0u8..10, 0u64..4000), 1..200),
+        steps in prop::collection::vec((0u8..10, 0u64..4000, prop_oneof![4 => Just(0), 1 => 0u64..5]), 1..200),
         asked in prop::collection::vec(0u64..200_000, 20),
     ) {
         let mut db = Db::with(options());
         let (mut now, mut written) = (50_000, Vec::new());
-        for (number, (kind, step)) in steps.into_iter().enumerate() {
+        for (number, (kind, step, lasts)) in steps.into_iter().enumerate() {
             now = match kind {
                 0 => now - step,
                 1..4 => now + step,
@@ -108,7 +151,8 @@ proptest! {
             if kind == 9 {
                 db = db.reopen();
             }
-            written.push((now, write_at(&db.store, now, number)));
+            written.push((now + lasts, write_from_to(&db.store, now, now + lasts, number)));
+            now += lasts;
         }
         let snapshot = db.store.snapshot().unwrap();
         let moments = written.iter().flat_map(|(secs, _)| [secs - 1, *secs, secs + 1]).chain(asked);
