@@ -40,6 +40,8 @@ const MOVES_MAX: usize = 20;
 pub struct Database {
     engine: Arc<Inner>,
     name: DbName,
+    /// The only one of that name that it is, if not any.
+    only: Option<[u8; 16]>,
 }
 
 /// What is known of a database as a whole.
@@ -176,7 +178,7 @@ impl fmt::Debug for Database {
 
 impl Database {
     pub(crate) fn new(engine: &Engine, name: DbName) -> Database {
-        Database { engine: Arc::clone(&engine.inner), name }
+        Database { engine: Arc::clone(&engine.inner), name, only: None }
     }
 
     /// Its name.
@@ -184,10 +186,23 @@ impl Database {
         &self.name
     }
 
+    /// The same, and never one that is made under its name when it is deleted: for who asks more than once for one answer.
+    ///
+    /// # Errors
+    /// As [`Database::read`].
+    pub async fn pinned(&self) -> Result<Database, Error> {
+        let uuid = self.opened().await?.store()?.identity().uuid;
+        Ok(Database { only: Some(uuid), ..self.clone() })
+    }
+
     pub(crate) async fn opened(&self) -> Result<Arc<OpenDatabase>, Error> {
-        match self.engine.open.get(&self.name) {
-            Some(open) => Ok(open),
-            None => self.engine.registry.send(Open(self.name.clone())).await.map_err(|_gone| Error::Stopped)?,
+        let opened = match self.engine.open.get(&self.name) {
+            Some(open) => open,
+            None => self.engine.registry.send(Open(self.name.clone())).await.map_err(|_gone| Error::Stopped)??,
+        };
+        match self.only {
+            Some(uuid) if opened.store()?.identity().uuid != uuid => Err(Error::NoDatabase),
+            _ => Ok(opened),
         }
     }
 

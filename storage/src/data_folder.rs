@@ -286,9 +286,18 @@ impl DataFolder {
     /// the next start.
     pub fn delete(&self, name: &DbName, last: Sequence) -> Result<(), StorageError> {
         let update = self.updates.reserve();
-        self.change(|catalogue| catalogue.mark_deleted(name, last, update.seq()))?;
-        update.publish(name, UpdateKind::Deleted);
-        self.remove(name)
+        let noted = self.change(|catalogue| catalogue.mark_deleted(name, last, update.seq()));
+        // It may be noted all the same.
+        if noted.is_ok() || !self.contains(name) {
+            update.publish(name, UpdateKind::Deleted);
+        }
+        match noted {
+            Ok(()) => self.remove(name),
+            Err(error) => {
+                self.catalogue.lock().leave_over(name);
+                Err(error)
+            }
+        }
     }
 
     /// Deletes a database that cannot be read, so that how far it counted is not known: one made under its name has the
@@ -398,4 +407,27 @@ fn random_bytes() -> Result<[u8; 16], StorageError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| StorageError::io(Path::new("random bytes"))(error.into()))?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync_folder::fault;
+
+    #[test]
+    fn a_deletion_that_is_noted_and_cannot_be_synced_is_finished_when_the_name_is_wanted_again() {
+        let path = tempfile::tempdir().unwrap();
+        let folder = DataFolder::open(path.path(), StoreOptions::default()).unwrap();
+        let name = DbName::parse("db").unwrap();
+        let store = folder.create(&name, SeqFormat::Integer).unwrap();
+        let uuid = store.identity().uuid;
+        store.close().unwrap();
+        fault::set(true);
+        folder.delete(&name, Sequence::new(0, 7)).unwrap_err();
+        fault::set(false);
+        assert!(!folder.contains(&name), "the file says so");
+        let store = folder.create(&name, SeqFormat::Integer).unwrap();
+        assert_ne!(store.identity().uuid, uuid);
+        assert_eq!(store.snapshot().unwrap().counters().unwrap().update_seq, Sequence::new(0, 7));
+    }
 }

@@ -146,9 +146,10 @@ impl Catalogue {
         self.databases.get(name.as_str()).is_some_and(|entry| entry.left_over)
     }
 
+    /// Takes note that what is unfinished could not be removed now.
     pub fn leave_over(&mut self, name: &DbName) {
         if let Some(entry) = self.databases.get_mut(name.as_str()) {
-            entry.left_over = true;
+            entry.left_over = entry.unfinished;
         }
     }
 

@@ -173,3 +173,20 @@ async fn unknown_endpoints_and_methods_are_refused() {
         assert_eq!(answer.json(), json!({ "error": "method_not_allowed", "reason": format!("Only {allow} allowed") }));
     }
 }
+
+/// Its second half was of the other database, and it ended as if it were whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_in_pages_is_not_continued_with_another_database_of_the_name() {
+    let (_server, database) = fresh().await;
+    let text = "x".repeat(500_000);
+    for part in 0..4 {
+        let docs: Vec<_> = (0..10).map(|number| json!({ "_id": format!("d{part}{number}"), "text": text })).collect();
+        database.bulk(&docs).await;
+    }
+    // More than a connection holds of what its client has not read.
+    let whole = database.get("/_all_docs?include_docs=true").open().await;
+    database.request("DELETE", "").expect(200).await;
+    database.request("PUT", "").expect(201).await;
+    database.put("zzz", &json!({})).await;
+    assert!(whole.try_to_end().await.is_err(), "it is cut short");
+}

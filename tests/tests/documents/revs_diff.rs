@@ -1,5 +1,7 @@
 //! `_revs_diff`: which of these revisions are missing here.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use super::{BAD_REV, fresh};
@@ -38,4 +40,23 @@ async fn mistakes_are_named() {
     let answer = database.post("/_revs_diff").json(&json!([1])).send().await;
     answer.assert_error(400, "bad_request", "Request body must be a JSON object");
     database.post("/_revs_diff").json(&json!({ "a": "1-x" })).send().await.assert_status(400);
+}
+
+/// Each revision was looked for along every branch: a minute and more, in one state of the database that is kept as long.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_revisions_are_compared_with_a_document_of_many_branches() {
+    let (branches, deep, asked) = (20, 1000, 50_000);
+    let (_server, database) = fresh().await;
+    let branch = |branch: usize| {
+        let ids: Vec<String> = (1..=deep).rev().map(|at| format!("{branch}-{at}")).collect();
+        json!({ "_id": "a", "_rev": format!("{deep}-{}", ids[0]), "_revisions": { "start": deep, "ids": ids } })
+    };
+    database.push(&(0..branches).map(branch).collect::<Vec<_>>()).await;
+    let known = (1..=deep).map(|at| format!("{at}-7-{at}"));
+    let others = (0..asked).map(|at| format!("{}-other{at}", 1 + at % deep));
+    let named: Vec<String> = known.chain(others.clone()).collect();
+    let began = Instant::now();
+    let answer = database.post("/_revs_diff").json(&json!({ "a": named })).expect(200).await.json();
+    assert_eq!(answer["a"]["missing"], json!(others.collect::<Vec<_>>()));
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }

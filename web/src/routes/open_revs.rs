@@ -21,6 +21,7 @@ use crate::reply;
 pub async fn answer(call: &Call, database: Database, id: DocId, asked: &str, extras: Extras) -> Answer {
     let revs = if asked == "all" { None } else { Some(rev_list(asked)?) };
     let (all, latest, of) = (revs.is_none(), call.query.flag("latest"), id.clone());
+    let database = database.pinned().await?;
     let found = database.read(move |snapshot| open_revs(snapshot, &of, revs.as_deref(), latest)).await?;
     if all && found.is_empty() {
         return Err(ApiError::not_found("missing"));

@@ -45,7 +45,7 @@ async fn differences(call: Call, db: &str, endpoint: &'static str) -> Result<Vec
     let (_, _, state, body) = call.body().await?;
     let most = state.config.limits.bulk_docs_max;
     let asked = request::parse(body, move |body| parse(body, most, endpoint)).await?;
-    let mut differences = Vec::new();
+    let (database, mut differences) = (database.pinned().await?, Vec::new());
     for page in asked.chunks(PAGE_DOCS) {
         let page = page.to_vec();
         let read = move |snapshot: &Snapshot<'_>| {

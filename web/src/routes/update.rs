@@ -120,6 +120,7 @@ pub async fn copy(call: &Call, db: &str, id: &str) -> Answer {
     let source = DocId::parse(id)?;
     let (id, rev) = destination(&call.req)?;
     let which = agreed_rev(&call.req, &call.query, None)?.map_or(Which::Winner, Which::Rev);
+    let database = database.pinned().await?;
     let read = move |snapshot: &Snapshot<'_>| read_document(snapshot, &source, &which, Extras::default());
     let copied = Box::pin(async {
         let found = database.read(read).await??;

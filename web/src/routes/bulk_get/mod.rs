@@ -39,6 +39,7 @@ pub async fn bulk_get(call: Call, db: &str) -> Answer {
     let (req, query, state, body) = call.body().await?;
     let docs_max = state.config.limits.bulk_docs_max;
     let items = request::parse(body, move |body| parse(body, docs_max)).await?;
+    let database = database.pinned().await?;
     let read = Read { extras: document::extras(&query), latest: query.flag("latest") };
     Ok(match Form::of(&req) {
         Form::Json => as_json(&req, database, items, read),

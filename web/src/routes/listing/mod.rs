@@ -51,6 +51,7 @@ async fn one(call: Call, db: &str, namespace: Namespace) -> Answer {
     let keys_max = state.config.limits.bulk_docs_max;
     let body = if post { body } else { Bytes::new() };
     let options = request::parse(body, move |body| Options::parse(&query, body, keys_max)).await?;
+    let database = database.pinned().await?;
     let head = head(&database, namespace, &options).await?;
     let rows = rows(database, namespace, options, head).chain(text("\n"));
     Ok(reply::streaming(&req, reply::json(StatusCode::OK), rows))
@@ -62,6 +63,7 @@ async fn queries(call: Call, db: &str, namespace: Namespace) -> Answer {
     let (req, query, state, body) = call.body().await?;
     let keys_max = state.config.limits.bulk_docs_max;
     let queries = request::parse(body, move |body| Options::parse_queries(&query, body, keys_max)).await?;
+    let database = database.pinned().await?;
     let listings = stream::iter(queries.into_iter().enumerate()).then(move |(at, options)| {
         let database = database.clone();
         async move {
