@@ -45,7 +45,7 @@ async fn mistakes_are_named() {
 /// Each revision was looked for along every branch: a minute and more, in one state of the database that is kept as long.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_revisions_are_compared_with_a_document_of_many_branches() {
-    let (branches, deep, asked) = (20, 1000, 50_000);
+    let (branches, deep, asked) = (20, 1000, 90_000);
     let (_server, database) = fresh().await;
     let branch = |branch: usize| {
         let ids: Vec<String> = (1..=deep).rev().map(|at| format!("{branch}-{at}")).collect();
