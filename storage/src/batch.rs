@@ -20,9 +20,10 @@ use crate::feed_index::FeedKeys;
 use crate::json::Body;
 use crate::model::body_place::{BodyKey, BodyPlace};
 use crate::model::doc_id::{DocId, LocalId};
-use crate::model::rev_tree::RevTree;
+use crate::model::rev::RevId;
+use crate::model::rev_tree::Growing;
 use crate::model::sequence::Sequence;
-use crate::plan::{Edit, Expected, Plan, plan};
+use crate::plan::{Edit, Expected, Plan, make};
 use crate::request::{Attempt, Request, RequestOutcome};
 use crate::rows::Rows;
 use crate::tables::Table;
@@ -84,7 +85,8 @@ impl Moment {
 /// A document under edit.
 struct Draft {
     before: Option<DocHead>,
-    tree: RevTree,
+    tree: Growing,
+    /// In the order of their keys.
     bodies: Vec<(BodyKey, Body)>,
     /// Bodies in the table that go with purged revisions, with their lengths in bytes.
     erased: Vec<(BodyKey, u64)>,
@@ -140,7 +142,7 @@ impl<'txn> Batch<'txn> {
             let Some(expected) = edit.expected() else { continue };
             let draft = Draft::in_batch(&mut self.drafts, self.view, edit.id())?;
             let is_so = match expected {
-                Expected::Base(base) => edit.base_in(&draft.tree).map(|leaf| &leaf.rev) == base.as_ref(),
+                Expected::Base(base) => edit.base_in(draft.tree.whole()).map(|leaf| &leaf.rev) == base.as_ref(),
                 Expected::At(at) => draft.at() == *at,
             };
             if !is_so {
@@ -186,18 +188,18 @@ impl<'txn> Batch<'txn> {
         let draft = Draft::in_batch(&mut self.drafts, view, edit.id())?;
         let seq = draft.seq_in(request, self.counters.update_seq);
         let place = draft.place_at(seq, edit.body());
-        let planned = match plan(&draft.tree, edit, place, self.revs_limit) {
-            Ok(planned) => planned,
+        let made = match make(&mut draft.tree, edit, place, self.revs_limit) {
+            Ok(made) => made,
             Err(_history_needed) => {
-                draft.tree = view.with_history(edit.id(), &draft.tree)?;
-                plan(&draft.tree, edit, place, self.revs_limit).unwrap_or(Plan::Conflict)
+                draft.load_history(view, edit.id())?;
+                make(&mut draft.tree, edit, place, self.revs_limit).unwrap_or(Plan::Conflict)
             }
         };
-        Ok(match planned {
+        Ok(match made {
             Plan::Conflict => Outcome::Conflict,
             Plan::Known { rev } => Outcome::Known { rev },
-            Plan::Changed { rev, tree } => {
-                draft.take(tree, place, edit.body());
+            Plan::Changed { rev, tree: () } => {
+                draft.take_body(&rev, place, edit.body());
                 draft.moved = Some((seq, request));
                 self.counters.update_seq = self.counters.update_seq.max(seq);
                 Outcome::Written { rev, seq }
@@ -239,8 +241,8 @@ impl<'txn> Batch<'txn> {
         let mut docs: Vec<PlannedDoc> = (self.drafts.into_iter())
             .filter_map(|(id, draft)| {
                 let (seq, _) = draft.moved?;
-                let Draft { before, tree, bodies, erased, .. } = draft;
-                Some(PlannedDoc { id, before, tree, seq, bodies, erased })
+                let Draft { before, mut tree, bodies, erased, .. } = draft;
+                Some(PlannedDoc { id, before, tree: tree.whole().clone(), seq, bodies, erased })
             })
             .collect();
         docs.sort_unstable_by_key(|doc| doc.seq);
@@ -296,7 +298,7 @@ pub(crate) struct Finished {
 impl Draft {
     fn of(before: Option<DocHead>) -> Draft {
         let tree = before.as_ref().map(|head| head.tree.clone()).unwrap_or_default();
-        Draft { before, tree, bodies: Vec::new(), erased: Vec::new(), moved: None }
+        Draft { before, tree: Growing::from(tree), bodies: Vec::new(), erased: Vec::new(), moved: None }
     }
 
     /// A document's draft in a batch; from the tables where the batch has none yet.
@@ -330,16 +332,16 @@ impl Draft {
         if body.is_empty() {
             return BodyPlace::Empty;
         }
-        let taken = self.bodies.iter().filter(|(key, _)| key.seq == seq).map(|(key, _)| key.ordinal);
-        let ordinal = taken.max().map_or(0, |last| last.saturating_add(1));
+        let last = self.bodies.last().filter(|(key, _)| key.seq == seq);
+        let ordinal = last.map_or(0, |(key, _)| key.ordinal.saturating_add(1));
         let bytes = u32::try_from(body.as_bytes().len()).unwrap_or(u32::MAX);
         BodyPlace::Stored { key: BodyKey { seq, ordinal }, bytes }
     }
 
-    /// Takes a planned tree; the body comes along if a revision of the tree has it.
-    fn take(&mut self, tree: RevTree, place: BodyPlace, body: &Body) {
+    /// Takes the body of an edit that was made, if its revision has it in the tree.
+    fn take_body(&mut self, rev: &RevId, place: BodyPlace, body: &Body) {
         if let BodyPlace::Stored { key, .. } = place
-            && tree.leaves().iter().any(|leaf| leaf.body == place)
+            && self.tree.has_leaf_at(rev, place)
         {
             if self.bodies.is_empty() {
                 // Most documents bring no more than one.
@@ -347,7 +349,13 @@ impl Draft {
             }
             self.bodies.push((key, body.clone()));
         }
-        self.tree = tree;
+    }
+
+    /// Puts all ancestors at hand.
+    fn load_history(&mut self, view: View<'_>, id: &DocId) -> Result<(), StorageError> {
+        let tree = view.with_history(id, self.tree.whole())?;
+        self.tree.set(tree);
+        Ok(())
     }
 }
 

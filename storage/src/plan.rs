@@ -8,7 +8,7 @@ use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::DocId;
 use crate::model::rev::{RevHash, RevId};
 use crate::model::rev_path::RevPath;
-use crate::model::rev_tree::{HistoryNeeded, Leaf, Merge, Presence, RevTree};
+use crate::model::rev_tree::{Growing, HistoryNeeded, Leaf, Merge, Presence, RevTree};
 use crate::model::sequence::Sequence;
 
 /// A proposed revision of a document.
@@ -116,11 +116,11 @@ impl Edit {
 
 /// What an edit makes of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Plan {
+pub(crate) enum Plan<Tree = RevTree> {
     /// Nothing: the revision was known.
     Known { rev: RevId },
     /// A new tree.
-    Changed { rev: RevId, tree: RevTree },
+    Changed { rev: RevId, tree: Tree },
     /// An interactive edit whose parent is not where it may go, or that makes a revision that is there already.
     Conflict,
 }
@@ -137,6 +137,31 @@ pub(crate) fn plan(tree: &RevTree, edit: &Edit, body: BodyPlace, revs_limit: u32
             Merge::Changed(tree) => Plan::Changed { rev: path.rev(), tree },
         }),
     }
+}
+
+/// Plans an edit as [`plan`] does, and makes it.
+///
+/// # Errors
+/// [`HistoryNeeded`] when ancestors that are not at hand decide.
+pub(crate) fn make(
+    growing: &mut Growing,
+    edit: &Edit,
+    body: BodyPlace,
+    revs_limit: u32,
+) -> Result<Plan<()>, HistoryNeeded> {
+    if let EditKind::Replicated { path } = &edit.kind {
+        let rev = path.rev();
+        let is_new = growing.merge(path, edit.deleted, body, revs_limit)?;
+        return Ok(if is_new { Plan::Changed { rev, tree: () } } else { Plan::Known { rev } });
+    }
+    Ok(match plan(growing.whole(), edit, body, revs_limit)? {
+        Plan::Known { rev } => Plan::Known { rev },
+        Plan::Conflict => Plan::Conflict,
+        Plan::Changed { rev, tree } => {
+            growing.set(tree);
+            Plan::Changed { rev, tree: () }
+        }
+    })
 }
 
 fn plan_interactive(tree: &RevTree, edit: &Edit, parent: Option<&RevId>, body: BodyPlace, revs_limit: u32) -> Plan {

@@ -29,11 +29,11 @@ impl Batch<'_> {
     pub(super) fn plan_purge(&mut self, request: usize, id: &DocId, revs: &[RevId]) -> Result<Outcome, StorageError> {
         let view = self.view;
         let draft = Draft::in_batch(&mut self.drafts, view, id)?;
-        let planned = match plan_purge(&draft.tree, revs) {
+        let planned = match plan_purge(draft.tree.whole(), revs) {
             Ok(planned) => planned,
             Err(_history_needed) => {
-                draft.tree = view.with_history(id, &draft.tree)?;
-                plan_purge(&draft.tree, revs).unwrap_or(None)
+                draft.load_history(view, id)?;
+                plan_purge(draft.tree.whole(), revs).unwrap_or(None)
             }
         };
         let Some(Purge { revs, tree, bodies, stemmed }) = planned else {
@@ -54,8 +54,8 @@ impl Draft {
     /// those in the table are noted to be erased, if they are still there.
     fn forget(&mut self, view: View<'_>, tree: RevTree, bodies: Vec<(BodyKey, u64)>) -> Result<(), StorageError> {
         for (key, bytes) in bodies {
-            if let Some(unwritten) = self.bodies.iter().position(|(at, _)| *at == key) {
-                self.bodies.swap_remove(unwritten);
+            if let Ok(unwritten) = self.bodies.binary_search_by_key(&key, |(at, _)| *at) {
+                self.bodies.remove(unwritten);
             } else if view.get(Table::Bodies, &keys::body(key))?.is_some() {
                 self.erased.push((key, bytes));
             }
@@ -64,7 +64,7 @@ impl Draft {
             // Among them those that stemming has cut off within this batch.
             self.bodies.clear();
         }
-        self.tree = tree;
+        self.tree.set(tree);
         Ok(())
     }
 }

@@ -27,6 +27,11 @@ impl RevPath {
         RevId::new(self.start, self.hashes[0].clone())
     }
 
+    /// All its revisions, newest first.
+    pub fn revs(&self) -> impl Iterator<Item = RevId> + '_ {
+        (0..).zip(&self.hashes).map(|(steps, hash)| RevId::new(self.start - steps, hash.clone()))
+    }
+
     /// The generation of the newest revision.
     pub fn start(&self) -> u64 {
         self.start

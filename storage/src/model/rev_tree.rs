@@ -7,16 +7,20 @@
 //! does need them says so ([`HistoryNeeded`]) and is asked again with [`RevTree::with_history`].
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::body_place::BodyPlace;
 use super::rev::{RevHash, RevId};
 use super::rev_path::RevPath;
 
+use self::nodes::Nodes;
+
+pub(crate) use self::growing::Growing;
 pub use self::line::Line;
 
+mod growing;
 mod line;
+mod nodes;
 
 /// All revisions of a document that are known. Leaves stand in winning order. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -97,8 +101,12 @@ impl Leaf {
     }
 
     fn winning_order(&self, other: &Leaf) -> Ordering {
-        let rank = |leaf: &Leaf| (!leaf.deleted, leaf.rev.generation);
-        rank(other).cmp(&rank(self)).then_with(|| other.rev.hash.cmp(&self.rev.hash))
+        self.order_to(other.deleted, &other.rev)
+    }
+
+    /// Whether it stands before or behind the leaf with this revision.
+    fn order_to(&self, deleted: bool, rev: &RevId) -> Ordering {
+        self.deleted.cmp(&deleted).then_with(|| rev.cmp(&self.rev))
     }
 
     /// Where `rev` would stand on this branch: 0 for the leaf itself, 1 for its parent.
@@ -170,7 +178,13 @@ impl RevTree {
 
     /// The leaf with this revision.
     pub fn leaf(&self, rev: &RevId) -> Option<&Leaf> {
-        self.leaves.iter().find(|leaf| leaf.rev == *rev)
+        self.place_of(rev).map(|at| &self.leaves[at])
+    }
+
+    /// Where a leaf stands. Their order tells: there may be thousands, and all may be asked for.
+    fn place_of(&self, rev: &RevId) -> Option<usize> {
+        let among = |deleted| self.leaves.binary_search_by(|leaf| leaf.order_to(deleted, rev)).ok();
+        among(false).or_else(|| among(true))
     }
 
     /// Looks a revision up among leaves and ancestors.
@@ -226,7 +240,7 @@ impl RevTree {
         revs_limit: u32,
     ) -> Option<RevTree> {
         let at = match parent {
-            Some(parent) => Some(self.leaves.iter().position(|leaf| leaf.rev == *parent)?),
+            Some(parent) => Some(self.place_of(parent)?),
             None => None,
         };
         let ancestors = at.map_or_else(Ancestors::default, |at| lineage(&self.leaves[at], &[], revs_limit));
@@ -314,7 +328,7 @@ impl RevTree {
     fn merge_at_large(&self, path: &RevPath, deleted: bool, body: BodyPlace, revs_limit: u32) -> Merge {
         let mut nodes = Nodes::of(self);
         nodes.add_path(path, deleted, body);
-        let merged = nodes.into_tree(self, revs_limit);
+        let merged = nodes.tree(revs_limit);
         if merged == *self { Merge::Known } else { Merge::Changed(merged) }
     }
 }
@@ -333,98 +347,6 @@ fn unknown_ancestors(hashes: &[RevHash], revs_limit: u32) -> Ancestors {
     let older = hashes.iter().take(revs_limit as usize).skip(1);
     let recent = older.map(Ancestor::unknown).collect();
     Ancestors { recent, ..Ancestors::default() }
-}
-
-/// A tree taken apart into revisions and links to their parents.
-struct Nodes {
-    nodes: HashMap<RevId, Node>,
-}
-
-struct Node {
-    parent: Option<RevHash>,
-    deleted: bool,
-    body: BodyPlace,
-}
-
-impl Nodes {
-    fn of(tree: &RevTree) -> Nodes {
-        let mut nodes = Nodes { nodes: HashMap::new() };
-        for leaf in tree.leaves() {
-            let mut line = leaf.ancestors.recent.iter().peekable();
-            let parent = line.peek().map(|parent| parent.hash.clone());
-            nodes.add(leaf.rev.clone(), Node { parent, deleted: leaf.deleted, body: leaf.body });
-            let mut generation = leaf.rev.generation;
-            while let Some(ancestor) = line.next() {
-                generation -= 1;
-                let parent = line.peek().map(|parent| parent.hash.clone());
-                let rev = RevId::new(generation, ancestor.hash.clone());
-                nodes.add(rev, Node { parent, deleted: ancestor.deleted, body: ancestor.body });
-            }
-        }
-        nodes
-    }
-
-    fn add_path(&mut self, path: &RevPath, deleted: bool, body: BodyPlace) {
-        for (steps, hash) in path.hashes().iter().enumerate() {
-            let rev = RevId::new(path.start() - steps as u64, hash.clone());
-            let parent = path.hashes().get(steps + 1).cloned();
-            // A revision that is known keeps its first body, or none.
-            let brings_body = steps == 0 && !self.nodes.contains_key(&rev);
-            let body = if brings_body { body } else { BodyPlace::Unknown };
-            self.add(rev, Node { parent, deleted: steps == 0 && deleted, body });
-        }
-    }
-
-    /// Adds a revision; one that is known learns at most its parent.
-    fn add(&mut self, rev: RevId, node: Node) {
-        match self.nodes.entry(rev) {
-            std::collections::hash_map::Entry::Vacant(slot) => {
-                slot.insert(node);
-            }
-            std::collections::hash_map::Entry::Occupied(mut known) => {
-                let known = known.get_mut();
-                if known.parent.is_none() {
-                    known.parent = node.parent;
-                }
-                if known.body == BodyPlace::Unknown && matches!(node.body, BodyPlace::Stored { .. } | BodyPlace::Empty)
-                {
-                    known.body = node.body;
-                }
-            }
-        }
-    }
-
-    /// Puts the tree together again. Leaves that `before` had keep their length at least, so that lowering the limit
-    /// changes no document by itself.
-    fn into_tree(self, before: &RevTree, revs_limit: u32) -> RevTree {
-        let is_parent: HashSet<RevId> = (self.nodes.iter())
-            .filter_map(|(rev, node)| Some(RevId::new(rev.generation - 1, node.parent.clone()?)))
-            .collect();
-        let leaves = self.nodes.iter().filter(|(rev, _)| !is_parent.contains(rev));
-        let leaves = leaves.map(|(rev, node)| {
-            let had = before.leaf(rev).map_or(0, Leaf::branch_len);
-            let recent = self.line_from(rev, node, had.max(revs_limit as usize));
-            let ancestors = Ancestors { recent, ..Ancestors::default() };
-            Leaf { rev: rev.clone(), deleted: node.deleted, body: node.body, ancestors }
-        });
-        RevTree::from_leaves(leaves.collect())
-    }
-
-    fn line_from(&self, rev: &RevId, node: &Node, branch_len_max: usize) -> Line {
-        let mut line = Line::default();
-        let mut generation = rev.generation;
-        let mut parent = node.parent.clone();
-        while let Some(hash) = parent.take_if(|_| line.len() + 1 < branch_len_max) {
-            generation -= 1;
-            let known = self.nodes.get(&RevId::new(generation, hash.clone()));
-            line.extend([known.map_or_else(
-                || Ancestor::unknown(&hash),
-                |node| Ancestor { hash: hash.clone(), deleted: node.deleted, body: node.body },
-            )]);
-            parent = known.and_then(|node| node.parent.clone());
-        }
-        line
-    }
 }
 
 #[cfg(test)]

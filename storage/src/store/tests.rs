@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::ops::Bound;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::codec::history;
@@ -9,7 +10,8 @@ use crate::json::{Body, ScanLimits, scan_document};
 use crate::log::logged::meanwhile;
 use crate::model::doc_id::{DocId, LocalId};
 use crate::model::idempotency::{Fingerprint, IdempotencyKey};
-use crate::model::rev::RevId;
+use crate::model::rev::{RevHash, RevId};
+use crate::model::rev_path::RevPath;
 use crate::plan::Edit;
 use crate::request::RequestKey;
 use crate::snapshot::{Detail, PageLimits, ReadChanges, ReadDocs};
@@ -419,4 +421,33 @@ fn a_damaged_definition_of_the_feed_s_index_costs_the_index_and_nothing_else() {
         store.tend_feed_index(PageLimits::default()).unwrap();
     }
     assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
+}
+
+#[test]
+fn many_paths_of_one_document_do_not_each_take_the_time_of_all_its_leaves() {
+    /// Loose: what looks at all leaves for each leaf of each path takes minutes here.
+    const DEADLINE: Duration = Duration::from_secs(20);
+    const PATHS: u32 = 3000;
+    let hash = |number: u32| RevHash::Md5(u128::from(number).to_be_bytes());
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    let started = Instant::now();
+    // Paths as hashes, newest first.
+    let push = |path_of: &dyn Fn(u32) -> Vec<RevHash>| {
+        let paths = (0..PATHS).map(path_of).map(|hashes| RevPath::new(hashes.len() as u64, hashes).unwrap());
+        let edits = paths.map(|path| Write::Edit(Edit::replicated(doc(), path, false, body(r#"{"n":1}"#))));
+        store.write(&[edits.collect::<Vec<_>>().into()]).unwrap();
+        store.snapshot().unwrap().tree(&doc()).unwrap().unwrap().tree.leaves().len() as u32
+    };
+    assert_eq!(push(&|n| vec![hash(n)]), PATHS, "roots");
+    edit(&store).unwrap();
+    assert_eq!(
+        push(&|n| vec![hash(PATHS + n), hash(n)]),
+        PATHS + 1,
+        "each goes on, and the winner has gone on already"
+    );
+    assert_eq!(push(&|n| vec![hash(2 * PATHS + n), hash(0)]), 2 * PATHS + 1, "branches of one root");
+    assert_eq!(push(&|n| vec![hash(2 * PATHS + n), hash(0)]), 2 * PATHS + 1, "known");
+    assert!(started.elapsed() < DEADLINE);
+    assert_eq!(complaints(&store), Vec::<String>::new());
 }

@@ -1,8 +1,10 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::body_place::BodyKey;
+use crate::model::sequence::Sequence;
 
 const LIMIT: u32 = 1000;
 
@@ -120,9 +122,13 @@ fn lowering_the_limit_changes_no_tree_by_itself() {
 
 /// A consistent history: each node has one parent for good; `pushes` are leaves' paths of random depth.
 fn history() -> impl Strategy<Value = Vec<(RevPath, bool)>> {
+    history_of(1..12)
+}
+
+fn history_of(pushes: std::ops::Range<usize>) -> impl Strategy<Value = Vec<(RevPath, bool)>> {
     let node = (any::<prop::sample::Index>(), any::<bool>());
     let push = (any::<prop::sample::Index>(), 1usize..8);
-    (prop::collection::vec(node, 1..30), prop::collection::vec(push, 1..12)).prop_map(|(nodes, pushes)| {
+    (prop::collection::vec(node, 1..30), prop::collection::vec(push, pushes)).prop_map(|(nodes, pushes)| {
         let mut forest: Vec<(u64, Option<usize>, bool)> = Vec::new();
         for (parent, deleted) in nodes {
             let parent = parent.index(forest.len() + 2);
@@ -139,6 +145,15 @@ fn history() -> impl Strategy<Value = Vec<(RevPath, bool)>> {
         };
         pushes.into_iter().map(to_path).collect()
     })
+}
+
+/// Paths that contradict each other about parents.
+fn contradictions() -> impl Strategy<Value = Vec<(RevPath, bool)>> {
+    let hashes = prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 1..5);
+    let push = (hashes, 0..3u64, any::<bool>());
+    let to_path =
+        |(hashes, below, deleted): (Vec<&str>, u64, bool)| (path(hashes.len() as u64 + below, &hashes), deleted);
+    prop::collection::vec(push.prop_map(to_path), 1..60)
 }
 
 /// Newest first.
@@ -202,6 +217,33 @@ proptest! {
                 tree = next;
             }
         }
+    }
+
+    /// A tree that is taken apart for many paths is the one that they make one by one.
+    #[test]
+    fn a_growing_tree_is_the_tree_of_its_paths(
+        pushes in prop_oneof![history_of(1..60), contradictions()],
+        limits in prop::collection::vec(prop_oneof![20 => Just(None), 1 => Just(Some(LIMIT)), 1 => (1..7u32).prop_map(Some)], 60),
+        looks in prop::collection::vec(prop::bool::weighted(0.1), 60),
+    ) {
+        let (mut tree, mut growing, mut limit) = (RevTree::default(), Growing::from(RevTree::default()), LIMIT);
+        for (((path, deleted), version), (next_limit, look)) in pushes.iter().zip(1..).zip(limits.into_iter().zip(looks)) {
+            limit = next_limit.unwrap_or(limit);
+            let body = BodyPlace::Stored { key: BodyKey { seq: Sequence::new(0, version), ordinal: 0 }, bytes: 7 };
+            let grew = growing.merge(path, *deleted, body, limit).unwrap();
+            match tree.merge(path, *deleted, body, limit).unwrap() {
+                Merge::Known => prop_assert!(!grew),
+                Merge::Changed(next) => {
+                    prop_assert!(grew);
+                    tree = next;
+                }
+            }
+            prop_assert_eq!(growing.has_leaf_at(&path.rev(), body), tree.leaves().iter().any(|leaf| leaf.body == body));
+            if look {
+                prop_assert_eq!(growing.whole(), &tree);
+            }
+        }
+        prop_assert_eq!(growing.whole(), &tree);
     }
 
     /// CouchDB's rule, over the revisions that no path names as a parent.

@@ -1,0 +1,89 @@
+//! A tree that paths keep coming to.
+
+use super::nodes::Nodes;
+use super::{HistoryNeeded, Merge, RevTree};
+use crate::model::body_place::BodyPlace;
+use crate::model::rev::RevId;
+use crate::model::rev_path::RevPath;
+
+/// So many paths are merged one by one: taking a tree apart costs as much as a few of them.
+const PATHS_FEW: u32 = 8;
+
+/// A tree under edit. When many paths come to it one after the other it is taken apart, so that each of them costs its
+/// own length however many leaves there are, until somebody looks at it.
+#[derive(Debug)]
+pub(crate) struct Growing {
+    /// The tree as it was before it was taken apart.
+    tree: RevTree,
+    apart: Option<Apart>,
+    /// How many paths came to the whole tree.
+    paths: u32,
+}
+
+#[derive(Debug)]
+struct Apart {
+    nodes: Nodes,
+    /// The limit under which it is settled.
+    revs_limit: u32,
+}
+
+impl From<RevTree> for Growing {
+    fn from(tree: RevTree) -> Growing {
+        Growing { tree, apart: None, paths: 0 }
+    }
+}
+
+impl Growing {
+    /// The tree, put together.
+    pub fn whole(&mut self) -> &RevTree {
+        if let Some(Apart { nodes, .. }) = self.apart.take() {
+            self.tree = nodes.grown();
+        }
+        &self.tree
+    }
+
+    /// Puts another tree in its place.
+    pub fn set(&mut self, tree: RevTree) {
+        (self.tree, self.apart) = (tree, None);
+    }
+
+    /// Merges a path as [`RevTree::merge`] does; says whether it brought something new.
+    ///
+    /// # Errors
+    /// [`HistoryNeeded`].
+    pub fn merge(
+        &mut self,
+        path: &RevPath,
+        deleted: bool,
+        body: BodyPlace,
+        revs_limit: u32,
+    ) -> Result<bool, HistoryNeeded> {
+        if self.apart.is_none() && self.paths >= PATHS_FEW {
+            self.paths = 0;
+            self.apart = Nodes::settled(&self.tree, revs_limit).map(|nodes| Apart { nodes, revs_limit });
+        }
+        if let Some(apart) = self.apart.as_mut().filter(|apart| apart.revs_limit == revs_limit)
+            && let Some(is_new) = apart.nodes.grow(path, deleted, body, revs_limit)
+        {
+            return Ok(is_new);
+        }
+        self.paths += 1;
+        let merge = self.whole().merge(path, deleted, body, revs_limit)?;
+        Ok(match merge {
+            Merge::Known => false,
+            Merge::Changed(tree) => {
+                self.tree = tree;
+                true
+            }
+        })
+    }
+
+    /// Whether a leaf has its body there.
+    pub fn has_leaf_at(&self, rev: &RevId, place: BodyPlace) -> bool {
+        let body = match &self.apart {
+            Some(apart) => apart.nodes.body(rev),
+            None => self.tree.leaf(rev).map(|leaf| leaf.body),
+        };
+        body == Some(place)
+    }
+}
