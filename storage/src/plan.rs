@@ -149,40 +149,44 @@ pub(crate) fn make(
     body: BodyPlace,
     revs_limit: u32,
 ) -> Result<Plan<()>, HistoryNeeded> {
-    if let EditKind::Replicated { path } = &edit.kind {
-        let rev = path.rev();
-        let is_new = growing.merge(path, edit.deleted, body, revs_limit)?;
-        return Ok(if is_new { Plan::Changed { rev, tree: () } } else { Plan::Known { rev } });
-    }
-    Ok(match plan(growing.whole(), edit, body, revs_limit)? {
-        Plan::Known { rev } => Plan::Known { rev },
-        Plan::Conflict => Plan::Conflict,
-        Plan::Changed { rev, tree } => {
-            growing.set(tree);
-            Plan::Changed { rev, tree: () }
+    match &edit.kind {
+        EditKind::Interactive { parent } => Ok(match interactive_rev(growing.whole(), edit, parent.as_ref()) {
+            Some((base, rev)) if growing.extend(base.as_ref(), rev.clone(), edit.deleted, body, revs_limit) => {
+                Plan::Changed { rev, tree: () }
+            }
+            _ => Plan::Conflict,
+        }),
+        EditKind::Replicated { path } => {
+            let rev = path.rev();
+            let is_new = growing.merge(path, edit.deleted, body, revs_limit)?;
+            Ok(if is_new { Plan::Changed { rev, tree: () } } else { Plan::Known { rev } })
         }
-    })
+    }
 }
 
 fn plan_interactive(tree: &RevTree, edit: &Edit, parent: Option<&RevId>, body: BodyPlace, revs_limit: u32) -> Plan {
+    let Some((base, rev)) = interactive_rev(tree, edit, parent) else {
+        return Plan::Conflict;
+    };
+    match tree.extended(base.as_ref(), rev.clone(), edit.deleted, body, revs_limit) {
+        Some(tree) => Plan::Changed { rev, tree },
+        None => Plan::Conflict,
+    }
+}
+
+/// The revision that an interactive edit makes, and what it would go on from if that is a leaf.
+fn interactive_rev(tree: &RevTree, edit: &Edit, parent: Option<&RevId>) -> Option<(Option<RevId>, RevId)> {
     let (base, named) = match (tree.winner(), parent) {
         (None, None) => (None, true),
         // A deleted document is made again by an edit that names no parent: its history goes on.
         (Some(tombstone), None) if tombstone.deleted && !edit.deleted => (Some(tombstone.rev.clone()), false),
         (Some(winner), Some(parent)) if !winner.deleted => (Some(parent.clone()), true),
-        _ => return Plan::Conflict,
+        _ => return None,
     };
-    let Some(rev) = edit.rev_on(base.as_ref(), named) else {
-        return Plan::Conflict;
-    };
+    let rev = edit.rev_on(base.as_ref(), named)?;
     // The same edit may have come by replication already, without its parent.
-    if matches!(tree.find(&rev), Presence::Present { .. }) {
-        return Plan::Conflict;
-    }
-    match tree.extended(base.as_ref(), rev.clone(), edit.deleted, body, revs_limit) {
-        Some(tree) => Plan::Changed { rev, tree },
-        None => Plan::Conflict,
-    }
+    let is_there = matches!(tree.find(&rev), Presence::Present { .. });
+    (!is_there).then_some((base, rev))
 }
 
 #[cfg(test)]

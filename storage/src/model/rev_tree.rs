@@ -239,12 +239,31 @@ impl RevTree {
         body: BodyPlace,
         revs_limit: u32,
     ) -> Option<RevTree> {
-        let at = match parent {
-            Some(parent) => Some(self.place_of(parent)?),
-            None => None,
+        let mut tree = self.clone();
+        tree.extend(parent, rev, deleted, body, revs_limit).then_some(tree)
+    }
+
+    /// Becomes what [`RevTree::extended`] gives; says whether `parent` is a leaf, and stays as it is if not.
+    fn extend(&mut self, parent: Option<&RevId>, rev: RevId, deleted: bool, body: BodyPlace, revs_limit: u32) -> bool {
+        let at = match parent.map(|parent| self.place_of(parent)) {
+            Some(None) => return false,
+            at => at.flatten(),
         };
         let ancestors = at.map_or_else(Ancestors::default, |at| lineage(&self.leaves[at], &[], revs_limit));
-        Some(self.with_leaf(Leaf { rev, deleted, body, ancestors }, at))
+        self.put_leaf(Leaf { rev, deleted, body, ancestors }, at);
+        true
+    }
+
+    /// Takes a new leaf, in the place of the one it was built on.
+    fn put_leaf(&mut self, leaf: Leaf, instead_of: Option<usize>) {
+        // Where nobody else has the tree, the other leaves need not be copied: there may be thousands.
+        if let (Some(leaves), Some(at)) = (Arc::get_mut(&mut self.leaves), instead_of) {
+            leaves.remove(at);
+            let at = leaves.partition_point(|other| other.winning_order(&leaf).is_lt());
+            leaves.insert(at, leaf);
+        } else {
+            *self = self.with_leaf(leaf, instead_of);
+        }
     }
 
     /// The tree with a new leaf, which takes the place of the one it was built on.

@@ -47,6 +47,19 @@ impl Growing {
         (self.tree, self.apart) = (tree, None);
     }
 
+    /// Puts a new revision on top of the leaf `parent` as [`RevTree::extended`] does; says whether that is a leaf.
+    pub fn extend(
+        &mut self,
+        parent: Option<&RevId>,
+        rev: RevId,
+        deleted: bool,
+        body: BodyPlace,
+        revs_limit: u32,
+    ) -> bool {
+        self.whole();
+        self.tree.extend(parent, rev, deleted, body, revs_limit)
+    }
+
     /// Merges a path as [`RevTree::merge`] does; says whether it brought something new.
     ///
     /// # Errors
