@@ -44,7 +44,7 @@ pub struct EngineOptions {
     pub reclaim: ReclaimPolicy,
     /// Most edits waiting to be written, a database.
     pub write_queue_edits_max: usize,
-    /// Most bytes of bodies waiting to be written, a database.
+    /// Most bytes of bodies, and of the ancestry of replicated ones, waiting to be written, a database.
     pub write_queue_bytes_max: usize,
     /// Most databases open at once; those used longest ago are closed first. Each takes four to six of the files that the
     /// process may have open; where the system gives no more, databases that nobody uses are closed earlier.

@@ -88,7 +88,7 @@ pub(crate) fn describe(durability: &'static str) {
     describe_counter!("seqtide_log_failures_total", "times LMDB did not take what the log has");
     describe_gauge!("seqtide_map_bytes", Unit::Bytes, "address space reserved for open databases");
     describe_gauge!("seqtide_write_queue_edits", "edits that wait for a writer");
-    describe_gauge!("seqtide_write_queue_bytes", Unit::Bytes, "bodies that wait for a writer");
+    describe_gauge!("seqtide_write_queue_bytes", Unit::Bytes, "bodies and ancestries that wait for a writer");
     describe_counter!("seqtide_feed_pages_total", "pages of feeds, by where they were read");
     describe_gauge!("seqtide_tail_bytes", Unit::Bytes, "newest changes of open databases in memory");
     describe_counter!("seqtide_syncs_total", "commits that were synced, by where");

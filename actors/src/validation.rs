@@ -162,7 +162,7 @@ impl Validating {
 
     /// Counts a request for as long as the answer lives.
     pub fn begin(&self, request: &Request) -> Result<UnderWay<'_>, Error> {
-        let (mut all, load) = (self.load.lock(), Load::of(request));
+        let (load, mut all) = (Load::of(request), self.load.lock());
         self.limits.admit_beside(*all)?;
         all.add(load);
         drop(all);

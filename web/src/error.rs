@@ -74,6 +74,11 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "conflict", "Document update conflict.")
     }
 
+    /// 413 `document_too_large`.
+    pub fn document_too_large(reason: String) -> ApiError {
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "document_too_large", reason)
+    }
+
     /// 413 `too_large`.
     pub fn too_large(reason: impl Into<Cow<'static, str>>) -> ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", reason)
@@ -275,6 +280,7 @@ impl From<DocumentError> for ApiError {
     fn from(error: DocumentError) -> ApiError {
         use DocumentError as E;
         let word = match error {
+            E::TooMany { .. } => return ApiError::document_too_large(error.to_string()),
             E::NotJson | E::NotAnObject | E::NestedTooDeep { .. } | E::Rev(_) => "bad_request",
             E::IdNotString => "illegal_docid",
             E::BadSpecialMember { .. }

@@ -10,13 +10,19 @@ use seqtide::{Database, Engine, WriteOptions, Written};
 use actix_web::http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
+use crate::config::{Config, Limits};
 use crate::dashboard::Figures;
 use crate::error::ApiError;
 use crate::known_feeds;
 use crate::subscriptions::connections::Connections;
 use crate::takeover::roll::Workers;
 use crate::telemetry::Metrics;
+
+/// The shortest member and its comma: `"":0,`.
+const MEMBER_BYTES_MIN: usize = 5;
+
+/// Members beside them whose bytes do not count: special ones, and those within.
+const SPECIAL_MEMBERS_MAX: usize = 1_000;
 
 /// What every request can reach.
 pub struct State {
@@ -51,9 +57,11 @@ impl State {
         self.metrics.text(&self.engine)
     }
 
-    /// What a document may be.
+    /// What a document may be. One with more members has more bytes than it may have.
     pub fn scan_limits(&self) -> ScanLimits {
-        ScanLimits { nesting_max: self.config.limits.nesting_max }
+        let Limits { nesting_max, document_bytes_max, .. } = self.config.limits;
+        let members_max = document_bytes_max / MEMBER_BYTES_MIN + SPECIAL_MEMBERS_MAX;
+        ScanLimits { nesting_max, members_max, ..ScanLimits::default() }
     }
 
     /// Writes in one commit, waiting no longer than the configuration allows.

@@ -36,7 +36,7 @@ pub(super) fn compacted(text: &str) -> Result<String, SelectorError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(SelectorError::TooMany { what: "bytes", max: TEXT_BYTES_MAX });
     }
-    let text = compact_value(text.as_bytes(), &ScanLimits { nesting_max: NESTING_MAX })?;
+    let text = compact_value(text.as_bytes(), &ScanLimits { nesting_max: NESTING_MAX, ..ScanLimits::default() })?;
     String::from_utf8(text).map_err(|_| DocumentError::NotJson.into())
 }
 

@@ -1,12 +1,13 @@
 //! How much writes weigh.
 
-use seqtide_storage::{LocalEdit, Request, RequestKey, Write};
+use seqtide_storage::model::rev::RevHash;
+use seqtide_storage::{Edit, EditKind, LocalEdit, Request, RequestKey, Write};
 
 /// How much waits to be written, or is written at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     pub edits: usize,
-    /// Bytes of bodies, of revisions to purge, and of what records keep.
+    /// Bytes of bodies, of the revisions that replicated ones come with, of those to purge, and of what records keep.
     pub bytes: usize,
 }
 
@@ -46,20 +47,45 @@ fn record_bytes(key: &RequestKey) -> usize {
 
 fn bytes(write: &Write) -> usize {
     match write {
-        Write::Edit(edit) => edit.body().as_bytes().len(),
+        Write::Edit(edit) => edit.body().as_bytes().len() + path_bytes(edit),
         Write::Local(LocalEdit { body, .. }) => body.as_ref().map_or(0, |body| body.as_bytes().len()),
-        Write::Purge { revs, .. } => size_of_val(&revs[..]),
+        Write::Purge { revs, .. } => revs.iter().map(|rev| size_of::<u64>() + hash_bytes(&rev.hash)).sum(),
         Write::RevsLimit(_) | Write::Decided(_) => 0,
         Write::FeedIndex(fields) => fields.iter().map(String::len).sum(),
     }
 }
 
+/// What a replicated revision's ancestry takes.
+fn path_bytes(edit: &Edit) -> usize {
+    match edit.kind() {
+        EditKind::Interactive { .. } => 0,
+        EditKind::Replicated { path } => path.hashes().iter().map(hash_bytes).sum(),
+    }
+}
+
+/// What a hash takes: one that is text has it elsewhere.
+fn hash_bytes(hash: &RevHash) -> usize {
+    let text = if let RevHash::Text(text) = hash { text.len() } else { 0 };
+    size_of::<RevHash>() + text
+}
+
 #[cfg(test)]
 mod tests {
+    use seqtide_storage::json::Body;
     use seqtide_storage::model::doc_id::DocId;
     use seqtide_storage::model::idempotency::{Fingerprint, IdempotencyKey};
+    use seqtide_storage::model::rev_path::RevPath;
 
     use super::*;
+
+    #[test]
+    fn a_replicated_revision_weighs_its_ancestry_too() {
+        let hashes = ["9cdf5b1d1a7c4a0e9e0f4f2f1f3a5b7c", "", "by-hand"].map(|hash| RevHash::parse(hash).unwrap());
+        let path = RevPath::new(3, hashes.to_vec()).unwrap();
+        let edit = Edit::replicated(DocId::parse("a").unwrap(), path, false, Body::empty());
+        let load = Load::of(&vec![Write::Edit(edit)].into());
+        assert_eq!(load, Load { edits: 1, bytes: 2 + 3 * size_of::<RevHash>() + "by-hand".len() });
+    }
 
     #[test]
     fn a_key_weighs_its_record_and_is_one_more_thing_to_write() {

@@ -13,7 +13,7 @@ use super::{DocumentError, ScanLimits, number, string};
 /// and escapes keep their spelling.
 ///
 /// # Errors
-/// [`DocumentError::NotJson`] and [`DocumentError::NestedTooDeep`].
+/// [`DocumentError::NotJson`]; [`DocumentError::NestedTooDeep`] and [`DocumentError::TooMany`] members.
 pub fn compact_value(text: &[u8], limits: &ScanLimits) -> Result<Vec<u8>, DocumentError> {
     let compact = Compact::scan(text, limits)?;
     Ok(compact.into_text().into_bytes())
@@ -29,7 +29,7 @@ pub(super) struct Compact<'a> {
 }
 
 impl<'a> Compact<'a> {
-    pub fn scan(text: &'a [u8], limits: &ScanLimits) -> Result<Compact<'a>, DocumentError> {
+    pub fn scan(text: &'a [u8], limits: &'a ScanLimits) -> Result<Compact<'a>, DocumentError> {
         let text = std::str::from_utf8(text).map_err(|_| DocumentError::NotJson)?;
         let mut scanner = Scanner::new(text, limits);
         scanner.run()?;
@@ -113,11 +113,11 @@ struct Scanner<'a> {
     closers: Vec<u8>,
     members: Members<'a>,
     cuts: Vec<Range<usize>>,
-    nesting_max: usize,
+    limits: &'a ScanLimits,
 }
 
 impl<'a> Scanner<'a> {
-    fn new(source: &'a str, limits: &ScanLimits) -> Scanner<'a> {
+    fn new(source: &'a str, limits: &'a ScanLimits) -> Scanner<'a> {
         Scanner {
             source,
             pos: 0,
@@ -126,7 +126,7 @@ impl<'a> Scanner<'a> {
             closers: Vec::new(),
             members: Members::new(),
             cuts: Vec::new(),
-            nesting_max: limits.nesting_max,
+            limits,
         }
     }
 
@@ -173,8 +173,9 @@ impl<'a> Scanner<'a> {
     }
 
     fn open(&mut self, closer: u8) -> Result<Next, DocumentError> {
-        if self.closers.len() >= self.nesting_max {
-            return Err(DocumentError::NestedTooDeep { max: self.nesting_max });
+        let max = self.limits.nesting_max;
+        if self.closers.len() >= max {
+            return Err(DocumentError::NestedTooDeep { max });
         }
         self.pos += 1;
         self.skip_space();
@@ -214,6 +215,11 @@ impl<'a> Scanner<'a> {
 
     /// Reads a member's name and the colon after it.
     fn member_name(&mut self) -> Result<(), DocumentError> {
+        // One that is known takes ten times the text of a short one.
+        let max = self.limits.members_max;
+        if self.members.len() >= max {
+            return Err(DocumentError::TooMany { what: "members", max });
+        }
         self.skip_space();
         let start = self.copied_pos();
         if self.peek() != Some(b'"') {

@@ -55,7 +55,7 @@ pub fn scan_document(text: &[u8], limits: &ScanLimits) -> Result<Document, Docum
         if stays_in_body(&member.name) {
             continue;
         }
-        document.take_special(&member.name, compact.value(place))?;
+        document.take_special(&member.name, compact.value(place), limits)?;
         taken.push(place);
     }
     document.body = Body::from_scan(compact.into_text_without(&taken));
@@ -82,14 +82,14 @@ impl Document {
         Document { id: None, rev, deleted, revisions: None, attachments: None, body }
     }
 
-    fn take_special(&mut self, name: &str, value: Cow<'_, str>) -> Result<(), DocumentError> {
+    fn take_special(&mut self, name: &str, value: Cow<'_, str>, limits: &ScanLimits) -> Result<(), DocumentError> {
         let bad = || DocumentError::BadSpecialMember { name: name.into() };
         let is_object = value.starts_with('{');
         match name {
             "_id" => self.id = Some(string::value_as_string(&value).ok_or(DocumentError::IdNotString)?.into_owned()),
             "_rev" => self.rev = Some(RevId::parse(&string::value_as_string(&value).ok_or(RevError::Format)?)?),
             "_deleted" => self.deleted = value.parse().map_err(|_| bad())?,
-            "_revisions" if is_object => self.revisions = Some(revisions::parse(&value)?),
+            "_revisions" if is_object => self.revisions = Some(revisions::parse(&value, limits.revisions_max)?),
             "_attachments" if value == "{}" => {}
             "_attachments" if is_object => self.attachments = Some(Attachments(exact(value.into_owned()))),
             // What a read adds to a document: clients send it back.

@@ -18,6 +18,14 @@ pub enum DocumentError {
         /// The limit.
         max: usize,
     },
+    /// More members or revisions than the limit: `document_too_large`.
+    #[error("the document has too many {what}: at most {max} are accepted")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        max: usize,
+    },
     /// A member that starts with an underscore and is unknown or of the wrong type: `doc_validation`.
     #[error("Bad special document member: {name}")]
     BadSpecialMember {

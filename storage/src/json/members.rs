@@ -76,6 +76,11 @@ impl<'a> Members<'a> {
         object.index.insert(new.name.clone(), self.list.len())
     }
 
+    /// How many members all open objects have.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// The members of the objects that are still open.
     pub fn into_list(self) -> Vec<Member<'a>> {
         self.list

@@ -26,11 +26,16 @@ pub use string::write_json_string;
 pub struct ScanLimits {
     /// How deep objects and arrays may nest, the outermost counting as 1.
     pub nesting_max: usize,
+    /// How many members may be known at once, which are those of all objects that are open, repeated ones included.
+    pub members_max: usize,
+    /// How many revisions `_revisions` may name. No client sends more than a source's `_revs_limit`, which is 1,000
+    /// where nobody changed it.
+    pub revisions_max: usize,
 }
 
 impl Default for ScanLimits {
     fn default() -> ScanLimits {
-        ScanLimits { nesting_max: 512 }
+        ScanLimits { nesting_max: 512, members_max: usize::MAX, revisions_max: 100_000 }
     }
 }
 

@@ -113,6 +113,75 @@ async fn too_large_is_413_unpacked_too() {
     assert_eq!(database.get("/a").expect(200).await.json(), json!({ "_id": "a", "_rev": rev, "pad": fits["pad"] }));
 }
 
+/// A gzipped text of about 60 MB, the part in the middle of it repeated.
+fn bomb(start: &str, part: &str, end: &str) -> Vec<u8> {
+    gzipped(format!("{start}{}{end}", part.repeat(60_000_000 / part.len())).as_bytes())
+}
+
+/// The most memory the server has had, in MiB.
+fn peak_mib(server: &Server) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("its status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    peak.and_then(|kib| kib.parse::<usize>().ok()).expect("its peak") / 1024
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn short_parts_without_number_are_refused_in_little_memory() {
+    let (server, database) = fresh().await;
+    database.put("x", &json!({})).await;
+    let revisions = |count: usize| {
+        let ids = vec!["\"\""; count].join(",");
+        format!("{{\"_id\":\"x\",\"_revisions\":{{\"start\":30000000,\"ids\":[{ids}]}}}}")
+    };
+    let replicated = "{\"new_edits\":false,\"docs\":[";
+    let many = "has too many revisions: at most";
+    for (method, path, body, status, reason) in [
+        (
+            "PUT",
+            "/x?new_edits=false",
+            bomb("{\"_revisions\":{\"start\":30000000,\"ids\":[", "\"\",", "\"\"]}}"),
+            413,
+            format!("the document {many} 100000 are accepted"),
+        ),
+        (
+            "POST",
+            "/_bulk_docs",
+            gzipped(format!("{replicated}{}]}}", revisions(100_001)).as_bytes()),
+            413,
+            format!("the document `x` {many} 100000 are accepted"),
+        ),
+        (
+            "POST",
+            "/_bulk_docs",
+            bomb(replicated, &format!("{},", revisions(100_000)), "{}]}"),
+            413,
+            format!("`docs` {many} 2000000 are accepted"),
+        ),
+        (
+            "PUT",
+            "/y",
+            bomb("{", "\"\":0,", "\"a\":1}"),
+            413,
+            "the document has too many members: at most 1601000 are accepted".to_owned(),
+        ),
+        (
+            "POST",
+            "/_bulk_get",
+            bomb("{\"docs\":[{\"id\":[", "[],", "1]}]}"),
+            200,
+            "Document id must be a string".to_owned(),
+        ),
+    ] {
+        let request = database.request(method, path).header("content-type", "application/json");
+        let answer = request.header("content-encoding", "gzip").body(body).send().await;
+        answer.assert_status(status);
+        assert!(answer.text().contains(&format!("\"reason\":\"{reason}\"")), "{path} should say {reason}");
+        let peak = peak_mib(&server);
+        assert!(peak < 600, "{path}: {peak} MiB for {reason}");
+    }
+    assert_eq!(database.info().await["update_seq"], json!(1));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nesting_has_a_limit() {
     let (_server, database) = fresh().await;

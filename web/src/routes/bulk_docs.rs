@@ -36,14 +36,20 @@ struct Bulk {
     /// What is written: one a document that is not refused, in order.
     writes: Vec<Write>,
     replicated: bool,
+    /// How many more revisions may be named as ancestry.
+    revisions_left: usize,
 }
+
+/// The revisions that documents are replicated with may be as many as would fit into a request with the hashes that CouchDB and
+/// PouchDB make: only shorter ones can be more, which take several times their text.
+const HASH_BYTES: usize = 32;
 
 pub async fn bulk_docs(call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
     request::require_json(&call.req)?;
     let (_, _, state, body) = call.body().await?;
     let shared = state.clone();
-    let Bulk { items, writes, replicated } = request::parse(body, move |body| Bulk::parse(body, &shared)).await?;
+    let Bulk { items, writes, replicated, .. } = request::parse(body, move |body| Bulk::parse(body, &shared)).await?;
     let written = state.write(&database, writes).await?;
     let body = results_json(&items, &written.outcomes, replicated);
     Ok(reply::written(StatusCode::CREATED, database.seq_format().await?, written.seq).body(body))
@@ -61,8 +67,12 @@ impl Bulk {
             Some("false") => true,
             Some(_) => return Err(ApiError::bad_request("`new_edits` parameter must be a boolean.")),
         };
-        let mut bulk =
-            Bulk { items: Vec::with_capacity(docs.len()), writes: Vec::with_capacity(docs.len()), replicated };
+        let mut bulk = Bulk {
+            items: Vec::with_capacity(docs.len()),
+            writes: Vec::with_capacity(docs.len()),
+            replicated,
+            revisions_left: revisions_max(state),
+        };
         for doc in docs {
             bulk.add(doc.get().as_bytes(), state)?;
         }
@@ -86,12 +96,21 @@ impl Bulk {
             },
             None => state.new_id(),
         };
-        let path = self.replicated.then(|| replicated_path(&document)).transpose()?;
+        let path = self.replicated.then(|| replicated_path(&mut document)).transpose()?;
+        let revisions = path.as_ref().map_or(0, |path| path.hashes().len());
+        self.revisions_left = self.revisions_left.checked_sub(revisions).ok_or_else(|| {
+            let most = revisions_max(state);
+            ApiError::too_large(format!("`docs` has too many revisions: at most {most} are accepted"))
+        })?;
         let rev = path.as_ref().map(|path| path.rev());
         let made = edit(id.clone(), path, document).map(|edit| self.writes.push(Write::Edit(edit)));
         self.items.push(Item { id: id.to_string(), rev, refused: made.err() });
         Ok(())
     }
+}
+
+fn revisions_max(state: &CallState) -> usize {
+    state.config.limits.request_bytes_max / HASH_BYTES
 }
 
 /// 413: `docs` may not have more.

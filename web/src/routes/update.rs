@@ -7,11 +7,12 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use seqtide::Database;
 use seqtide::documents::{Extras, Which, read_document};
-use seqtide::storage::json::{Body, Document, scan_document, write_json_string};
+use seqtide::storage::json::{Body, Document, DocumentError, scan_document, write_json_string};
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::rev_path::RevPath;
 use seqtide::storage::{Edit, Outcome, Snapshot, Write};
+use serde::Deserialize;
 
 use super::{Answer, Call, design, local};
 use crate::call_state::CallState;
@@ -25,14 +26,29 @@ use crate::{reply, request};
 /// # Errors
 /// 400 for what is no document, 413 for one that is too large.
 pub fn scan(text: &[u8], state: &State) -> Result<Document, ApiError> {
-    let document = scan_document(text, &state.scan_limits())?;
+    let too_large = |id: Option<String>, what: String| {
+        let which = id.map_or_else(|| "the document".to_owned(), |id| format!("the document `{id}`"));
+        ApiError::document_too_large(format!("{which} has {what} are accepted"))
+    };
+    let document = scan_document(text, &state.scan_limits()).map_err(|error| match error {
+        DocumentError::TooMany { what, max } => too_large(id_of(text), format!("too many {what}: at most {max}")),
+        error => error.into(),
+    })?;
     let (bytes, bytes_max) = (document.body.as_bytes().len(), state.config.limits.document_bytes_max);
     if bytes > bytes_max {
-        let which = document.id.map_or_else(|| "the document".to_owned(), |id| format!("the document `{id}`"));
-        let reason = format!("{which} has {bytes} bytes, at most {bytes_max} are accepted");
-        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "document_too_large", reason));
+        return Err(too_large(document.id, format!("{bytes} bytes, at most {bytes_max}")));
     }
     Ok(document)
+}
+
+/// The id of a document whose scan was given up, if that can be told.
+fn id_of(text: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(rename = "_id")]
+        id: Option<String>,
+    }
+    serde_json::from_slice::<Named>(text).ok()?.id
 }
 
 /// Scans a request's body as [`scan`] does.
@@ -44,13 +60,13 @@ pub async fn scan_body(body: Bytes, state: &CallState) -> Result<Document, ApiEr
     request::parse(body, move |text| scan(text, &state)).await
 }
 
-/// The ancestry a replicated revision comes with.
+/// Takes the ancestry that a replicated revision comes with.
 ///
 /// # Errors
 /// 400 when it has none.
-pub fn replicated_path(document: &Document) -> Result<RevPath, ApiError> {
+pub fn replicated_path(document: &mut Document) -> Result<RevPath, ApiError> {
     let lone = || document.rev.clone().map(RevPath::lone);
-    document.revisions.clone().or_else(lone).ok_or_else(|| {
+    document.revisions.take().or_else(lone).ok_or_else(|| {
         ApiError::bad_request("When `new_edits: false`, the document needs `_rev` or `_revisions` specified")
     })
 }
@@ -185,8 +201,8 @@ impl Target<'_> {
         answer
     }
 
-    fn edit(&self, document: Document) -> Result<Edit, ApiError> {
-        let path = self.replicated.then(|| replicated_path(&document)).transpose()?;
+    fn edit(&self, mut document: Document) -> Result<Edit, ApiError> {
+        let path = self.replicated.then(|| replicated_path(&mut document)).transpose()?;
         edit(self.id.clone(), path, document)
     }
 

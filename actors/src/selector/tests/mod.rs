@@ -26,7 +26,7 @@ struct Document {
 impl Document {
     fn new(id: &str, body: &str) -> Document {
         let leaf = LeafRev { rev: RevId::parse("1-a").unwrap(), deleted: false };
-        let limits = ScanLimits { nesting_max: 100_000 };
+        let limits = ScanLimits { nesting_max: 100_000, ..ScanLimits::default() };
         Document { id: DocId::parse(id).unwrap(), leaf, body: scan_document(body.as_bytes(), &limits).unwrap().body }
     }
 

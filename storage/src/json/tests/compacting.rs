@@ -118,7 +118,7 @@ fn numbers_within_a_double_and_integers_of_any_size_are_accepted() {
 #[test]
 fn nesting_is_accepted_up_to_the_limit() {
     let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-    let limits = ScanLimits { nesting_max: 3 };
+    let limits = ScanLimits { nesting_max: 3, ..ScanLimits::default() };
     assert!(compact_value(nested(3).as_bytes(), &limits).is_ok());
     assert!(compact_value(b"{\"a\":{\"b\":{}}}", &limits).is_ok());
     for text in [&nested(4), "{\"a\":{\"b\":[{}]}}"] {
@@ -128,10 +128,26 @@ fn nesting_is_accepted_up_to_the_limit() {
 }
 
 #[test]
+fn members_of_open_objects_are_accepted_up_to_the_limit() {
+    let limits = ScanLimits { members_max: 3, ..ScanLimits::default() };
+    for text in
+        ["{\"a\":1,\"b\":2,\"c\":3}", "{\"a\":{\"b\":1},\"b\":{\"c\":2}}", "[{\"a\":1,\"b\":2},{\"a\":1,\"b\":2}]"]
+    {
+        assert!(compact_value(text.as_bytes(), &limits).is_ok(), "{text}");
+    }
+    for text in
+        ["{\"a\":1,\"a\":2,\"a\":3,\"a\":4}", "{\"a\":{\"b\":1,\"c\":2,\"d\":3}}", "[{\"a\":1,\"b\":2,\"c\":3,\"d\""]
+    {
+        let refused = compact_value(text.as_bytes(), &limits).unwrap_err();
+        assert_eq!(refused.to_string(), "the document has too many members: at most 3 are accepted", "{text}");
+    }
+}
+
+#[test]
 fn deep_nesting_costs_no_stack() {
     let text = "[".repeat(100_000) + &"]".repeat(100_000);
     assert_eq!(compacted(&text), Err(DocumentError::NestedTooDeep { max: 512 }));
-    let no_limit = ScanLimits { nesting_max: usize::MAX };
+    let no_limit = ScanLimits { nesting_max: usize::MAX, ..ScanLimits::default() };
     assert_eq!(compact_value(text.as_bytes(), &no_limit).unwrap(), text.as_bytes());
     assert_eq!(compact_value(&text.as_bytes()[..100_000], &no_limit), Err(DocumentError::NotJson));
     let objects = "{\"a\":1,\"a\":".repeat(100_000) + "0" + &"}".repeat(100_000);

@@ -170,6 +170,19 @@ fn bad_revisions_are_refused() {
 }
 
 #[test]
+fn revisions_are_accepted_up_to_the_limit() {
+    let limits = ScanLimits { revisions_max: 2, ..ScanLimits::default() };
+    let scan =
+        |ids: &str| scan_document(format!(r#"{{"_revisions":{{"start":9,"ids":{ids}}},"a":1}}"#).as_bytes(), &limits);
+    for (ids, first) in [(r#"["a"]"#, "9-a"), (r#"["\"]",""]"#, "9-\"]"), (r#"[ "" , "a,b" ]"#, "9-")] {
+        assert_eq!(scan(ids).unwrap().revisions.unwrap().rev().to_string(), first, "{ids}");
+    }
+    let refused = scan(r#"["","",""]"#).unwrap_err().to_string();
+    assert_eq!(refused, "the document has too many revisions: at most 2 are accepted");
+    assert_eq!(scan(r#"["a",["b"],"c"]"#), Err(DocumentError::RevisionsIdNotString), "whatever comes first");
+}
+
+#[test]
 fn many_members_and_cuts_leave_special_members_intact() {
     let many: String = (0..100_000).map(|n| format!(" \"m{}\" : {{\"a\":1,\"a\":{n}}},", n % 50_000)).collect();
     let document = scan(&format!("{{{many}\"_id\":\"x\",{many}\"_deleted\":true}}")).unwrap();

@@ -3,13 +3,15 @@
 use percent_encoding::{CONTROLS, utf8_percent_encode};
 use seqtide::documents::{Document, Extras, Which, read_document, read_leaves, read_leaves_under};
 use seqtide::storage::model::doc_id::{DocId, LocalId};
-use seqtide::storage::model::rev::RevId;
+use seqtide::storage::model::rev::{RevError, RevId};
 use seqtide::storage::{Snapshot, StorageError};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::error::ApiError;
 use crate::multipart::{JSON_PART, JSON_PART_ERROR};
+
+const NULL: &str = "null";
 
 /// How items are read.
 #[derive(Debug, Clone, Copy)]
@@ -22,19 +24,19 @@ pub struct Read {
 /// What was found, or why there is nothing.
 pub type Found = Result<Vec<Document>, ApiError>;
 
-/// An item of `docs` as it was given.
+/// An item of `docs` as it was given. Whatever that is, it stays text: values would take ten times as much.
 #[derive(Deserialize)]
-struct Given {
-    #[serde(default)]
-    id: Value,
-    #[serde(default)]
-    rev: Value,
+struct Given<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    rev: Option<&'a RawValue>,
 }
 
-/// What an item asks for, and what its answer repeats of it.
+/// What an item asks for, and what its answer repeats of it, as JSON.
 pub struct Item {
-    id: Value,
-    rev: Value,
+    id: Box<str>,
+    rev: Box<str>,
     asked: Result<Asked, ApiError>,
 }
 
@@ -50,14 +52,17 @@ impl Item {
     pub fn parse(text: &str) -> Item {
         match serde_json::from_str(text) {
             // Without a document, CouchDB repeats no revision either.
-            Ok(Given { id: Value::Null, .. }) => Item::refused(ApiError::bad_request("document id missed")),
-            Ok(Given { id, rev }) => Item { asked: Asked::parse(&id, &rev), id, rev },
+            Ok(Given { id: None, .. }) => Item::refused(ApiError::bad_request("document id missed")),
+            Ok(Given { id: Some(id), rev }) => {
+                let (id, rev) = (id.get(), rev.map_or(NULL, RawValue::get));
+                Item { asked: Asked::parse(id, rev), id: id.into(), rev: rev.into() }
+            }
             Err(_) => Item::refused(ApiError::bad_request("document must be a JSON object")),
         }
     }
 
     fn refused(why: ApiError) -> Item {
-        Item { id: Value::Null, rev: Value::Null, asked: Err(why) }
+        Item { id: NULL.into(), rev: NULL.into(), asked: Err(why) }
     }
 
     /// Reads what is asked for; inside, why there is nothing.
@@ -75,7 +80,9 @@ impl Item {
     }
 
     pub fn write_json(&self, out: &mut Vec<u8>, found: &Found) {
-        out.extend_from_slice(format!("{{\"id\":{},\"docs\":[", self.id).as_bytes());
+        out.extend_from_slice(b"{\"id\":");
+        out.extend_from_slice(self.id.as_bytes());
+        out.extend_from_slice(b",\"docs\":[");
         match found {
             Ok(documents) => {
                 for (at, document) in documents.iter().enumerate() {
@@ -120,32 +127,37 @@ impl Item {
     fn write_refusal(&self, out: &mut Vec<u8>, refused: &ApiError, named: bool) {
         out.push(b'{');
         if named {
-            out.extend_from_slice(format!("\"id\":{},", self.id).as_bytes());
+            out.extend_from_slice(b"\"id\":");
+            out.extend_from_slice(self.id.as_bytes());
+            out.push(b',');
         }
-        out.extend_from_slice(format!("\"rev\":{},", self.rev()).as_bytes());
+        out.extend_from_slice(b"\"rev\":");
+        out.extend_from_slice(self.rev().as_bytes());
+        out.push(b',');
         refused.write_members(out);
         out.push(b'}');
     }
 
     /// The revision as an error repeats it: of a document that is not there and was asked for without one, CouchDB
     /// says `"undefined"`.
-    fn rev(&self) -> Value {
-        if matches!(self.asked, Ok(Asked::Leaves(_))) { Value::from("undefined") } else { self.rev.clone() }
+    fn rev(&self) -> &str {
+        if matches!(self.asked, Ok(Asked::Leaves(_))) { "\"undefined\"" } else { &self.rev }
     }
 }
 
 impl Asked {
-    fn parse(id: &Value, rev: &Value) -> Result<Asked, ApiError> {
-        let id = match id {
-            Value::String(id) if LocalId::parse(id).is_some() => return Err(ApiError::not_found("missing")),
-            Value::String(id) => DocId::parse(id)?,
-            _ => return Err(ApiError::id_not_string()),
-        };
-        match rev {
-            Value::Null => Ok(Asked::Leaves(id)),
-            Value::String(rev) => Ok(Asked::Rev(id, RevId::parse(rev)?)),
-            _ => Err(ApiError::bad_request("Invalid rev format")),
+    fn parse(id: &str, rev: &str) -> Result<Asked, ApiError> {
+        let string = |json| serde_json::from_str::<String>(json).ok();
+        let id = string(id).ok_or_else(ApiError::id_not_string)?;
+        if LocalId::parse(&id).is_some() {
+            return Err(ApiError::not_found("missing"));
         }
+        let id = DocId::parse(&id)?;
+        if rev == NULL {
+            return Ok(Asked::Leaves(id));
+        }
+        let rev = string(rev).ok_or(RevError::Format)?;
+        Ok(Asked::Rev(id, RevId::parse(&rev)?))
     }
 }
 
