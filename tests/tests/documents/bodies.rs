@@ -135,49 +135,50 @@ async fn short_parts_without_number_are_refused_in_little_memory() {
     };
     let replicated = "{\"new_edits\":false,\"docs\":[";
     let many = "has too many revisions: at most";
-    for (method, path, body, status, reason) in [
+    for (method, path, body, reason, mib_max) in [
         (
             "PUT",
             "/x?new_edits=false",
             bomb("{\"_revisions\":{\"start\":30000000,\"ids\":[", "\"\",", "\"\"]}}"),
-            413,
             format!("the document {many} 100000 are accepted"),
+            600,
         ),
         (
             "POST",
             "/_bulk_docs",
             gzipped(format!("{replicated}{}]}}", revisions(100_001)).as_bytes()),
-            413,
             format!("the document `x` {many} 100000 are accepted"),
+            600,
         ),
         (
             "POST",
             "/_bulk_docs",
             bomb(replicated, &format!("{},", revisions(100_000)), "{}]}"),
-            413,
             format!("`docs` {many} 2000000 are accepted"),
+            600,
         ),
         (
             "PUT",
             "/y",
             bomb("{", "\"\":0,", "\"a\":1}"),
-            413,
             "the document has too many members: at most 1601000 are accepted".to_owned(),
+            600,
         ),
         (
             "POST",
             "/_bulk_get",
             bomb("{\"docs\":[{\"id\":[", "[],", "1]}]}"),
-            200,
+            // The answer repeats the text, twice.
             "Document id must be a string".to_owned(),
+            900,
         ),
     ] {
         let request = database.request(method, path).header("content-type", "application/json");
         let answer = request.header("content-encoding", "gzip").body(body).send().await;
-        answer.assert_status(status);
+        answer.assert_status(if path == "/_bulk_get" { 200 } else { 413 });
         assert!(answer.text().contains(&format!("\"reason\":\"{reason}\"")), "{path} should say {reason}");
         let peak = peak_mib(&server);
-        assert!(peak < 600, "{path}: {peak} MiB for {reason}");
+        assert!(peak < mib_max, "{path}: {peak} MiB for {reason}");
     }
     assert_eq!(database.info().await["update_seq"], json!(1));
 }
