@@ -191,7 +191,7 @@ impl Database {
     /// # Errors
     /// As [`Database::read`].
     pub async fn pinned(&self) -> Result<Database, Error> {
-        let uuid = self.opened().await?.store()?.identity().uuid;
+        let uuid = self.opened().await?.identity.uuid;
         Ok(Database { only: Some(uuid), ..self.clone() })
     }
 
@@ -201,7 +201,7 @@ impl Database {
             None => self.engine.registry.send(Open(self.name.clone())).await.map_err(|_gone| Error::Stopped)??,
         };
         match self.only {
-            Some(uuid) if opened.store()?.identity().uuid != uuid => Err(Error::NoDatabase),
+            Some(uuid) if opened.identity.uuid != uuid => Err(Error::NoDatabase),
             _ => Ok(opened),
         }
     }

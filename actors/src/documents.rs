@@ -279,8 +279,8 @@ impl<'r> Lacking<'r> {
             for (generation, Ancestor { hash, .. }) in generations.zip(leaf.ancestors.recent.iter()) {
                 lacking.revs.remove(&RevId { generation, hash });
             }
-            let at_hand = 1 + leaf.ancestors.recent.len() as u64;
-            may_be_deeper |= leaf.ancestors.deeper > 0 && oldest + at_hand <= leaf.rev.generation;
+            let reaches = leaf.rev.generation.saturating_sub(leaf.ancestors.recent.len() as u64);
+            may_be_deeper |= leaf.ancestors.deeper > 0 && oldest < reaches;
         }
         lacking.history_needed = may_be_deeper && !lacking.revs.is_empty();
         lacking

@@ -167,10 +167,11 @@ impl Snapshot<'_> {
     /// The place behind which lies all that was written when the clock said so many seconds since 1970 or more. What was
     /// written before may lie there too: up to a second before, or a thousandth of how long ago that is.
     pub fn seq_before(&self, secs: u64) -> Result<Sequence, StorageError> {
-        times::seq_before(self.view(), *self.times.lock(), secs)
+        let times = *self.times.lock();
+        times::seq_before(self.view(), times, secs)
     }
 
-    /// When the first of what lies behind a sequence was written, in seconds since 1970, or before that by as much as
+    /// When the first of what lies behind a sequence was written, in seconds since 1970, give or take as much as
     /// [`Snapshot::seq_before`] says; `None` where that is not known.
     pub fn secs_behind(&self, seq: Sequence) -> Result<Option<u64>, StorageError> {
         times::secs_behind(self.view(), seq)

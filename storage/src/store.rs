@@ -245,10 +245,10 @@ impl Store {
         Ok(Commit { requests: outcomes, changes, gone, vanished, sweep, reindex, counters })
     }
 
-    /// Takes note that everybody sees the last commit by now: whoever asks for what came to be seen in a later second
-    /// ([`Snapshot::seq_before`]) is not given it.
-    pub fn note_seen(&self) {
-        self.times.lock().seen((self.clock)());
+    /// Takes note that everybody sees by now what was committed up to a sequence: whoever asks for what came to be seen in a
+    /// later second ([`Snapshot::seq_before`]) is not given it.
+    pub fn note_seen(&self, up_to: Sequence) {
+        self.times.lock().seen(up_to, (self.clock)());
     }
 
     /// Plans and writes; see [`Logged::write`]. What is due comes first.

@@ -39,7 +39,7 @@ pub(crate) struct Times {
 /// The last commit that changed documents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Latest {
-    /// The update sequence before it, or an earlier one.
+    /// The update sequence before it, or before an earlier one that nobody had seen either.
     behind: Sequence,
     /// That after it.
     newest: Sequence,
@@ -61,13 +61,17 @@ impl Times {
     /// row that came to be is not known.
     pub fn opened(view: View<'_>, now: u64) -> Result<Times, StorageError> {
         let last = last_row(view)?.unwrap_or(TimeRow { secs: 0, behind: Sequence::ZERO });
-        let latest = Latest { behind: last.behind, newest: view.counters()?.update_seq, seen: Some(now) };
+        // Where the clock says no more than it did then, that is later than it says.
+        let seen = (now > last.secs).then_some(now);
+        let latest = Latest { behind: last.behind, newest: view.counters()?.update_seq, seen };
         Ok(Times { last: last.secs, looked: 0, latest })
     }
 
-    /// Takes note that everybody sees what was committed.
-    pub fn seen(&mut self, now: u64) {
-        self.latest.seen.get_or_insert(now);
+    /// Takes note that everybody sees what was committed up to a sequence.
+    pub fn seen(&mut self, up_to: Sequence, now: u64) {
+        if self.latest.newest == up_to {
+            self.latest.seen.get_or_insert(now);
+        }
     }
 
     /// Takes note that the update sequence is another one, though no document has changed.
@@ -100,7 +104,9 @@ impl Times {
             // Nobody had seen the commit before when this second began.
             _ => put(now, before.behind),
         }
-        let latest = Latest { behind, newest, seen: None };
+        // What nobody has seen yet is seen with this one.
+        let unseen_from = if before.seen.is_some() { behind } else { before.behind };
+        let latest = Latest { behind: unseen_from, newest, seen: None };
         let looked = if last > self.last { thin_out(view, looked, now, rows)? } else { looked };
         Ok(Times { last, looked, latest })
     }
@@ -156,7 +162,8 @@ pub(crate) fn seq_before(view: View<'_>, times: Times, secs: u64) -> Result<Sequ
     Ok(if may_be_thinned_out { row.behind } else { next.behind })
 }
 
-/// When the first of what lies behind a sequence was written, or some seconds before; `None` where that is not known.
+/// When the first of what lies behind a sequence was written, as far as rows are [near](spacing) to each other; `None` where that
+/// is not known.
 pub(crate) fn secs_behind(view: View<'_>, seq: Sequence) -> Result<Option<u64>, StorageError> {
     let Some(last) = last_while(view, |row| row.behind <= seq)? else { return Ok(None) };
     // Of rows with one sequence the first tells when that was.

@@ -263,7 +263,7 @@ impl Writer {
         self.metrics.committed(edits, commit.changes.len(), began.elapsed());
         let purged = jobs.iter().zip(&commit.requests).flat_map(|(job, done)| purged(&job.request, done));
         self.live.publish(commit.changes, &commit.gone, &commit.vanished, purged, commit.counters.update_seq);
-        self.store.note_seen();
+        self.store.note_seen(commit.counters.update_seq);
         self.full = self.full && jobs.iter().all(|job| job.request.makes_room());
         if commit.reindex {
             self.background.indexing.redefined();

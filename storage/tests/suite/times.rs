@@ -26,7 +26,7 @@ fn write_from_to(store: &Store, begun: u64, seen: u64, number: usize) -> Sequenc
     NOW.set(begun);
     let seq = store.write(&[vec![create(&format!("d{number}"), "{}")].into()]).unwrap().counters.update_seq;
     NOW.set(seen);
-    store.note_seen();
+    store.note_seen(seq);
     seq
 }
 
@@ -49,14 +49,18 @@ fn a_time_is_a_place_behind_which_lies_all_that_was_written_from_then_on() {
     for (number, secs) in [100, 100, 101, 500, 500, 501].into_iter().enumerate() {
         write_at(&db.store, secs, number);
     }
-    for _ in 0..2 {
+    for newest in [6, 5] {
         // Between 101 and 500 nothing was written: what was before is not given to who asks for what came after.
-        for (secs, place) in [(0, 0), (99, 0), (100, 0), (101, 2), (102, 3), (499, 3), (500, 3), (501, 5), (502, 6)] {
+        for (secs, place) in
+            [(0, 0), (99, 0), (100, 0), (101, 2), (102, 3), (499, 3), (500, 3), (501, 5), (502, newest), (551, 6)]
+        {
             assert_eq!(behind(&db.store, secs), place, "from {secs} on");
         }
         for (place, secs) in [(0, 100), (1, 100), (2, 101), (3, 500), (4, 500), (5, 501), (6, 501)] {
             assert_eq!(since(&db.store, place), Some(secs), "behind {place}");
         }
+        // When the last of it came to be seen is known no more.
+        NOW.set(550);
         db = db.reopen();
     }
 }
@@ -77,9 +81,9 @@ fn what_is_seen_in_a_later_second_than_it_was_begun_in_was_written_then() {
             let places = [9, 10, 12].map(|secs| behind(&db.store, secs));
             assert!(places[0] <= 1 && places[1..].iter().all(|place| *place <= 3), "{next:?}: {places:?}");
             assert_eq!(since(&db.store, 0), Some(1));
+            NOW.set(18);
             db = db.reopen();
         }
-        NOW.set(20);
         assert_eq!(behind(&db.store, 20), if next.is_some() { 5 } else { 4 }, "{next:?}");
     }
 }
@@ -92,8 +96,35 @@ fn what_nobody_sees_yet_is_given_to_who_asks_for_any_time() {
     db.store.write(&[vec![create("x", "{}")].into()]).unwrap();
     assert_eq!(behind(&db.store, 50), 1);
     NOW.set(40);
-    db.store.note_seen();
+    db.store.note_seen(Sequence::new(0, 1));
+    assert_eq!(behind(&db.store, 50), 1, "that was the one before");
+    db.store.note_seen(Sequence::new(0, 2));
     assert_eq!((behind(&db.store, 40), behind(&db.store, 41)), (1, 2));
+}
+
+#[test]
+fn what_was_seen_before_the_clock_was_set_back_is_not_taken_to_be_seen_when_it_is_opened() {
+    let mut db = Db::with(options());
+    write_from_to(&db.store, 100, 101, 0);
+    NOW.set(50);
+    db = db.reopen();
+    assert_eq!(behind(&db.store, 101), 0);
+    write_at(&db.store, 103, 1);
+    assert_eq!(behind(&db.store, 101), 0);
+}
+
+#[test]
+fn of_two_commits_that_nobody_sees_yet_both_are_given() {
+    let db = Db::with(options());
+    for (number, secs) in [(0, 9), (1, 12)] {
+        NOW.set(secs);
+        db.store.write(&[vec![create(&format!("d{number}"), "{}")].into()]).unwrap();
+    }
+    NOW.set(13);
+    db.store.note_seen(Sequence::new(0, 2));
+    assert_eq!(behind(&db.store, 13), 0);
+    write_at(&db.store, 15, 2);
+    assert_eq!((behind(&db.store, 13), behind(&db.store, 14)), (0, 2));
 }
 
 #[test]
@@ -149,6 +180,7 @@ proptest! {
                 _ => now,
             };
             if kind == 9 {
+                NOW.set(now);
                 db = db.reopen();
             }
             written.push((now + lasts, write_from_to(&db.store, now, now + lasts, number)));

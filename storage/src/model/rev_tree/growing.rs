@@ -6,7 +6,7 @@ use crate::model::body_place::BodyPlace;
 use crate::model::rev::RevId;
 use crate::model::rev_path::RevPath;
 
-/// So many paths are merged one by one: taking a tree apart costs as much as a few of them.
+/// So many paths are merged one by one at least: taking a tree apart costs as much as a few of them.
 const PATHS_FEW: u32 = 8;
 
 /// A tree under edit. When many paths come to it one after the other it is taken apart, so that each of them costs its
@@ -18,6 +18,8 @@ pub(crate) struct Growing {
     apart: Option<Apart>,
     /// How many paths came to the whole tree.
     paths: u32,
+    /// How many are to come before it is taken apart: the more, the less came of it before.
+    paths_few: u32,
 }
 
 #[derive(Debug)]
@@ -29,7 +31,7 @@ struct Apart {
 
 impl From<RevTree> for Growing {
     fn from(tree: RevTree) -> Growing {
-        Growing { tree, apart: None, paths: 0 }
+        Growing { tree, apart: None, paths: 0, paths_few: PATHS_FEW }
     }
 }
 
@@ -71,13 +73,14 @@ impl Growing {
         body: BodyPlace,
         revs_limit: u32,
     ) -> Result<bool, HistoryNeeded> {
-        if self.apart.is_none() && self.paths >= PATHS_FEW {
-            self.paths = 0;
+        if self.apart.is_none() && self.paths >= self.paths_few {
+            (self.paths, self.paths_few) = (0, self.paths_few.saturating_mul(2));
             self.apart = Nodes::settled(&self.tree, revs_limit).map(|nodes| Apart { nodes, revs_limit });
         }
         if let Some(apart) = self.apart.as_mut().filter(|apart| apart.revs_limit == revs_limit)
             && let Some(is_new) = apart.nodes.grow(path, deleted, body, revs_limit)
         {
+            self.paths_few = (self.paths_few / 2).max(PATHS_FEW);
             return Ok(is_new);
         }
         self.paths += 1;

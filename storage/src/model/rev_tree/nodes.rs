@@ -43,9 +43,14 @@ impl Nodes {
     }
 
     pub(super) fn add_path(&mut self, path: &RevPath, deleted: bool, body: BodyPlace) {
-        for (steps, hash) in path.hashes().iter().enumerate() {
-            let rev = RevId::new(path.start() - steps as u64, hash.clone());
-            let parent = path.hashes().get(steps + 1).cloned();
+        self.add_newest(path.hashes(), path.start(), deleted, body);
+    }
+
+    /// Adds the newest revisions of a path.
+    fn add_newest(&mut self, hashes: &[RevHash], start: u64, deleted: bool, body: BodyPlace) {
+        for (steps, hash) in hashes.iter().enumerate() {
+            let rev = RevId::new(start - steps as u64, hash.clone());
+            let parent = hashes.get(steps + 1).cloned();
             // A revision that is known keeps its first body, or none.
             let brings_body = steps == 0 && !self.nodes.contains_key(&rev);
             let body = if brings_body { body } else { BodyPlace::Unknown };
@@ -111,7 +116,7 @@ impl Nodes {
         (nodes.tree(revs_limit) == *tree).then_some(nodes)
     }
 
-    /// Merges a path into what [`Nodes::settled`] took apart, in the time of its length; says whether it brought
+    /// Merges a path into what [`Nodes::settled`] took apart, in the time of its branch's length; says whether it brought
     /// something new. `None`, and nothing is done, where it does more than make a branch or lengthen one.
     pub(super) fn grow(&mut self, path: &RevPath, deleted: bool, body: BodyPlace, revs_limit: u32) -> Option<bool> {
         let revs: Vec<RevId> = path.revs().collect();
@@ -125,11 +130,13 @@ impl Nodes {
         if new == 0 {
             return Some(false);
         }
-        let branch_len = new + known.first().and_then(|joint| self.branch_len(joint)).unwrap_or(0);
+        // Of a branch of its own nobody knows what is cut off.
+        let kept = if known.is_empty() { new.min(revs_limit as usize) } else { revs.len() };
+        let branch_len = kept.min(new) + known.first().and_then(|joint| self.branch_len(joint)).unwrap_or(0);
         if branch_len > revs_limit as usize {
             return None;
         }
-        self.add_path(path, deleted, body);
+        self.add_newest(&path.hashes()[..kept], path.start(), deleted, body);
         self.set_branch_len(&revs[0], branch_len);
         if let Some(joint) = known.first() {
             self.set_branch_len(joint, 0);
