@@ -1,4 +1,4 @@
-//! When what was written: seconds and sequences rise together.
+//! When what was written: seconds rise, and sequences with them or not at all.
 
 use super::{CheckReport, all, at};
 use crate::codec::meta::Counters;
