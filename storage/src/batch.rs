@@ -142,7 +142,7 @@ impl<'txn> Batch<'txn> {
             let Some(expected) = edit.expected() else { continue };
             let draft = Draft::in_batch(&mut self.drafts, self.view, edit.id())?;
             let is_so = match expected {
-                Expected::Base(base) => edit.base_in(draft.tree.whole()).map(|leaf| &leaf.rev) == base.as_ref(),
+                Expected::Base(base) => edit.base_in(&draft.tree).map(|(rev, _)| rev) == *base,
                 Expected::At(at) => draft.at() == *at,
             };
             if !is_so {
@@ -198,7 +198,7 @@ impl<'txn> Batch<'txn> {
         Ok(match made {
             Plan::Conflict => Outcome::Conflict,
             Plan::Known { rev } => Outcome::Known { rev },
-            Plan::Changed { rev, tree: () } => {
+            Plan::Changed { rev } => {
                 draft.take_body(&rev, place, edit.body());
                 draft.moved = Some((seq, request));
                 self.counters.update_seq = self.counters.update_seq.max(seq);
@@ -341,7 +341,7 @@ impl Draft {
     /// Takes the body of an edit that was made, if its revision has it in the tree.
     fn take_body(&mut self, rev: &RevId, place: BodyPlace, body: &Body) {
         if let BodyPlace::Stored { key, .. } = place
-            && self.tree.has_leaf_at(rev, place)
+            && self.tree.tip(rev).is_some_and(|tip| tip.body == place)
         {
             if self.bodies.is_empty() {
                 // Most documents bring no more than one.

@@ -8,7 +8,7 @@ use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::DocId;
 use crate::model::rev::{RevHash, RevId};
 use crate::model::rev_path::RevPath;
-use crate::model::rev_tree::{Growing, HistoryNeeded, Leaf, Merge, Presence, RevTree};
+use crate::model::rev_tree::{Growing, HistoryNeeded, Presence, RevTree, Tip};
 use crate::model::sequence::Sequence;
 
 /// A proposed revision of a document.
@@ -73,14 +73,11 @@ impl Edit {
 
     /// The leaf of a tree that the edit names as what it goes on from; of a replicated one, the nearest of its ancestors
     /// that is a leaf.
-    pub(crate) fn base_in<'t>(&self, tree: &'t RevTree) -> Option<&'t Leaf> {
+    pub(crate) fn base_in(&self, tree: &Growing) -> Option<(RevId, Tip)> {
+        let leaf = |rev: RevId| tree.tip(&rev).map(|tip| (rev, tip));
         match &self.kind {
-            EditKind::Interactive { parent } => tree.leaf(parent.as_ref()?),
-            EditKind::Replicated { path } => {
-                let generations = (0..path.start()).rev();
-                let mut ancestors = generations.zip(&path.hashes()[1..]);
-                ancestors.find_map(|(generation, hash)| tree.leaf(&RevId::new(generation, hash.clone())))
-            }
+            EditKind::Interactive { parent } => leaf(parent.clone()?),
+            EditKind::Replicated { path } => path.revs().skip(1).find_map(leaf),
         }
     }
 
@@ -116,62 +113,49 @@ impl Edit {
 
 /// What an edit makes of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Plan<Tree = RevTree> {
+pub(crate) enum Plan {
     /// Nothing: the revision was known.
     Known { rev: RevId },
     /// A new tree.
-    Changed { rev: RevId, tree: Tree },
+    Changed { rev: RevId },
     /// An interactive edit whose parent is not where it may go, or that makes a revision that is there already.
     Conflict,
 }
 
-/// Plans an edit. `body` is where its body will lie; branches keep at most `revs_limit` revisions.
+/// Plans an edit, and leaves the tree as it is. `body` is where its body will lie; branches keep at most `revs_limit`
+/// revisions.
 ///
 /// # Errors
 /// [`HistoryNeeded`] when ancestors that are not at hand decide.
-pub(crate) fn plan(tree: &RevTree, edit: &Edit, body: BodyPlace, revs_limit: u32) -> Result<Plan, HistoryNeeded> {
-    match &edit.kind {
-        EditKind::Interactive { parent } => Ok(plan_interactive(tree, edit, parent.as_ref(), body, revs_limit)),
-        EditKind::Replicated { path } => Ok(match tree.merge(path, edit.deleted, body, revs_limit)? {
-            Merge::Known => Plan::Known { rev: path.rev() },
-            Merge::Changed(tree) => Plan::Changed { rev: path.rev(), tree },
-        }),
-    }
+pub(crate) fn plan(tree: &mut Growing, edit: &Edit, body: BodyPlace, revs_limit: u32) -> Result<Plan, HistoryNeeded> {
+    Ok(match &edit.kind {
+        EditKind::Interactive { parent } => match interactive_rev(tree.whole(), edit, parent.as_ref()) {
+            Some((base, rev)) if base.as_ref().is_none_or(|leaf| tree.tip(leaf).is_some()) => Plan::Changed { rev },
+            _ => Plan::Conflict,
+        },
+        EditKind::Replicated { path } => merged(path, tree.would_merge(path, edit.deleted, body, revs_limit)?),
+    })
 }
 
 /// Plans an edit as [`plan`] does, and makes it.
 ///
 /// # Errors
 /// [`HistoryNeeded`] when ancestors that are not at hand decide.
-pub(crate) fn make(
-    growing: &mut Growing,
-    edit: &Edit,
-    body: BodyPlace,
-    revs_limit: u32,
-) -> Result<Plan<()>, HistoryNeeded> {
-    match &edit.kind {
-        EditKind::Interactive { parent } => Ok(match interactive_rev(growing.whole(), edit, parent.as_ref()) {
-            Some((base, rev)) if growing.extend(base.as_ref(), rev.clone(), edit.deleted, body, revs_limit) => {
-                Plan::Changed { rev, tree: () }
+pub(crate) fn make(tree: &mut Growing, edit: &Edit, body: BodyPlace, revs_limit: u32) -> Result<Plan, HistoryNeeded> {
+    Ok(match &edit.kind {
+        EditKind::Interactive { parent } => match interactive_rev(tree.whole(), edit, parent.as_ref()) {
+            Some((base, rev)) if tree.extend(base.as_ref(), rev.clone(), edit.deleted, body, revs_limit) => {
+                Plan::Changed { rev }
             }
             _ => Plan::Conflict,
-        }),
-        EditKind::Replicated { path } => {
-            let rev = path.rev();
-            let is_new = growing.merge(path, edit.deleted, body, revs_limit)?;
-            Ok(if is_new { Plan::Changed { rev, tree: () } } else { Plan::Known { rev } })
-        }
-    }
+        },
+        EditKind::Replicated { path } => merged(path, tree.merge(path, edit.deleted, body, revs_limit)?),
+    })
 }
 
-fn plan_interactive(tree: &RevTree, edit: &Edit, parent: Option<&RevId>, body: BodyPlace, revs_limit: u32) -> Plan {
-    let Some((base, rev)) = interactive_rev(tree, edit, parent) else {
-        return Plan::Conflict;
-    };
-    match tree.extended(base.as_ref(), rev.clone(), edit.deleted, body, revs_limit) {
-        Some(tree) => Plan::Changed { rev, tree },
-        None => Plan::Conflict,
-    }
+fn merged(path: &RevPath, is_new: bool) -> Plan {
+    let rev = path.rev();
+    if is_new { Plan::Changed { rev } } else { Plan::Known { rev } }
 }
 
 /// The revision that an interactive edit makes, and what it would go on from if that is a leaf.
@@ -209,12 +193,15 @@ mod tests {
     }
 
     fn planned(tree: &RevTree, edit: &Edit) -> Plan {
-        plan(tree, edit, BodyPlace::Empty, LIMIT).unwrap()
+        plan(&mut Growing::from(tree.clone()), edit, BodyPlace::Empty, LIMIT).unwrap()
     }
 
     fn changed(tree: &RevTree, edit: &Edit) -> (RevId, RevTree) {
-        match planned(tree, edit) {
-            Plan::Changed { rev, tree } => (rev, tree),
+        let mut growing = Growing::from(tree.clone());
+        let made = make(&mut growing, edit, BodyPlace::Empty, LIMIT).unwrap();
+        assert_eq!(planned(tree, edit), made);
+        match made {
+            Plan::Changed { rev } => (rev, growing.whole().clone()),
             other => panic!("{other:?}"),
         }
     }
@@ -229,10 +216,11 @@ mod tests {
     #[test]
     fn planning_leaves_the_tree_it_is_given_as_it_was() {
         let tree = tree_of(&[(2, &["b", "a"], false)]);
-        let before = tree.clone();
-        let (_, after) = changed(&tree, &edit(Some("2-b"), true));
-        assert_eq!((tree.is_live(), after.is_live()), (true, false));
-        assert_eq!(tree, before);
+        let mut growing = Growing::from(tree.clone());
+        for edit in [edit(Some("2-b"), true), pushed(3, &["c", "b"], false)] {
+            assert!(matches!(plan(&mut growing, &edit, BodyPlace::Empty, LIMIT), Ok(Plan::Changed { .. })), "{edit:?}");
+            assert_eq!(growing.whole(), &tree);
+        }
     }
 
     #[test]
@@ -273,7 +261,8 @@ mod tests {
             leaf.ancestors.deeper = 1;
         }
         let deep = pushed(2, &["x", "a"], false);
-        assert_eq!(plan(&tree, &deep, BodyPlace::Empty, LIMIT), Err(HistoryNeeded));
+        let mut growing = Growing::from(tree.clone());
+        assert_eq!(plan(&mut growing, &deep, BodyPlace::Empty, LIMIT), Err(HistoryNeeded));
         assert_eq!(planned(&tree, &edit(Some("1-a"), false)), Plan::Conflict);
         assert!(matches!(planned(&tree, &edit(Some("3-c"), false)), Plan::Changed { .. }));
     }

@@ -1,15 +1,17 @@
 //! What edits would do to a document, found out without writing: so that whoever must see the old document before a new
 //! revision is written sees the one it goes on from.
 
+use std::collections::HashMap;
+
 use crate::error::StorageError;
 use crate::json::Body;
 use crate::leaf_body::LeafBody;
 use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::DocId;
 use crate::model::rev::RevId;
-use crate::model::rev_tree::RevTree;
+use crate::model::rev_tree::{Growing, RevTree};
 use crate::model::sequence::Sequence;
-use crate::plan::{Edit, Plan, plan};
+use crate::plan::{Edit, Plan, make, plan};
 use crate::snapshot::{DocTree, Snapshot};
 use crate::write::Outcome;
 
@@ -17,9 +19,9 @@ use crate::write::Outcome;
 #[derive(Debug)]
 pub struct Rehearsal {
     at: Sequence,
-    tree: RevTree,
+    tree: Growing,
     /// Bodies of revisions that were made here, on top of what the tables have.
-    made: Vec<(RevId, Body)>,
+    made: HashMap<RevId, Body>,
     revs_limit: u32,
 }
 
@@ -59,13 +61,17 @@ impl Snapshot<'_> {
         let DocTree { seq: at, tree } =
             found.unwrap_or_else(|| DocTree { seq: Sequence::ZERO, tree: RevTree::default() });
         let revs_limit = self.revs_limit()?;
+        let mut tree = Growing::from(tree);
         // What the first edit makes of the tree may be why the second one needs its history.
         let history_needed = match edits {
-            [only] => plan(&tree, only, BodyPlace::Unknown, revs_limit).is_err(),
+            [only] => plan(&mut tree, only, BodyPlace::Unknown, revs_limit).is_err(),
             _ => true,
         };
-        let tree = if history_needed { self.with_history(id, &tree)? } else { tree };
-        Ok(Rehearsal { at, tree, made: Vec::new(), revs_limit })
+        if history_needed {
+            let whole = self.with_history(id, tree.whole())?;
+            tree.set(whole);
+        }
+        Ok(Rehearsal { at, tree, made: HashMap::new(), revs_limit })
     }
 }
 
@@ -76,8 +82,10 @@ impl Rehearsal {
     }
 
     /// What an edit would do now.
-    pub fn try_edit(&self, edit: &Edit) -> Rehearsed {
-        match self.plan(edit) {
+    pub fn try_edit(&mut self, edit: &Edit) -> Rehearsed {
+        // All history is at hand where it may decide, as for a commit.
+        let plan = plan(&mut self.tree, edit, BodyPlace::Unknown, self.revs_limit);
+        match plan.unwrap_or(Plan::Conflict) {
             Plan::Known { rev } => Rehearsed::Nothing(Outcome::Known { rev }),
             Plan::Conflict => Rehearsed::Nothing(Outcome::Conflict),
             Plan::Changed { .. } => Rehearsed::NewRev { base: self.base(edit) },
@@ -86,22 +94,15 @@ impl Rehearsal {
 
     /// Goes on as if the edit had been made.
     pub fn make(&mut self, edit: &Edit) {
-        if let Plan::Changed { rev, tree } = self.plan(edit) {
-            self.tree = tree;
-            self.made.push((rev, edit.body().clone()));
+        if let Ok(Plan::Changed { rev }) = make(&mut self.tree, edit, BodyPlace::Unknown, self.revs_limit) {
+            self.made.insert(rev, edit.body().clone());
         }
     }
 
-    /// All history is at hand where it may decide, as for a commit.
-    fn plan(&self, edit: &Edit) -> Plan {
-        plan(&self.tree, edit, BodyPlace::Unknown, self.revs_limit).unwrap_or(Plan::Conflict)
-    }
-
     fn base(&self, edit: &Edit) -> Option<BaseLeaf> {
-        let leaf = edit.base_in(&self.tree)?;
-        let made = self.made.iter().find(|(rev, _)| *rev == leaf.rev);
-        let body = made.map_or(LeafBody::Stored(leaf.body), |(_, body)| LeafBody::Here(body.clone()));
-        Some(BaseLeaf { rev: leaf.rev.clone(), deleted: leaf.deleted, body })
+        let (rev, tip) = edit.base_in(&self.tree)?;
+        let body = self.made.get(&rev).map_or(LeafBody::Stored(tip.body), |body| LeafBody::Here(body.clone()));
+        Some(BaseLeaf { rev, deleted: tip.deleted, body })
     }
 }
 
@@ -145,7 +146,7 @@ mod tests {
     }
 
     /// What an edit would go on from, as text: `new`, `conflict`, `known`, or the base's revision, tombstone or not, and body.
-    fn said(store: &Store, rehearsal: &Rehearsal, edit: &Edit) -> String {
+    fn said(store: &Store, rehearsal: &mut Rehearsal, edit: &Edit) -> String {
         match rehearsal.try_edit(edit) {
             Rehearsed::Nothing(Outcome::Known { .. }) => "known".to_owned(),
             Rehearsed::Nothing(_) => "conflict".to_owned(),
@@ -162,8 +163,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
         let try_one = |edit: &Edit| {
-            let rehearsal = store.snapshot().unwrap().rehearse(&id(), std::slice::from_ref(edit)).unwrap();
-            said(&store, &rehearsal, edit)
+            let mut rehearsal = store.snapshot().unwrap().rehearse(&id(), std::slice::from_ref(edit)).unwrap();
+            said(&store, &mut rehearsal, edit)
         };
         assert_eq!(try_one(&edit(None, false, "{}")), "new");
         let first = write(&store, edit(None, false, r#"{"n":1}"#));
@@ -186,9 +187,9 @@ mod tests {
         let mut rehearsal = store.snapshot().unwrap().rehearse(&id(), std::slice::from_ref(&second)).unwrap();
         assert_eq!(rehearsal.at(), store.snapshot().unwrap().tree(&id()).unwrap().unwrap().seq);
         rehearsal.make(&second);
-        assert_eq!(said(&store, &rehearsal, &second), "conflict");
+        assert_eq!(said(&store, &mut rehearsal, &second), "conflict");
         let rev = write(&store, second);
-        assert_eq!(said(&store, &rehearsal, &edit(Some(&rev), false, "{}")), format!(r#"{rev} false {{"n":2}}"#));
+        assert_eq!(said(&store, &mut rehearsal, &edit(Some(&rev), false, "{}")), format!(r#"{rev} false {{"n":2}}"#));
     }
 
     #[test]
@@ -202,6 +203,6 @@ mod tests {
         let edits = [branch("61-a"), branch("61-b")];
         let mut rehearsal = store.snapshot().unwrap().rehearse(&id(), &edits).unwrap();
         rehearsal.make(&edits[0]);
-        assert_eq!(said(&store, &rehearsal, &edits[1]), "new", "the leaf it goes on from is none any more");
+        assert_eq!(said(&store, &mut rehearsal, &edits[1]), "new", "the leaf it goes on from is none any more");
     }
 }

@@ -41,6 +41,15 @@ pub struct Leaf {
     pub ancestors: Ancestors,
 }
 
+/// What a leaf is apart from its history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tip {
+    /// Whether it is a tombstone.
+    pub deleted: bool,
+    /// Where its body lies.
+    pub body: BodyPlace,
+}
+
 /// A revision that is not a leaf; its generation follows from its place in the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ancestor {

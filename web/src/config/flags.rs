@@ -107,7 +107,7 @@ struct LimitsFlags {
     #[arg(id = "limits.write_queue_edits_max", value_name = "EDITS")]
     write_queue_edits_max: Option<i64>,
 
-    /// Bytes of bodies that wait for one database's writer
+    /// Bytes of bodies, and of the _revisions of replicated ones, that may wait for one database's writer
     #[arg(id = "limits.write_queue_bytes_max", value_name = "BYTES")]
     write_queue_bytes_max: Option<i64>,
 

@@ -33,7 +33,7 @@ pub struct Limits {
     pub databases_open_max: usize,
     /// Edits that wait for one database's writer.
     pub write_queue_edits_max: usize,
-    /// Bytes of bodies that wait for one database's writer.
+    /// Bytes of bodies, and of the `_revisions` of replicated ones, that wait for one database's writer.
     pub write_queue_bytes_max: usize,
     /// Databases one POST to `/_dbs_info` may name. Source: CouchDB configuration, `max_db_number_for_dbs_info_req`.
     pub dbs_info_max: usize,

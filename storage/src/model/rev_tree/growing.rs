@@ -1,7 +1,7 @@
 //! A tree that paths keep coming to.
 
-use super::nodes::Nodes;
-use super::{HistoryNeeded, Merge, RevTree};
+use super::nodes::{Growth, Nodes};
+use super::{HistoryNeeded, Merge, RevTree, Tip};
 use crate::model::body_place::BodyPlace;
 use crate::model::rev::RevId;
 use crate::model::rev_path::RevPath;
@@ -77,11 +77,11 @@ impl Growing {
             (self.paths, self.paths_few) = (0, self.paths_few.saturating_mul(2));
             self.apart = Nodes::settled(&self.tree, revs_limit).map(|nodes| Apart { nodes, revs_limit });
         }
-        if let Some(apart) = self.apart.as_mut().filter(|apart| apart.revs_limit == revs_limit)
-            && let Some(is_new) = apart.nodes.grow(path, deleted, body, revs_limit)
+        if let Some(growth) = self.growth(path, revs_limit)
+            && let Some(Apart { nodes, .. }) = &mut self.apart
         {
             self.paths_few = (self.paths_few / 2).max(PATHS_FEW);
-            return Ok(is_new);
+            return Ok(nodes.grow(path, deleted, body, growth));
         }
         self.paths += 1;
         let merge = self.whole().merge(path, deleted, body, revs_limit)?;
@@ -94,12 +94,34 @@ impl Growing {
         })
     }
 
-    /// Whether a leaf has its body there.
-    pub fn has_leaf_at(&self, rev: &RevId, place: BodyPlace) -> bool {
-        let body = match &self.apart {
-            Some(apart) => apart.nodes.body(rev),
-            None => self.tree.leaf(rev).map(|leaf| leaf.body),
-        };
-        body == Some(place)
+    /// Whether [`Growing::merge`] would bring something new.
+    ///
+    /// # Errors
+    /// [`HistoryNeeded`].
+    pub fn would_merge(
+        &mut self,
+        path: &RevPath,
+        deleted: bool,
+        body: BodyPlace,
+        revs_limit: u32,
+    ) -> Result<bool, HistoryNeeded> {
+        match self.growth(path, revs_limit) {
+            Some(growth) => Ok(!matches!(growth, Growth::Nothing)),
+            None => Ok(self.whole().merge(path, deleted, body, revs_limit)? != Merge::Known),
+        }
+    }
+
+    /// What a path does while the tree is apart; `None` when it has to be whole for it.
+    fn growth(&self, path: &RevPath, revs_limit: u32) -> Option<Growth> {
+        let apart = self.apart.as_ref().filter(|apart| apart.revs_limit == revs_limit)?;
+        apart.nodes.growth(path, revs_limit)
+    }
+
+    /// The leaf with this revision.
+    pub fn tip(&self, rev: &RevId) -> Option<Tip> {
+        match &self.apart {
+            Some(apart) => apart.nodes.tip(rev),
+            None => self.tree.leaf(rev).map(|leaf| Tip { deleted: leaf.deleted, body: leaf.body }),
+        }
     }
 }

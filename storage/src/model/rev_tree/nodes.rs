@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use super::{Ancestor, Ancestors, Leaf, Line, RevTree};
+use super::{Ancestor, Ancestors, Leaf, Line, RevTree, Tip};
 use crate::model::body_place::BodyPlace;
 use crate::model::rev::{RevHash, RevId};
 use crate::model::rev_path::RevPath;
@@ -21,6 +21,21 @@ struct Node {
     body: BodyPlace,
     /// How many revisions the branch has whose leaf it is; 0 where it is none.
     branch_len: usize,
+}
+
+/// What a path does to a tree that is taken apart.
+pub(super) enum Growth {
+    /// All of it is there.
+    Nothing,
+    /// It makes a branch, or lengthens one.
+    Branch {
+        /// How many of its revisions are looked at, newest first.
+        kept: usize,
+        /// The newest of its revisions that is there.
+        joint: Option<RevId>,
+        /// How many revisions the branch has then.
+        branch_len: usize,
+    },
 }
 
 impl Nodes {
@@ -116,9 +131,9 @@ impl Nodes {
         (nodes.tree(revs_limit) == *tree).then_some(nodes)
     }
 
-    /// Merges a path into what [`Nodes::settled`] took apart, in the time of its branch's length; says whether it brought
-    /// something new. `None`, and nothing is done, where it does more than make a branch or lengthen one.
-    pub(super) fn grow(&mut self, path: &RevPath, deleted: bool, body: BodyPlace, revs_limit: u32) -> Option<bool> {
+    /// What a path would do to what [`Nodes::settled`] took apart, looked up in the time of its branch's length. `None`
+    /// where it does more than make a branch or lengthen one.
+    pub(super) fn growth(&self, path: &RevPath, revs_limit: u32) -> Option<Growth> {
         let revs: Vec<RevId> = path.revs().collect();
         let new = revs.iter().position(|rev| self.nodes.contains_key(rev)).unwrap_or(revs.len());
         let known = &revs[new..];
@@ -128,20 +143,24 @@ impl Nodes {
             return None;
         }
         if new == 0 {
-            return Some(false);
+            return Some(Growth::Nothing);
         }
         // Of a branch of its own nobody knows what is cut off.
         let kept = if known.is_empty() { new.min(revs_limit as usize) } else { revs.len() };
-        let branch_len = kept.min(new) + known.first().and_then(|joint| self.branch_len(joint)).unwrap_or(0);
-        if branch_len > revs_limit as usize {
-            return None;
-        }
+        let joint = known.first().cloned();
+        let branch_len = kept.min(new) + joint.as_ref().and_then(|joint| self.branch_len(joint)).unwrap_or(0);
+        (branch_len <= revs_limit as usize).then_some(Growth::Branch { kept, joint, branch_len })
+    }
+
+    /// Merges a path of which [`Nodes::growth`] says that it does this; says whether it brought something new.
+    pub(super) fn grow(&mut self, path: &RevPath, deleted: bool, body: BodyPlace, growth: Growth) -> bool {
+        let Growth::Branch { kept, joint, branch_len } = growth else { return false };
         self.add_newest(&path.hashes()[..kept], path.start(), deleted, body);
-        self.set_branch_len(&revs[0], branch_len);
-        if let Some(joint) = known.first() {
-            self.set_branch_len(joint, 0);
+        self.set_branch_len(&path.rev(), branch_len);
+        if let Some(joint) = joint {
+            self.set_branch_len(&joint, 0);
         }
-        Some(true)
+        true
     }
 
     fn set_branch_len(&mut self, rev: &RevId, branch_len: usize) {
@@ -163,8 +182,9 @@ impl Nodes {
         RevTree::from_leaves(leaves.map(|(rev, node)| self.leaf(rev, node, node.branch_len)).collect())
     }
 
-    /// Where a revision's body lies.
-    pub(super) fn body(&self, rev: &RevId) -> Option<BodyPlace> {
-        self.nodes.get(rev).map(|node| node.body)
+    /// The leaf with this revision: whether it is a tombstone, and where its body lies.
+    pub(super) fn tip(&self, rev: &RevId) -> Option<Tip> {
+        let leaf = self.nodes.get(rev).filter(|node| node.branch_len > 0)?;
+        Some(Tip { deleted: leaf.deleted, body: leaf.body })
     }
 }

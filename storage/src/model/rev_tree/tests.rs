@@ -230,7 +230,9 @@ proptest! {
         for (((path, deleted), version), (next_limit, look)) in pushes.iter().zip(1..).zip(limits.into_iter().zip(looks)) {
             limit = next_limit.unwrap_or(limit);
             let body = BodyPlace::Stored { key: BodyKey { seq: Sequence::new(0, version), ordinal: 0 }, bytes: 7 };
+            let would_grow = growing.would_merge(path, *deleted, body, limit).unwrap();
             let grew = growing.merge(path, *deleted, body, limit).unwrap();
+            prop_assert_eq!(would_grow, grew);
             match tree.merge(path, *deleted, body, limit).unwrap() {
                 Merge::Known => prop_assert!(!grew),
                 Merge::Changed(next) => {
@@ -238,7 +240,8 @@ proptest! {
                     tree = next;
                 }
             }
-            prop_assert_eq!(growing.has_leaf_at(&path.rev(), body), tree.leaves().iter().any(|leaf| leaf.body == body));
+            let leaf = tree.leaf(&path.rev()).map(|leaf| Tip { deleted: leaf.deleted, body: leaf.body });
+            prop_assert_eq!(growing.tip(&path.rev()), leaf);
             if look {
                 prop_assert_eq!(growing.whole(), &tree);
             }
