@@ -176,6 +176,13 @@ impl Live {
         }
     }
 
+    /// The answer to who has asked a database that takes no more, once it is known why that is.
+    pub async fn when_gone(&self) -> Error {
+        // What it waits on is its own.
+        let _ = self.ended().wait_for(Option::is_some).await;
+        self.gone()
+    }
+
     /// Tells when and why feeds end.
     pub fn ended(&self) -> watch::Receiver<Option<EndReason>> {
         self.ended.subscribe()

@@ -163,14 +163,20 @@ impl OpenDatabase {
     pub async fn submit(&self, request: Request) -> Result<Written, Error> {
         let (asker, answered) = Asker::waiting();
         self.writer.do_send(self.admit(request, asker)?);
-        // A writer that is gone has finished: its database was closed or deleted meanwhile.
-        answered.await.map_err(|_gone| self.live.gone())?
+        match answered.await {
+            Ok(answer) => answer,
+            // A writer that is gone has finished: its database was closed or deleted meanwhile.
+            Err(_gone) => Err(self.live.when_gone().await),
+        }
     }
 
     /// Has the writer write a request whose asker does not wait; returns when it is queued.
     pub async fn enqueue(&self, request: Request, asker: Asker) -> Result<(), Error> {
         let submit = self.admit(request, asker)?;
-        self.writer.send(submit).await.map_err(|_gone| self.live.gone())
+        match self.writer.send(submit).await {
+            Ok(()) => Ok(()),
+            Err(_gone) => Err(self.live.when_gone().await),
+        }
     }
 
     fn admit(&self, request: Request, asker: Asker) -> Result<Submit, Error> {
@@ -208,12 +214,18 @@ impl OpenDatabase {
         self.last_used.load(Ordering::Relaxed)
     }
 
+    /// Has the writer write what is queued, and take no more: what it has written is all there will be. Feeds go on, and who
+    /// asks for a write is answered when it is known why the database is closed.
+    pub async fn finish_writing(&self) {
+        // An error means that the writer is gone already.
+        let _ = self.writer.send(Finish).await;
+    }
+
     /// Ends the feeds, writes what is queued, and closes the store; blocks for as long as a page takes to read. An error,
     /// which is logged, means that the newest writes are in the store's log alone.
     pub async fn close(&self, reason: EndReason) -> Result<(), StorageError> {
         self.live.end(reason);
-        // An error means that the writer is gone already.
-        let _ = self.writer.send(Finish).await;
+        self.finish_writing().await;
         let Some(mut store) = self.store.write().take() else { return Ok(()) };
         loop {
             match Arc::try_unwrap(store) {

@@ -279,25 +279,37 @@ impl DataFolder {
         Ok(Some(store))
     }
 
-    /// Deletes a database that nobody has open; `last` is its update sequence.
+    /// Decides that a database goes, to which nothing is written any more; `last` is its update sequence. From then on
+    /// there is none of its name, and what it leaves is removed by [`DataFolder::finish_deletion`], when the name is wanted
+    /// again, or at the next start.
     ///
     /// # Errors
-    /// [`StorageError`]. Once decided, a deletion that was cut short is finished when the name is wanted again, or at
-    /// the next start.
-    pub fn delete(&self, name: &DbName, last: Sequence) -> Result<(), StorageError> {
+    /// [`StorageError`]: whether it is there still, [`DataFolder::contains`] tells.
+    pub fn decide_deletion(&self, name: &DbName, last: Sequence) -> Result<(), StorageError> {
         let update = self.updates.reserve();
         let noted = self.change(|catalogue| catalogue.mark_deleted(name, last, update.seq()));
         // It may be noted all the same.
         if noted.is_ok() || !self.contains(name) {
             update.publish(name, UpdateKind::Deleted);
         }
-        match noted {
-            Ok(()) => self.remove(name),
-            Err(error) => {
-                self.catalogue.lock().leave_over(name);
-                Err(error)
-            }
-        }
+        noted.inspect_err(|_| self.catalogue.lock().leave_over(name))
+    }
+
+    /// Removes what is left of a database that was decided to go and that nobody has open.
+    ///
+    /// # Errors
+    /// [`StorageError`].
+    pub fn finish_deletion(&self, name: &DbName) -> Result<(), StorageError> {
+        self.remove(name)
+    }
+
+    /// Deletes a database that nobody has open; `last` is its update sequence.
+    ///
+    /// # Errors
+    /// As [`DataFolder::decide_deletion`] and [`DataFolder::finish_deletion`].
+    pub fn delete(&self, name: &DbName, last: Sequence) -> Result<(), StorageError> {
+        self.decide_deletion(name, last)?;
+        self.finish_deletion(name)
     }
 
     /// Deletes a database that cannot be read, so that how far it counted is not known: one made under its name has the

@@ -336,32 +336,36 @@ impl Asking<'_> {
 
     /// The answers to questions, in order, up to the first that has none, and why it has none.
     async fn ask(&self, questions: &[Question<'_>]) -> Result<Judged<bool>, Error> {
-        let mut answers = Vec::with_capacity(questions.len());
+        let mut judged = Judged { of: Vec::with_capacity(questions.len()), unanswered: None };
         for batch in batches(questions, |question| question.body.bytes() + DOCUMENT_BYTES) {
             match self.ask_batch(batch).await {
-                Ok(of_batch) => answers.extend(of_batch),
+                Ok(answers) => judged.of.extend(answers),
+                // It need not be for a document's sake: each may have an answer by itself.
                 Err(Error::Function(error)) if error.is_of_the_function() => {
-                    return self.ask_one_by_one(batch, answers).await;
+                    self.ask_one_by_one(batch, &mut judged).await?;
                 }
                 Err(error) => return Err(error),
             }
+            if judged.unanswered.is_some() {
+                break;
+            }
         }
-        Ok(Judged { of: answers, unanswered: None })
+        Ok(judged)
     }
 
     /// Finds out about which document the function gives no answer.
-    async fn ask_one_by_one(&self, batch: &[Question<'_>], mut answers: Vec<bool>) -> Result<Judged<bool>, Error> {
+    async fn ask_one_by_one(&self, batch: &[Question<'_>], judged: &mut Judged<bool>) -> Result<(), Error> {
         for one in batch {
             match self.ask_batch(std::slice::from_ref(one)).await {
-                Ok(answer) => answers.extend(answer),
+                Ok(answer) => judged.of.extend(answer),
                 Err(Error::Function(error)) => {
-                    let unanswered = Some(Error::Function(error.at(one.change.id.as_str())));
-                    return Ok(Judged { of: answers, unanswered });
+                    judged.unanswered = Some(Error::Function(error.at(one.change.id.as_str())));
+                    break;
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(Judged { of: answers, unanswered: None })
+        Ok(())
     }
 
     async fn ask_batch(&self, batch: &[Question<'_>]) -> Result<Vec<bool>, Error> {

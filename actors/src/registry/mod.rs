@@ -178,8 +178,13 @@ impl Surroundings {
         let deleted = match self.open(name).await {
             Ok(database) => {
                 self.open.remove(name);
-                let _not_needed = database.close(EndReason::Deleted).await;
-                self.folder.delete(name, database.live.newest())
+                database.finish_writing().await;
+                let decided = self.folder.decide_deletion(name, database.live.newest());
+                // One that stays is opened again when it is wanted: readers come back.
+                let stays = self.folder.contains(name);
+                let reason = if stays { EndReason::Shutdown } else { EndReason::Deleted };
+                let _told = database.close(reason).await;
+                decided.and_then(|()| self.folder.finish_deletion(name))
             }
             Err(Error::Storage(error)) if error.is_damage() => self.folder.delete_unread(name),
             Err(error) => return Err(error),
@@ -248,6 +253,7 @@ impl Handler<CloseAll> for Registry {
 mod tests {
     use std::sync::Arc;
 
+    use crate::feed::EndReason;
     use crate::writer::Finish;
     use crate::{ChangesOptions, Engine, EngineOptions, Error};
 
@@ -259,8 +265,7 @@ mod tests {
         let feed = database.changes(ChangesOptions::default()).await.unwrap();
         let open = engine.inner.open.get(database.name()).unwrap();
         open.writer.send(Finish).await.unwrap();
-        let mut ended = open.live.ended();
-        ended.wait_for(Option::is_some).await.unwrap();
+        open.live.end(EndReason::Shutdown);
         while open.writer.connected() {
             tokio::task::yield_now().await;
         }

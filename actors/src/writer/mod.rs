@@ -79,7 +79,7 @@ pub(crate) struct Submit(pub Job);
 #[rtype(result = "()")]
 pub(crate) struct LookAround;
 
-/// Finish what is queued, then stop. Answers when the writer has let go of the store.
+/// Finish what is queued, then stop. Answers when the writer has let go of the store. Who asks for it ends the feeds.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Finish;
@@ -144,6 +144,7 @@ pub(crate) struct Writer {
     /// Whether it looks soon for answers that have waited for feeds too long.
     release_comes: bool,
     finishing: Vec<oneshot::Sender<()>>,
+    finished: bool,
 }
 
 impl Writer {
@@ -171,6 +172,7 @@ impl Writer {
             index_ails: false,
             release_comes: false,
             finishing: Vec::new(),
+            finished: false,
         }
     }
 
@@ -364,6 +366,7 @@ impl Writer {
 
     fn stop(&mut self, ctx: &mut Context<Writer>) {
         ctx.stop();
+        self.finished = true;
         for finished in self.finishing.drain(..) {
             let _ = finished.send(());
         }
@@ -392,12 +395,14 @@ impl Actor for Writer {
     }
 }
 
-/// Nothing changes any more when the writer is gone: no feed waits in vain, whatever ended it.
+/// Nothing changes any more when the writer is gone: no feed waits in vain, if nobody else ends them.
 impl Drop for Writer {
     fn drop(&mut self) {
         self.background.sweeping.stop();
         self.background.indexing.stop();
-        self.live.end(EndReason::Shutdown);
+        if !self.finished {
+            self.live.end(EndReason::Shutdown);
+        }
         self.live.rounds.release_after(Duration::ZERO);
     }
 }
@@ -407,7 +412,8 @@ impl Handler<Submit> for Writer {
 
     fn handle(&mut self, Submit(job): Submit, ctx: &mut Context<Writer>) {
         if !self.finishing.is_empty() {
-            return self.tell(job.asker, Err(self.live.gone()));
+            // Who waits is told when it is known why.
+            return if job.asker.waits() { drop(job) } else { self.tell(job.asker, Err(self.live.gone())) };
         }
         self.queue.push(job);
         self.look_around(ctx);

@@ -175,8 +175,17 @@ fn what_is_more_than_a_commit_takes_is_written_before_the_writer_finishes() {
             assert_eq!(answer.await.unwrap().unwrap().seq, Sequence::new(0, n));
         }
         bench.waiting.admit(Load::default()).expect("nothing waits any more");
+        assert_eq!(*bench.live.ended().borrow(), None, "who had it finish says why");
+    });
+}
+
+#[test]
+fn a_writer_that_nobody_had_finish_ends_the_feeds_when_it_is_gone() {
+    actix::System::new().block_on(async {
+        let bench = Bench::new();
+        drop(bench.writer(Store::write));
         let mut ended = bench.live.ended();
-        assert_eq!(*ended.wait_for(Option::is_some).await.unwrap(), Some(EndReason::Shutdown), "no feed waits in vain");
+        assert_eq!(*ended.wait_for(Option::is_some).await.unwrap(), Some(EndReason::Shutdown));
     });
 }
 

@@ -146,6 +146,28 @@ async fn a_shutdown_whose_end_cannot_be_noted_fails_and_frees_the_folder() {
 }
 
 #[tokio::test]
+async fn a_database_that_cannot_be_deleted_stays_and_no_feed_is_told_that_it_is_gone() {
+    let (engine, folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let ended = async || {
+        let mut changes = database.changes(ChangesOptions::default()).await.unwrap();
+        let deleted = engine.delete_database("db").await;
+        loop {
+            if let ChangeEvent::End { reason, .. } = next_event(&mut changes).await {
+                return (deleted, reason);
+            }
+        }
+    };
+    let in_the_way = folder.path().join("catalogue.json.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    assert!(matches!(ended().await, (Err(Error::Storage(_)), EndReason::Shutdown)));
+    database.put("a", "{}").await.unwrap();
+    std::fs::remove_dir(&in_the_way).unwrap();
+    assert!(matches!(ended().await, (Ok(()), EndReason::Deleted)));
+    assert!(matches!(database.put("b", "{}").await, Err(PutError::Engine(Error::NoDatabase))));
+}
+
+#[tokio::test]
 async fn a_function_that_is_not_there_is_named() {
     let (engine, _folder) = engine(|_| {});
     let database = engine.create_database("db").await.unwrap();

@@ -189,6 +189,35 @@ async fn a_filter_that_is_stopped_has_given_what_came_before_and_names_the_docum
     assert!(text.contains("filters.f of _design/d was stopped") && text.contains("(document \\\"c\\\")"), "{text}");
 }
 
+/// Ten of these documents are asked about together, and take longer than they may; each alone does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_that_take_too_long_together_are_all_asked_about_one_by_one() {
+    let (_server, database) = strict().await;
+    let code = "function (doc) { const end = Date.now() + doc.takes_ms; while (Date.now() < end); return doc.shown; }";
+    design(&database, "d", &filter(code)).await;
+    let since = database.info().await["update_seq"].as_u64().expect("a number");
+    let pad = "x".repeat(100_000);
+    let docs = |takes_ms: u32, shown: bool, revs: &[Value]| -> Vec<Value> {
+        let doc = |n: usize| {
+            let mut doc = json!({ "_id": format!("d{n:02}"), "takes_ms": takes_ms, "shown": shown, "pad": pad });
+            if let Some(written) = revs.get(n) {
+                doc["_rev"] = written["rev"].clone();
+            }
+            doc
+        };
+        (0..11).map(doc).collect()
+    };
+    let ids: Vec<String> = (0..11).map(|n| format!("d{n:02}")).collect();
+    let written = database.bulk(&docs(250, true, &[])).await;
+    assert_eq!(changed(&database, &format!("filter=d/f&since={since}")).await, ids);
+
+    database.bulk(&docs(0, false, written.as_array().expect("a list"))).await;
+    let query = format!("since={}&leave=true&filter=d/f&live=false", since + 11);
+    let answer = database.get(&format!("/_feed?{query}")).expect(200).await;
+    let left: Vec<&str> = answer.text().lines().filter(|line| line.contains("\"left\":true")).collect();
+    assert_eq!(left.len(), 11, "{left:?}");
+}
+
 /// What a feed has read and is asked about is not held by its reader.
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_that_do_not_read_keep_no_other_filter_waiting() {
