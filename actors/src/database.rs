@@ -237,12 +237,17 @@ impl Database {
     pub async fn write_with(&self, writes: Vec<Write>, options: WriteOptions) -> Result<Written, Error> {
         let database = self.opened().await?;
         let request = options.request(writes);
-        let designs = database.validators(&request.writes).await?;
-        if designs.is_empty() {
-            return database.submit(request).await;
+        let key = request.key.clone();
+        let written = match database.validators(&request.writes).await {
+            Ok(designs) if designs.is_empty() => return database.submit(request).await,
+            // Boxed: most writes are not validated, and this is several times as large as what they need.
+            Ok(designs) => Box::pin(self.write_validated(&database, request, designs)).await,
+            Err(error) => Err(error),
+        };
+        match (written, key) {
+            (Err(error), Some(key)) => written_first(&database, key).await?.ok_or(error),
+            (written, _) => written,
         }
-        // Boxed: most writes are not validated, and this is several times as large as what they need.
-        Box::pin(self.write_validated(&database, request, designs)).await
     }
 
     /// Has the edits of a request validated, and writes what is allowed, unless a document has moved meanwhile: then
@@ -522,4 +527,11 @@ impl Database {
     pub async fn reclaim(&self) -> Result<(), Error> {
         self.opened().await?.reclaim()
     }
+}
+
+/// What was written when a request was first sent, which could not be validated now: what is in its way need not have been
+/// then. Asked behind everything that was sent to the writer before.
+async fn written_first(database: &OpenDatabase, key: RequestKey) -> Result<Option<Written>, Error> {
+    let asked = database.submit(Request { writes: Vec::new(), key: Some(key) }).await?;
+    Ok(Some(asked).filter(|written| written.replayed))
 }

@@ -274,22 +274,40 @@ impl Snapshot<'_> {
         read: &ReadChanges,
         show: impl Fn(Change) -> Result<Option<T>, StorageError>,
     ) -> Result<ChangesPage<T>, StorageError> {
+        if read.after >= read.up_to {
+            return Ok(ChangesPage::empty());
+        }
         let mut seqs = Vec::new();
         for id in ids {
             let seq = self.summary(id)?.map(|found| found.seq);
-            seqs.extend(seq.filter(|seq| *seq > read.after && *seq <= read.up_to));
+            seqs.extend(seq.filter(|seq| *seq > read.after && *seq <= read.up_to).map(|seq| (seq, true)));
         }
         seqs.sort_unstable();
         if read.direction == Direction::Backward {
             seqs.reverse();
         }
+        // The last row of the stretch is passed in any case, as when all are gone through: a page that is full before it
+        // is not the last one.
+        let last = self.last_row_of(read)?.filter(|last| seqs.last().is_none_or(|(seq, _)| seq != last));
+        seqs.extend(last.map(|seq| (seq, false)));
         let view = self.view();
         let mut bodies = Bodies::new(view);
-        let open = |seq| {
+        let open = |(seq, is_listed): (Sequence, bool)| {
+            if !is_listed {
+                return Ok((seq, None));
+            }
             let row = view.expect(Table::BySeq, &keys::seq(seq), |value| change::decode(&keys::seq(seq), value))?;
             Ok((seq, Some(complete_row(&mut bodies, row, read.detail)?)))
         };
         fill_page(read.limits, seqs.into_iter(), open, show)
+    }
+
+    /// Where the row lies that a reader comes to last; what is damaged is passed over.
+    fn last_row_of(&self, read: &ReadChanges) -> Result<Option<Sequence>, StorageError> {
+        let (after, up_to) = (keys::seq(read.after), keys::seq(read.up_to));
+        let stretch = (Bound::Excluded(&after[..]), Bound::Included(&up_to[..]));
+        let mut rows = self.view().range(Table::BySeq, stretch, read.direction.reversed())?;
+        Ok(rows.find_map(|row| keys::read_seq(row.ok()?.0).ok()))
     }
 
     /// Reads a page of live documents in the order of their ids.

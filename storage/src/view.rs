@@ -27,6 +27,16 @@ pub enum Direction {
     Backward,
 }
 
+impl Direction {
+    /// The other one.
+    pub fn reversed(self) -> Direction {
+        match self {
+            Direction::Forward => Direction::Backward,
+            Direction::Backward => Direction::Forward,
+        }
+    }
+}
+
 /// Bounds of a range of keys.
 pub(crate) type KeyRange<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 

@@ -134,8 +134,14 @@ async fn a_list_of_ids_is_read_alike_whether_its_documents_are_looked_up_or_the_
         assert_eq!(drained(&database, limited.clone()).await, (vec![3, 7], EndReason::Limit, 7, 93));
         let after = FeedOptions { since: Since::Seq(Sequence::new(0, 7)), ..limited };
         assert_eq!(drained(&database, after).await, (vec![50], EndReason::CaughtUp, 100, 0));
-        let back = FeedOptions { descending: true, limit: Some(2), ..options };
+        let exactly = FeedOptions { limit: Some(3), ..options.clone() };
+        assert_eq!(drained(&database, exactly).await, (vec![3, 7, 50], EndReason::Limit, 50, 50));
+        let up_to_the_last = FeedOptions { filter: ids(&["d3", "d100"]), limit: Some(2), ..once() };
+        assert_eq!(drained(&database, up_to_the_last).await, (vec![3, 100], EndReason::Limit, 100, 0));
+        let back = FeedOptions { descending: true, limit: Some(2), ..options.clone() };
         assert_eq!(drained(&database, back).await, (vec![50, 7], EndReason::Limit, 7, 6));
+        let all_back = FeedOptions { descending: true, limit: Some(3), ..options };
+        assert_eq!(drained(&database, all_back).await, (vec![50, 7, 3], EndReason::Limit, 3, 2));
     }
 }
 

@@ -45,6 +45,23 @@ async fn another_write_with_a_known_key_is_an_error() {
     assert!(!database.put_with("b", "{}", key("l").into()).await.unwrap().replayed, "a conflict leaves its key free");
 }
 
+/// No functions can be run here: the design document was not there when the request was first sent.
+#[tokio::test]
+async fn a_write_that_was_made_is_answered_so_whatever_validates_writes_by_now() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let first = database.put_with("a", "{}", key("k").into()).await.unwrap();
+    // While it is there a function would not be asked.
+    database.delete("a", first.rev.clone()).await.unwrap();
+    database.put("_design/d", r#"{"validate_doc_update":"() => {}"}"#).await.unwrap();
+    let again = database.put_with("a", "{}", key("k").into()).await.unwrap();
+    assert!(again.replayed && (again.rev, again.seq) == (first.rev, first.seq));
+    let unknown = database.put_with("a", "{}", key("l").into()).await;
+    assert!(matches!(unknown, Err(PutError::Engine(Error::Function(_)))), "{unknown:?}");
+    let reused = database.put_with("a", r#"{"n": 2}"#, key("k").into()).await;
+    assert!(matches!(reused, Err(PutError::Engine(Error::KeyReused))), "{reused:?}");
+}
+
 #[tokio::test]
 async fn a_request_whose_ids_are_made_anew_is_known_by_the_fingerprint_it_is_given() {
     let (engine, _folder) = engine(|_| {});
