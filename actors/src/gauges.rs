@@ -26,9 +26,7 @@ impl Engine {
     /// Brings the metrics up to date that are looked at rather than counted: to be called before they are read.
     pub fn measure(&self) {
         let mut gauges = Gauges::default();
-        for (_, database) in self.inner.open.those(|_| true) {
-            gauges.add(&database);
-        }
+        self.inner.open.look_at_each(|database| gauges.add(database));
         metrics::measured(&gauges);
     }
 }

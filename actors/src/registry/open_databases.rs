@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use seqtide_storage::model::db_name::DbName;
 
 use crate::feed::EndReason;
@@ -15,6 +15,8 @@ use crate::open_database::OpenDatabase;
 #[derive(Default)]
 pub(crate) struct OpenDatabases {
     by_name: RwLock<HashMap<DbName, Arc<OpenDatabase>>>,
+    /// Held while those are looked at that nobody uses.
+    looking: Mutex<()>,
     /// Counts look-ups: the clock of [`OpenDatabase::last_used`].
     clock: AtomicU64,
 }
@@ -49,6 +51,7 @@ impl OpenDatabases {
     /// Takes out the database that nobody uses and that was asked for longest ago. One that is being swept is in use: what a
     /// sweep has left to do is kept nowhere else, and who asked for it was told that it is begun.
     pub(super) fn take_idle(&self) -> Option<Arc<OpenDatabase>> {
+        let _nobody_looks = self.looking.lock();
         let mut databases = self.by_name.write();
         // Nobody can take another reference meanwhile: that needs this lock.
         let is_idle = |database: &Arc<OpenDatabase>| {
@@ -68,6 +71,13 @@ impl OpenDatabases {
         let all = self.by_name.write().drain().map(|(_, database)| database).collect();
         self.tell_metrics();
         all
+    }
+
+    /// Shows all of them, and keeps none from being taken as idle: who wants one waits until they have been looked at.
+    pub fn look_at_each(&self, look: impl FnMut(&Arc<OpenDatabase>)) {
+        let _looking = self.looking.lock();
+        let all: Vec<_> = self.by_name.read().values().cloned().collect();
+        all.iter().for_each(look);
     }
 
     /// Those that are wanted, in the order of their names.

@@ -1,4 +1,6 @@
 use std::collections::BTreeSet;
+use std::sync::mpsc::{self, TryRecvError};
+use std::thread;
 
 use futures_util::future::join_all;
 use seqtide::{
@@ -143,6 +145,31 @@ async fn a_shutdown_whose_end_cannot_be_noted_fails_and_frees_the_folder() {
     assert!(next.database("db").unwrap().get("a").await.unwrap().is_some());
     engine.shutdown().await.unwrap();
     next.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reading_metrics_keeps_no_database_from_being_closed_to_open_another() {
+    let (engine, _folder) = engine(|options| options.databases_open_max = 2);
+    let mut databases = Vec::new();
+    for n in 0..3 {
+        databases.push(engine.create_database(&format!("db{n}")).await.unwrap());
+    }
+    let (stop, stopped) = mpsc::channel::<()>();
+    let measuring = {
+        let engine = engine.clone();
+        thread::spawn(move || {
+            while stopped.try_recv() == Err(TryRecvError::Empty) {
+                engine.measure()
+            }
+        })
+    };
+    for n in 0..100 {
+        for database in &databases {
+            soon(database.put(&format!("d{n}"), "{}")).await.unwrap();
+        }
+    }
+    drop(stop);
+    measuring.join().unwrap();
 }
 
 #[tokio::test]
