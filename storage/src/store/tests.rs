@@ -16,7 +16,7 @@ use crate::plan::Edit;
 use crate::request::RequestKey;
 use crate::snapshot::{Detail, PageLimits, ReadChanges, ReadDocs};
 use crate::view::{Direction, META_LOG};
-use crate::{LocalEdit, Write, codec::keys};
+use crate::{LocalEdit, Rehearsed, Write, codec::keys};
 
 fn new_store(folder: &Path) -> Store {
     new_store_with(folder, StoreOptions::default())
@@ -452,6 +452,18 @@ fn many_edits_of_one_document_do_not_each_take_the_time_of_all_its_leaves() {
     assert_eq!(push(&|n| vec![hash(2 * PATHS + n), hash(0)]), 2 * PATHS + 1, "known");
     let branch = |n| Some(RevId::new(2, hash(2 * PATHS + n)));
     assert_eq!(write(&|n| Edit::interactive(doc(), branch(n), true, body("{}"))), 2 * PATHS + 1, "deleted");
+    // Who is asked before anything is written may refuse all of them, or none.
+    let root = |n| Edit::replicated(doc(), RevPath::new(1, vec![hash(n)]).unwrap(), false, body("{}"));
+    let roots: Vec<Edit> = (3 * PATHS..4 * PATHS).map(root).collect();
+    for makes in [false, true] {
+        let mut rehearsal = store.snapshot().unwrap().rehearse(&doc(), &roots).unwrap();
+        for edit in &roots {
+            assert_eq!(rehearsal.try_edit(edit), Rehearsed::NewRev { base: None });
+            if makes {
+                rehearsal.make(edit);
+            }
+        }
+    }
     assert!(started.elapsed() < DEADLINE);
     assert_eq!(complaints(&store), Vec::<String>::new());
 }

@@ -16,7 +16,7 @@ pub(crate) struct Growing {
     /// The tree as it was before it was taken apart.
     tree: RevTree,
     apart: Option<Apart>,
-    /// How many paths came to the whole tree.
+    /// How many paths came to the whole tree, or were tried on it.
     paths: u32,
     /// How many are to come before it is taken apart: the more, the less came of it before.
     paths_few: u32,
@@ -73,17 +73,11 @@ impl Growing {
         body: BodyPlace,
         revs_limit: u32,
     ) -> Result<bool, HistoryNeeded> {
-        if self.apart.is_none() && self.paths >= self.paths_few {
-            (self.paths, self.paths_few) = (0, self.paths_few.saturating_mul(2));
-            self.apart = Nodes::settled(&self.tree, revs_limit).map(|nodes| Apart { nodes, revs_limit });
-        }
         if let Some(growth) = self.growth(path, revs_limit)
             && let Some(Apart { nodes, .. }) = &mut self.apart
         {
-            self.paths_few = (self.paths_few / 2).max(PATHS_FEW);
             return Ok(nodes.grow(path, deleted, body, growth));
         }
-        self.paths += 1;
         let merge = self.whole().merge(path, deleted, body, revs_limit)?;
         Ok(match merge {
             Merge::Known => false,
@@ -111,10 +105,19 @@ impl Growing {
         }
     }
 
-    /// What a path does while the tree is apart; `None` when it has to be whole for it.
-    fn growth(&self, path: &RevPath, revs_limit: u32) -> Option<Growth> {
-        let apart = self.apart.as_ref().filter(|apart| apart.revs_limit == revs_limit)?;
-        apart.nodes.growth(path, revs_limit)
+    /// What a path does while the tree is apart, as it is when many have come; `None` when it has to be whole for it.
+    fn growth(&mut self, path: &RevPath, revs_limit: u32) -> Option<Growth> {
+        if self.apart.is_none() && self.paths >= self.paths_few {
+            (self.paths, self.paths_few) = (0, self.paths_few.saturating_mul(2));
+            self.apart = Nodes::settled(&self.tree, revs_limit).map(|nodes| Apart { nodes, revs_limit });
+        }
+        let apart = self.apart.as_ref().filter(|apart| apart.revs_limit == revs_limit);
+        let growth = apart.and_then(|apart| apart.nodes.growth(path, revs_limit));
+        match growth {
+            Some(_) => self.paths_few = (self.paths_few / 2).max(PATHS_FEW),
+            None => self.paths += 1,
+        }
+        growth
     }
 
     /// The leaf with this revision.
