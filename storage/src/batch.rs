@@ -28,7 +28,7 @@ use crate::request::{Attempt, Request, RequestOutcome};
 use crate::rows::Rows;
 use crate::tables::Table;
 use crate::times::Times;
-use crate::transactions::{TransactionLimits, Transactions};
+use crate::transactions::Transactions;
 use crate::view::{META_COUNTERS, META_REVS_LIMIT, View};
 use crate::write::{LocalEdit, Outcome, Write};
 
@@ -95,10 +95,10 @@ struct Draft {
 }
 
 impl<'txn> Batch<'txn> {
-    /// Keyed requests find, and leave, records that are kept within `limits`. The index of the feed is kept by `keys`.
+    /// Keyed requests find, and leave, records among `transactions`. The index of the feed is kept by `keys`.
     pub fn new(
         view: View<'txn>,
-        limits: TransactionLimits,
+        transactions: Transactions,
         keys: &'static dyn FeedKeys,
         moment: Moment,
     ) -> Result<Batch<'txn>, StorageError> {
@@ -112,7 +112,7 @@ impl<'txn> Batch<'txn> {
             drafts: HashMap::new(),
             locals: HashMap::new(),
             purges: Purges::default(),
-            transactions: Transactions::new(limits),
+            transactions,
             moment: Moment { behind: counters.update_seq, ..moment },
             rows: Rows::default(),
         })
@@ -272,14 +272,16 @@ impl<'txn> Batch<'txn> {
         index.write(&mut rows);
         blocks.write(self.view, &mut rows)?;
         self.purges.write(self.view, &mut rows)?;
-        self.transactions.write(self.view, &mut rows)?;
+        let oldest_record = self.transactions.write(self.view, &mut rows)?;
         let Moment { now, mut times, behind } = self.moment;
         if !docs.is_empty() {
             rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&self.counters));
             times = times.note(self.view, now, (behind, self.counters.update_seq), &mut rows)?;
         }
         let (sweep, reindex) = (self.purges.stemmed, self.index.is_redefined());
-        Ok((rows, Finished { changes, gone, vanished, sweep, reindex, counters: self.counters, blocks, times }))
+        let counters = self.counters;
+        let finished = Finished { changes, gone, vanished, sweep, reindex, counters, blocks, times, oldest_record };
+        Ok((rows, finished))
     }
 }
 
@@ -293,6 +295,8 @@ pub(crate) struct Finished {
     pub counters: Counters,
     pub blocks: BlockChanges,
     pub times: Times,
+    /// No record of a keyed request has a lower order, but damaged ones.
+    pub oldest_record: u64,
 }
 
 impl Draft {

@@ -28,7 +28,7 @@ use crate::rows::Rows;
 use crate::snapshot::Snapshot;
 use crate::tables::Table;
 use crate::times::Times;
-use crate::transactions::TransactionLimits;
+use crate::transactions::{TransactionLimits, Transactions};
 use crate::view::{
     Direction, META_BORN, META_COUNTERS, META_FEED_INDEX, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View,
 };
@@ -115,7 +115,11 @@ pub struct Store {
     due: Mutex<Option<Due>>,
     /// Where the next slice of reclaiming starts.
     sweep: Mutex<Option<BodyKey>>,
+    /// Behind which row of the index of the feed the next slice goes on that removes what was given up.
+    removal: Mutex<Option<Vec<u8>>>,
     transactions: TransactionLimits,
+    /// No record of a keyed request has a lower order, but damaged ones.
+    oldest_record: Mutex<u64>,
     feed_keys: &'static dyn FeedKeys,
     clock: fn() -> u64,
     /// Of the newest state.
@@ -153,9 +157,21 @@ impl Store {
         let times = unless_damaged(Times::opened(reading.view(), (options.clock)()))?.unwrap_or_default();
         drop(reading);
         let StoreOptions { transactions, feed_keys, clock, .. } = *options;
-        let (folder, sweep, due) = (folder.to_owned(), Mutex::new(None), Mutex::new(Some(Due::default())));
-        let times = Mutex::new(times);
-        let store = Store { base, mended, folder, identity, sums, due, sweep, transactions, feed_keys, clock, times };
+        let store = Store {
+            base,
+            mended,
+            folder: folder.to_owned(),
+            identity,
+            sums,
+            due: Mutex::new(Some(Due::default())),
+            sweep: Mutex::new(None),
+            removal: Mutex::new(None),
+            transactions,
+            oldest_record: Mutex::new(0),
+            feed_keys,
+            clock,
+            times: Mutex::new(times),
+        };
         match store.write_due() {
             Err(error) if error.is_damage() => Err(error),
             // It can be read all the same, and comes before the first write.
@@ -226,7 +242,8 @@ impl Store {
     pub fn write(&self, requests: &[Request]) -> Result<Commit, StorageError> {
         let moment = Moment::new((self.clock)(), *self.times.lock());
         let plan = |view: View<'_>| {
-            let mut batch = Batch::new(view, self.transactions, self.feed_keys, moment)?;
+            let transactions = Transactions::new(self.transactions, *self.oldest_record.lock());
+            let mut batch = Batch::new(view, transactions, self.feed_keys, moment)?;
             let mut outcomes = Vec::with_capacity(requests.len());
             for (number, request) in requests.iter().enumerate() {
                 outcomes.push(batch.plan_request(number, request)?);
@@ -239,6 +256,11 @@ impl Store {
         let committed = |(_, done): &(_, Finished)| {
             self.advance_sums(done.counters.update_seq, &done.blocks);
             *self.times.lock() = done.times;
+            *self.oldest_record.lock() = done.oldest_record;
+            if done.reindex {
+                // What is given up now may lie before it.
+                *self.removal.lock() = None;
+            }
         };
         let (outcomes, finished) = self.commit(room, plan, committed)?;
         let Finished { changes, gone, vanished, sweep, reindex, counters, .. } = finished;
@@ -346,6 +368,10 @@ impl Store {
 
     pub(crate) fn sweep(&self) -> &Mutex<Option<BodyKey>> {
         &self.sweep
+    }
+
+    pub(crate) fn removal(&self) -> &Mutex<Option<Vec<u8>>> {
+        &self.removal
     }
 
     /// Closes the database, waiting until no snapshot uses it.

@@ -71,6 +71,8 @@ pub(crate) fn record_bytes(key: &str, value: &[u8]) -> u64 {
 /// The records that a batch finds and makes.
 pub(crate) struct Transactions {
     limits: TransactionLimits,
+    /// No record in the tables has a lower order, but damaged ones.
+    oldest: u64,
     /// Those it makes, oldest first.
     made: Vec<(IdempotencyKey, Transaction)>,
     /// Where in `made` a key's record stands.
@@ -78,8 +80,8 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
-    pub fn new(limits: TransactionLimits) -> Transactions {
-        Transactions { limits, made: Vec::new(), places: HashMap::new() }
+    pub fn new(limits: TransactionLimits, oldest: u64) -> Transactions {
+        Transactions { limits, oldest, made: Vec::new(), places: HashMap::new() }
     }
 
     /// What was answered to the request with this key, in an earlier commit or earlier in this one.
@@ -107,9 +109,10 @@ impl Transactions {
         self.made.push((request.key.clone(), record));
     }
 
-    /// Adds the rows of the records made, and removes old ones where a bound is passed.
-    pub fn write(self, view: View<'_>, rows: &mut Rows) -> Result<(), StorageError> {
-        let Some((_, newest)) = self.made.last() else { return Ok(()) };
+    /// Adds the rows of the records made, and removes old ones where a bound is passed; gives the order from which on there are
+    /// any then.
+    pub fn write(self, view: View<'_>, rows: &mut Rows) -> Result<u64, StorageError> {
+        let Some((_, newest)) = self.made.last() else { return Ok(self.oldest) };
         let now_secs = newest.at_secs;
         let totals = view.read(Table::Meta, META_TRANSACTIONS, transaction::decode_totals)?.unwrap_or_default();
         let mut tables = Tables { view, rows, totals };
@@ -118,10 +121,11 @@ impl Transactions {
             quota.count += 2;
             quota.bytes += tables.add(key.as_str(), record)?;
         }
-        tables.remove_oldest(&self.limits, now_secs, quota, |key| self.places.contains_key(key))?;
+        let made_anew = |key: &str| self.places.contains_key(key);
+        let oldest = tables.remove_oldest(&self.limits, now_secs, self.oldest, quota, made_anew)?;
         let totals = transaction::encode_totals(&tables.totals);
         rows.put(Table::Meta, META_TRANSACTIONS, totals);
-        Ok(())
+        Ok(oldest)
     }
 }
 
@@ -165,21 +169,25 @@ impl Tables<'_, '_> {
         Ok(bytes)
     }
 
-    /// Removes the oldest records while a bound is passed and the quota lasts; `made_anew` are gone already.
+    /// Removes the oldest records while a bound is passed and the quota lasts; `made_anew` are gone already. It begins at an
+    /// order, as each row that was removed before it costs a look until LMDB has taken it out, and gives where to go on.
     fn remove_oldest(
         &mut self,
         limits: &TransactionLimits,
         now_secs: u64,
+        mut oldest: u64,
         mut quota: Quota,
         made_anew: impl Fn(&str) -> bool,
-    ) -> Result<(), StorageError> {
-        let all = (Bound::Unbounded, Bound::Unbounded);
-        for row in self.view.range(Table::TransactionAges, all, Direction::Forward)? {
+    ) -> Result<u64, StorageError> {
+        let from = keys::number(oldest);
+        let range = (Bound::Included(&from[..]), Bound::Unbounded);
+        for row in self.view.range(Table::TransactionAges, range, Direction::Forward)? {
             // Nobody's write needs it to be read: what is damaged stays, and counts, and what is behind it goes in its turn.
             let Some((order, age)) = unless_damaged(row.and_then(read_age))? else { continue };
             if !limits.passed(&self.totals, &age, now_secs) || (quota.count == 0 && quota.bytes == 0) {
                 break;
             }
+            oldest = order.saturating_add(1);
             if made_anew(age.key) {
                 continue;
             }
@@ -188,7 +196,7 @@ impl Tables<'_, '_> {
             quota.count = quota.count.saturating_sub(1);
             quota.bytes = quota.bytes.saturating_sub(age.bytes);
         }
-        Ok(())
+        Ok(oldest)
     }
 
     /// Takes a record out of the age order and the totals.

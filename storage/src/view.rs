@@ -240,12 +240,13 @@ impl<'txn> Iterator for BaseRange<'txn> {
 /// Which tables a thread has read, for tests that say what may be read.
 #[cfg(test)]
 pub(crate) mod reads {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
 
     use super::Table;
 
     thread_local! {
         static READ: RefCell<Vec<Table>> = const { RefCell::new(Vec::new()) };
+        static PASSED_OVER: Cell<usize> = const { Cell::new(0) };
     }
 
     pub fn count(table: Table) {
@@ -257,5 +258,16 @@ pub(crate) mod reads {
         READ.take();
         let done = work();
         (done, READ.take())
+    }
+
+    pub fn pass_over() {
+        PASSED_OVER.set(PASSED_OVER.get() + 1);
+    }
+
+    /// How many removed rows were passed over meanwhile.
+    pub fn passed_over_during(work: impl FnOnce()) -> usize {
+        PASSED_OVER.take();
+        work();
+        PASSED_OVER.take()
     }
 }

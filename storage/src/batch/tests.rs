@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::codec::meta::Identity;
+use crate::feed_index::tests::FirstByte;
 use crate::json::{ScanLimits, scan_document};
 use crate::model::idempotency::{Fingerprint, IdempotencyKey};
 use crate::model::rev::RevId;
@@ -10,7 +11,9 @@ use crate::model::rev_path::RevPath;
 use crate::model::sequence::SeqFormat;
 use crate::request::RequestKey;
 use crate::room::Room;
+use crate::snapshot::PageLimits;
 use crate::store::{Birth, Store, StoreOptions};
+use crate::transactions::TransactionLimits;
 use crate::view::reads;
 
 /// What a commit read and wrote.
@@ -33,7 +36,11 @@ impl Cost {
 }
 
 fn store(folder: &tempfile::TempDir) -> Store {
-    let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
+    store_with(folder, StoreOptions::default())
+}
+
+fn store_with(folder: &tempfile::TempDir, options: StoreOptions) -> Store {
+    let options = StoreOptions { map_bytes: 64 << 20, ..options };
     let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: SeqFormat::Integer };
     Store::open(folder.path(), &options, &Birth { identity, start: Sequence::ZERO }).unwrap()
 }
@@ -42,8 +49,9 @@ fn store(folder: &tempfile::TempDir) -> Store {
 fn write(store: &Store, request: &Request) -> (RequestOutcome, Cost) {
     let plan = |view: View<'_>| {
         let (planned, read) = reads::during(|| {
-            let mut batch =
-                Batch::new(view, TransactionLimits::default(), store.feed_keys(), Moment::new(1, Times::default()))?;
+            let transactions = Transactions::new(TransactionLimits::default(), 0);
+            let moment = Moment::new(1, Times::default());
+            let mut batch = Batch::new(view, transactions, store.feed_keys(), moment)?;
             let outcome = batch.plan_request(0, request)?;
             Ok::<_, StorageError>((outcome, batch.finish()?.0))
         });
@@ -121,6 +129,43 @@ fn a_key_costs_three_look_ups_and_two_rows_and_a_replay_one_look_up_and_none() {
         assert_eq!((cost.reads(Table::Transactions), cost.rows.len()), (1, 0), "a replay writes nothing at all");
         assert_eq!(cost.reads(Table::Docs), 0, "nor does it look at documents");
     }
+}
+
+/// Each walked over all that LMDB had not yet taken out.
+#[test]
+fn a_commit_at_a_bound_does_not_pass_over_what_those_before_it_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let transactions = TransactionLimits { count_max: 10, ..TransactionLimits::default() };
+    let store = store_with(&folder, StoreOptions { transactions, ..StoreOptions::default() });
+    let passed_over = |n| {
+        let request = keyed(edit(&format!("d{n}"), None, "{}"), &format!("k{n}"));
+        reads::passed_over_during(|| drop(store.write(&[request]).unwrap()))
+    };
+    let most = (0..300).map(passed_over).max();
+    assert_eq!(most, Some(0));
+    assert_eq!(store.check().unwrap().transactions, 10);
+}
+
+/// Each slice began at the first of them anew.
+#[test]
+fn a_slice_that_removes_an_index_does_not_pass_over_what_those_before_it_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_with(&folder, StoreOptions { feed_keys: &FirstByte, ..StoreOptions::default() });
+    let index_of = |fields: &[&str]| {
+        let fields = fields.iter().map(|field| (*field).to_owned()).collect();
+        store.write(&[vec![Write::FeedIndex(fields)].into()]).unwrap();
+    };
+    let tend = |rows_max| store.tend_feed_index(PageLimits { rows_max, ..PageLimits::default() }).unwrap();
+    index_of(&["a", "b"]);
+    assert!(tend(1).done);
+    (0..100).for_each(|n| drop(store.write(&[edit(&format!("d{n}"), None, r#"{"a":1,"b":1}"#)]).unwrap()));
+    index_of(&["a"]);
+    let passed_over = (0..10).map(|_| reads::passed_over_during(|| assert!(!tend(5).done))).max();
+    assert_eq!(passed_over, Some(0));
+    // What is given up meanwhile lies before what was removed.
+    index_of(&[]);
+    while !tend(5).done {}
+    assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
 }
 
 #[test]

@@ -38,19 +38,20 @@ impl Store {
         let room = if gives_room { Room::Reserve } else { Room::Ordinary };
         let plan = |view: View<'_>| {
             let mut rows = Rows::default();
-            let Some(mut index) = view.feed_index()? else {
-                return Ok((rows, Tended { examined: 0, done: true }));
-            };
+            let nothing = Tended { examined: 0, done: true };
+            let Some(mut index) = view.feed_index()? else { return Ok((rows, (nothing, None))) };
+            let mut last = self.removal().lock().clone();
             let examined = match index.building {
-                _ if index.garbage => remove_rows(view, &mut index, limits.rows_max, &mut rows)?,
+                _ if index.garbage => remove_rows(view, &mut index, &mut last, limits.rows_max, &mut rows)?,
                 Some(building) => build(view, &mut index, building, self.feed_keys(), limits, &mut rows)?,
-                None => return Ok((rows, Tended { examined: 0, done: true })),
+                None => return Ok((rows, (nothing, None))),
             };
             let done = !index.garbage && index.building.is_none();
             rows.put(Table::Meta, META_FEED_INDEX, feed_index::encode(&index));
-            Ok((rows, Tended { examined, done }))
+            Ok((rows, (Tended { examined, done }, last)))
         };
-        self.commit(room, plan, |_| {})
+        let committed = |(_, last): &(Tended, Option<Vec<u8>>)| self.removal().lock().clone_from(last);
+        self.commit(room, plan, committed).map(|(tended, _)| tended)
     }
 }
 
@@ -104,8 +105,17 @@ fn put_rows(mut found: Vec<feed_index::IndexKey>, rows: &mut Rows) {
     }
 }
 
-/// Removes rows whose fields were given up. A damaged one is left as it is.
-fn remove_rows(view: View<'_>, index: &mut FeedIndex, rows_max: usize, rows: &mut Rows) -> Result<u64, StorageError> {
+/// Removes rows whose fields were given up. A damaged one is left as it is. It goes on behind the `last` that was removed, as each
+/// row before it costs a look until LMDB has taken it out.
+fn remove_rows(
+    view: View<'_>,
+    index: &mut FeedIndex,
+    last: &mut Option<Vec<u8>>,
+    rows_max: usize,
+    rows: &mut Rows,
+) -> Result<u64, StorageError> {
+    let behind = last.take();
+    let mut newest = behind.as_deref();
     let mut numbers: Vec<u32> = index.fields.iter().map(|field| field.number).collect();
     numbers.sort_unstable();
     let firsts = std::iter::once(Some(0)).chain(numbers.iter().map(|number| number.checked_add(1)));
@@ -114,13 +124,20 @@ fn remove_rows(view: View<'_>, index: &mut FeedIndex, rows_max: usize, rows: &mu
     for (first, end) in firsts.zip(ends) {
         let Some(first) = first.filter(|first| end.is_none_or(|end| first < end)) else { continue };
         let (first, end) = (first.to_be_bytes(), end.map(|end| end.to_be_bytes()));
+        let from = match behind.as_deref() {
+            Some(behind) if end.is_some_and(|end| behind >= &end[..]) => continue,
+            Some(behind) if behind >= &first[..] => Bound::Excluded(behind),
+            _ => Bound::Included(&first[..]),
+        };
         let end = end.as_ref().map_or(Bound::Unbounded, |end| Bound::Excluded(&end[..]));
-        for row in view.range(Table::FeedIndex, (Bound::Included(&first), end), Direction::Forward)? {
+        for row in view.range(Table::FeedIndex, (from, end), Direction::Forward)? {
             if removed == rows_max as u64 {
+                *last = newest.map(<[u8]>::to_vec);
                 return Ok(removed);
             }
             if let Some((key, _)) = unless_damaged(row)? {
                 rows.delete(Table::FeedIndex, key);
+                newest = Some(key);
                 removed += 1;
             }
         }
