@@ -5,6 +5,7 @@
 
 use std::ops::Bound;
 
+use crate::codec::head::DocHead;
 use crate::codec::{body, keys, meta};
 use crate::error::{StorageError, unless_damaged};
 use crate::model::body_place::{BodyKey, BodyPlace};
@@ -14,7 +15,7 @@ use crate::rows::Rows;
 use crate::snapshot::{Budget, PageLimits};
 use crate::store::Store;
 use crate::tables::Table;
-use crate::view::{Direction, META_COUNTERS, RawRow, View};
+use crate::view::{Direction, META_COUNTERS, View};
 
 /// What a slice of a sweep did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +101,7 @@ impl Slice {
     fn examine(view: View<'_>, start: Option<BodyKey>, limits: PageLimits) -> Result<Slice, StorageError> {
         let mut slice = Slice { last: start, ..Slice::default() };
         let mut budget = Budget::new(limits);
+        let mut asked: Option<Asked<'_>> = None;
         let mut ends = false;
         let start = start.map(keys::body);
         let from = start.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(&key[..]));
@@ -115,27 +117,48 @@ impl Slice {
             slice.last = Some(place);
             // All of it was read, for its checksum.
             budget.charge_row(value.len());
-            ends = budget.spent();
-            if let Some(bytes) = unless_damaged(unneeded(view, place, (key, value)))?.flatten() {
-                slice.unneeded.push(place);
-                slice.bytes += bytes;
+            if let Ok((id, json)) = body::decode(value) {
+                let asked = match asked.take() {
+                    Some(same) if same.id == id => asked.insert(same),
+                    _ => {
+                        budget.took_long();
+                        asked.insert(Asked::read(view, id)?)
+                    }
+                };
+                if !asked.needs(place) {
+                    slice.unneeded.push(place);
+                    slice.bytes += json.len() as u64;
+                }
             }
+            ends = budget.spent();
         }
         slice.swept = true;
         Ok(slice)
     }
 }
 
-/// How many bytes the body at a place has, if no leaf needs it.
-fn unneeded(view: View<'_>, place: BodyKey, (key, value): RawRow<'_>) -> Result<Option<u64>, StorageError> {
-    let (id, json) = body::decode(value).map_err(|what| StorageError::damaged(Table::Bodies, key, what))?;
-    Ok((!is_needed(view, id, place)?).then_some(json.len() as u64))
+/// The document that was asked last which bodies it needs. Those that one request brings to a document lie side by side, and it
+/// takes the longer to be read the more leaves it has.
+struct Asked<'txn> {
+    id: &'txn str,
+    /// What its leaves have, in order; `None` where it is damaged.
+    bodies: Option<Vec<BodyKey>>,
 }
 
-fn is_needed(view: View<'_>, id: &str, body: BodyKey) -> Result<bool, StorageError> {
-    let Some(head) = view.head(&DocId::stored(id))? else {
-        return Ok(false);
-    };
-    let has_it = |place: BodyPlace| matches!(place, BodyPlace::Stored { key, .. } if key == body);
-    Ok(head.tree.leaves().iter().any(|leaf| has_it(leaf.body)))
+impl<'txn> Asked<'txn> {
+    fn read(view: View<'txn>, id: &'txn str) -> Result<Asked<'txn>, StorageError> {
+        let head = unless_damaged(view.head(&DocId::stored(id)))?;
+        let bodies_of = |head: DocHead| {
+            let places = head.tree.leaves().iter().map(|leaf| leaf.body);
+            let mut bodies: Vec<BodyKey> = places.filter_map(BodyPlace::key).collect();
+            bodies.sort_unstable();
+            bodies
+        };
+        Ok(Asked { id, bodies: head.map(|head| head.map(bodies_of).unwrap_or_default()) })
+    }
+
+    /// Whether it has the body, or might have it.
+    fn needs(&self, body: BodyKey) -> bool {
+        self.bodies.as_ref().is_none_or(|bodies| bodies.binary_search(&body).is_ok())
+    }
 }

@@ -443,7 +443,7 @@ pub(crate) fn fill_page<R, T: AsRef<Change>>(
                         budget.charge(shown.as_ref());
                         page.changes.push(shown);
                     }
-                    Some(None) => budget.opened_in_vain(),
+                    Some(None) => budget.took_long(),
                     None => {}
                 }
             }
@@ -488,8 +488,8 @@ pub(crate) struct Budget {
     rows: usize,
     bytes: usize,
     examined: usize,
-    /// The last row was completed and not given, which may have taken long.
-    in_vain: bool,
+    /// The last row may have taken long: the clock is looked at before the next.
+    was_long: bool,
     /// `None` is later than any clock can say.
     until: Option<Instant>,
 }
@@ -500,19 +500,20 @@ impl Budget {
 
     pub fn new(limits: PageLimits) -> Budget {
         let until = Instant::now().checked_add(limits.time_max);
-        Budget { rows: limits.rows_max.max(1), bytes: limits.bytes_max.max(1), examined: 0, in_vain: false, until }
+        Budget { rows: limits.rows_max.max(1), bytes: limits.bytes_max.max(1), examined: 0, was_long: false, until }
     }
 
     /// Whether the page ends before the next row; called once a row.
     pub fn spent(&mut self) -> bool {
         self.examined += 1;
-        let look = std::mem::take(&mut self.in_vain) || self.examined.is_multiple_of(Budget::ROWS_BETWEEN_CLOCKS);
+        let look = std::mem::take(&mut self.was_long) || self.examined.is_multiple_of(Budget::ROWS_BETWEEN_CLOCKS);
         let out_of_time = look && self.until.is_some_and(|until| Instant::now() >= until);
         self.rows == 0 || self.bytes == 0 || out_of_time
     }
 
-    fn opened_in_vain(&mut self) {
-        self.in_vain = true;
+    /// Takes note that more than a row was read: a document to one that is not given, or one that is asked.
+    pub fn took_long(&mut self) {
+        self.was_long = true;
     }
 
     fn charge(&mut self, change: &Change) {

@@ -28,6 +28,14 @@ pub enum BodyPlace {
 }
 
 impl BodyPlace {
+    /// The row of `bodies`, if it is one.
+    pub fn key(self) -> Option<BodyKey> {
+        match self {
+            BodyPlace::Stored { key, .. } => Some(key),
+            BodyPlace::Empty | BodyPlace::Unknown => None,
+        }
+    }
+
     /// How many bytes of body text lie there.
     pub fn bytes(self) -> u64 {
         match self {

@@ -15,7 +15,7 @@ use crate::model::rev_path::RevPath;
 use crate::plan::Edit;
 use crate::request::RequestKey;
 use crate::snapshot::{Detail, PageLimits, ReadChanges, ReadDocs};
-use crate::view::{Direction, META_LOG};
+use crate::view::{Direction, META_LOG, reads};
 use crate::{LocalEdit, Rehearsed, Write, codec::keys};
 
 fn new_store(folder: &Path) -> Store {
@@ -234,6 +234,35 @@ fn a_slice_ends_among_the_bodies_of_a_damaged_document() {
     let slice = PageLimits { rows_max: 2, ..PageLimits::default() };
     let examined = [(); 3].map(|()| store.reclaim(slice).unwrap().examined);
     assert_eq!(examined, [2, 2, 1]);
+}
+
+/// It was read once a body.
+#[test]
+fn a_sweep_reads_a_document_of_many_leaves_once() {
+    const LEAVES: u32 = 2000;
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    let root = |number: u32| {
+        let path = RevPath::new(1, vec![RevHash::Md5(u128::from(number).to_be_bytes())]).unwrap();
+        Write::Edit(Edit::replicated(doc(), path, false, body(r#"{"n":1}"#)))
+    };
+    store.write(&[(0..LEAVES).map(root).collect::<Vec<_>>().into()]).unwrap();
+    (0..2).for_each(|_| drop(edit_of(&store, DocId::stored("b")).unwrap()));
+    let limits = PageLimits { rows_max: usize::MAX, bytes_max: usize::MAX, time_max: Duration::MAX };
+    let (reclaimed, read) = reads::during(|| store.reclaim(limits).unwrap());
+    assert_eq!((reclaimed.examined, reclaimed.swept, reclaimed.bytes), (u64::from(LEAVES) + 2, true, 7));
+    assert_eq!(read.iter().filter(|table| **table == Table::Docs).count(), 2);
+}
+
+/// The time was looked at every 64 bodies, however long their documents took to be read.
+#[test]
+fn a_sweep_looks_at_the_clock_with_each_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    ["a", "b", "c", "c"].into_iter().for_each(|id| drop(edit_of(&store, DocId::stored(id)).unwrap()));
+    let slice = PageLimits { time_max: Duration::ZERO, ..PageLimits::default() };
+    let examined = [(); 3].map(|()| store.reclaim(slice).unwrap().examined);
+    assert_eq!(examined, [1, 1, 1]);
 }
 
 /// What did not fit was told as used.
