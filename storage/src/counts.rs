@@ -10,11 +10,11 @@ use std::ops::Bound;
 use parking_lot::Mutex;
 
 use crate::codec::{Malformed, keys, meta};
-use crate::error::StorageError;
+use crate::error::{StorageError, unless_damaged};
 use crate::model::sequence::Sequence;
 use crate::rows::Rows;
 use crate::tables::Table;
-use crate::view::{Direction, View};
+use crate::view::{Direction, RawRow, View};
 
 const BLOCK_VERSIONS: u64 = 1024;
 
@@ -53,8 +53,8 @@ impl BlockChanges {
 /// A Fenwick tree over the blocks, as of one update sequence.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockSums {
-    /// The state of the tables that this sums.
-    at: Sequence,
+    /// The state of the tables that this sums; `None` where what tells it is damaged.
+    at: Option<Sequence>,
     /// The block that the first slot stands for: none below it ever has rows.
     first_block: u64,
     /// `sums[i - 1]` holds the rows of the blocks that end at slot i, as many as i's lowest bit says.
@@ -63,32 +63,28 @@ pub(crate) struct BlockSums {
 }
 
 impl BlockSums {
-    /// Reads all blocks; where their pages are damaged, counts the rows instead.
+    /// Sums nothing, at no state.
+    fn unknown() -> BlockSums {
+        BlockSums { at: None, first_block: 0, sums: Vec::new(), rows: 0 }
+    }
+
+    /// Reads all blocks. Where they are damaged, counts the rows instead; where these are damaged too, only who asks for what
+    /// cannot be told is told so.
     pub fn load(view: View<'_>) -> Result<BlockSums, StorageError> {
-        let sums = BlockSums { at: view.counters()?.update_seq, first_block: 0, sums: Vec::new(), rows: 0 };
-        match sums.clone().read(view) {
-            Err(StorageError::DamagedFile { .. }) => sums.count(view),
-            read => read,
+        let at = view.counters()?.update_seq;
+        if let Some(sums) = unless_damaged(BlockSums::of(at, stored_blocks(view)?))? {
+            return Ok(sums);
         }
+        let rows = view.range(Table::BySeq, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)?;
+        let counted = BlockSums::of(at, rows.map(|row| Ok((block_of(read_seq(row?)?), 1))));
+        Ok(unless_damaged(counted)?.unwrap_or_else(BlockSums::unknown))
     }
 
-    fn count(mut self, view: View<'_>) -> Result<BlockSums, StorageError> {
-        for row in view.range(Table::BySeq, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)? {
-            let (key, _) = row?;
-            let seq = keys::read_seq(key).map_err(|what| StorageError::damaged(Table::BySeq, key, what))?;
-            self.add(block_of(seq), 1);
-        }
-        Ok(self)
-    }
-
-    fn read(self, view: View<'_>) -> Result<BlockSums, StorageError> {
-        let mut sums = self;
-        for block in blocks_from(view, 0)? {
-            let (block, rows) = block?;
-            if block > block_of(sums.at) {
-                let what = Malformed("a block above the update sequence");
-                return Err(StorageError::damaged(Table::Blocks, &keys::number(block), what));
-            }
+    /// Sums the rows of blocks, which rise.
+    fn of(at: Sequence, blocks: impl Iterator<Item = BlockRows>) -> Result<BlockSums, StorageError> {
+        let mut sums = BlockSums { at: Some(at), ..BlockSums::unknown() };
+        for rows in blocks {
+            let (block, rows) = up_to(at, rows)?;
             sums.add(block, rows as i64);
         }
         Ok(sums)
@@ -96,10 +92,13 @@ impl BlockSums {
 
     /// Moves on to the state after a commit.
     pub fn advance(&mut self, at: Sequence, changes: &BlockChanges) {
+        if self.at.is_none() {
+            return;
+        }
         for (block, change) in &changes.0 {
             self.add(*block, *change);
         }
-        self.at = at;
+        self.at = Some(at);
     }
 
     fn add(&mut self, block: u64, change: i64) {
@@ -142,11 +141,14 @@ impl BlockSums {
     fn rows_after_block(&self, at: Sequence, block: u64) -> Option<u64> {
         let slots = (block + 1).saturating_sub(self.first_block);
         let slots = usize::try_from(slots).unwrap_or(usize::MAX).min(self.sums.len());
-        (self.at == at).then(|| u64::try_from(self.rows - self.up_to(slots)).unwrap_or(0))
+        (self.at == Some(at)).then(|| u64::try_from(self.rows - self.up_to(slots)).unwrap_or(0))
     }
 }
 
-pub(crate) type Blocks<'txn> = Box<dyn Iterator<Item = Result<(u64, u64), StorageError>> + 'txn>;
+/// A block, and how many rows it has.
+pub(crate) type BlockRows = Result<(u64, u64), StorageError>;
+
+pub(crate) type Blocks<'txn> = Box<dyn Iterator<Item = BlockRows> + 'txn>;
 
 /// Every block that is stored, with the rows it says it has.
 pub(crate) fn stored_blocks(view: View<'_>) -> Result<Blocks<'_>, StorageError> {
@@ -163,6 +165,22 @@ fn blocks_from(view: View<'_>, first: u64) -> Result<Blocks<'_>, StorageError> {
     })))
 }
 
+/// The same, unless the block lies above an update sequence.
+fn up_to(at: Sequence, rows: BlockRows) -> BlockRows {
+    match rows {
+        Ok((block, _)) if block > block_of(at) => {
+            let what = Malformed("a block above the update sequence");
+            Err(StorageError::damaged(Table::Blocks, &keys::number(block), what))
+        }
+        rows => rows,
+    }
+}
+
+/// The sequence of a row of `by_seq`.
+fn read_seq((key, _): RawRow<'_>) -> Result<Sequence, StorageError> {
+    keys::read_seq(key).map_err(|what| StorageError::damaged(Table::BySeq, key, what))
+}
+
 /// How many rows of `by_seq` lie after `seq`; exact for the view's state.
 pub(crate) fn rows_after(view: View<'_>, sums: &Mutex<BlockSums>, seq: Sequence) -> Result<u64, StorageError> {
     let after = keys::seq(seq);
@@ -170,8 +188,7 @@ pub(crate) fn rows_after(view: View<'_>, sums: &Mutex<BlockSums>, seq: Sequence)
     let mut block = None;
     let mut in_block = 0;
     for row in range {
-        let (key, _) = row?;
-        let seq = keys::read_seq(key).map_err(|what| StorageError::damaged(Table::BySeq, key, what))?;
+        let seq = read_seq(row?)?;
         if block_of(seq) != *block.get_or_insert(block_of(seq)) {
             break;
         }
@@ -185,7 +202,7 @@ pub(crate) fn rows_after(view: View<'_>, sums: &Mutex<BlockSums>, seq: Sequence)
     }
     let mut rows = in_block;
     for later in blocks_from(view, block + 1)? {
-        rows += later?.1;
+        rows += up_to(at, later)?.1;
     }
     Ok(rows)
 }
@@ -196,10 +213,18 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn what_is_not_known_does_not_come_to_be_known_by_a_commit() {
+        let (mut sums, mut changes) = (BlockSums::unknown(), BlockChanges::default());
+        changes.row_came(Sequence::new(0, 1));
+        sums.advance(Sequence::new(0, 1), &changes);
+        assert_eq!(sums.rows_after_block(Sequence::new(0, 1), 0), None);
+    }
+
     proptest! {
         #[test]
         fn sums_agree_with_counting(first in 0u64..1000, steps in prop::collection::vec((0u64..200, 0i64..5), 1..60)) {
-            let mut sums = BlockSums { at: Sequence::ZERO, first_block: 0, sums: Vec::new(), rows: 0 };
+            let mut sums = BlockSums { at: Some(Sequence::ZERO), ..BlockSums::unknown() };
             let mut model: BTreeMap<u64, i64> = BTreeMap::new();
             for (n, (block, change)) in steps.into_iter().enumerate() {
                 let block = if n == 0 { first } else { first + block };

@@ -171,10 +171,37 @@ fn a_damaged_count_of_rows_neither_hangs_nor_panics() {
     edit(&store).unwrap();
     damage(&store, Table::Blocks, &keys::number(u64::MAX), Some(&meta::encode_number(1)));
     store.close().unwrap();
-    let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: SeqFormat::Integer };
-    let birth = Birth { identity, start: Sequence::ZERO };
-    let opened = Store::open(folder.path(), &StoreOptions::default(), &birth).map(drop);
-    assert!(opened.unwrap_err().to_string().contains("table blocks, key ffffffffffffffff"));
+    let store = new_store(folder.path());
+    let before = store.snapshot().unwrap();
+    assert_eq!(before.rows_after(Sequence::ZERO).unwrap(), 2);
+    // Who sees another state than is summed in memory sums what is stored.
+    std::thread::scope(|scope| scope.spawn(|| edit(&store).map(drop)).join().unwrap().unwrap());
+    let stored = before.rows_after(Sequence::ZERO).unwrap_err();
+    assert!(stored.to_string().contains("table blocks, key ffffffffffffffff"), "{stored}");
+}
+
+/// Nothing of the database could be read.
+#[test]
+fn a_damaged_count_of_rows_costs_no_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    edit(&store).unwrap();
+    damage(&store, Table::Blocks, &keys::number(0), Some(b"\xff"));
+    let reopen = |store: Store| {
+        store.close().unwrap();
+        let store =
+            new_store_with(folder.path(), StoreOptions { verify_at_open_bytes_max: 0, ..StoreOptions::default() });
+        assert!(store.snapshot().unwrap().tree(&doc()).unwrap().is_some());
+        store
+    };
+    let store = reopen(store);
+    assert_eq!(store.snapshot().unwrap().rows_after(Sequence::ZERO).unwrap(), 1);
+    assert!(edit_of(&store, DocId::stored("b")).unwrap_err().is_damage_of(Table::Blocks), "one that needs it");
+    // Where they cannot be counted either, that is told to who asks for their number.
+    damage(&store, Table::BySeq, b"\xff", Some(b"\x01"));
+    let store = reopen(store);
+    edit(&store).unwrap();
+    assert!(store.snapshot().unwrap().rows_after(Sequence::ZERO).unwrap_err().is_damage_of(Table::BySeq));
 }
 
 /// It kept all records behind it for good.
