@@ -129,9 +129,9 @@ pub(crate) enum Plan {
 /// [`HistoryNeeded`] when ancestors that are not at hand decide.
 pub(crate) fn plan(tree: &mut Growing, edit: &Edit, body: BodyPlace, revs_limit: u32) -> Result<Plan, HistoryNeeded> {
     Ok(match &edit.kind {
-        EditKind::Interactive { parent } => match interactive_rev(tree.whole(), edit, parent.as_ref()) {
-            Some((base, rev)) if base.as_ref().is_none_or(|leaf| tree.tip(leaf).is_some()) => Plan::Changed { rev },
-            _ => Plan::Conflict,
+        EditKind::Interactive { parent } => match interactive_rev(tree.whole(), edit, parent.as_ref())? {
+            Some((_, rev)) => Plan::Changed { rev },
+            None => Plan::Conflict,
         },
         EditKind::Replicated { path } => merged(path, tree.would_merge(path, edit.deleted, body, revs_limit)?),
     })
@@ -143,7 +143,7 @@ pub(crate) fn plan(tree: &mut Growing, edit: &Edit, body: BodyPlace, revs_limit:
 /// [`HistoryNeeded`] when ancestors that are not at hand decide.
 pub(crate) fn make(tree: &mut Growing, edit: &Edit, body: BodyPlace, revs_limit: u32) -> Result<Plan, HistoryNeeded> {
     Ok(match &edit.kind {
-        EditKind::Interactive { parent } => match interactive_rev(tree.whole(), edit, parent.as_ref()) {
+        EditKind::Interactive { parent } => match interactive_rev(tree.whole(), edit, parent.as_ref())? {
             Some((base, rev)) if tree.extend(base.as_ref(), rev.clone(), edit.deleted, body, revs_limit) => {
                 Plan::Changed { rev }
             }
@@ -158,19 +158,31 @@ fn merged(path: &RevPath, is_new: bool) -> Plan {
     if is_new { Plan::Changed { rev } } else { Plan::Known { rev } }
 }
 
-/// The revision that an interactive edit makes, and what it would go on from if that is a leaf.
-fn interactive_rev(tree: &RevTree, edit: &Edit, parent: Option<&RevId>) -> Option<(Option<RevId>, RevId)> {
+/// The revision that an interactive edit makes, and the leaf that it goes on from.
+///
+/// # Errors
+/// [`HistoryNeeded`] when that revision may lie among ancestors that are not at hand: as another leaf's, of a higher
+/// generation. Above the winner of a live document there are only tombstones.
+fn interactive_rev(
+    tree: &RevTree,
+    edit: &Edit,
+    parent: Option<&RevId>,
+) -> Result<Option<(Option<RevId>, RevId)>, HistoryNeeded> {
     let (base, named) = match (tree.winner(), parent) {
         (None, None) => (None, true),
         // A deleted document is made again by an edit that names no parent: its history goes on.
         (Some(tombstone), None) if tombstone.deleted && !edit.deleted => (Some(tombstone.rev.clone()), false),
         (Some(winner), Some(parent)) if !winner.deleted => (Some(parent.clone()), true),
-        _ => return None,
+        _ => return Ok(None),
     };
-    let rev = edit.rev_on(base.as_ref(), named)?;
-    // The same edit may have come by replication already, without its parent.
-    let is_there = matches!(tree.find(&rev), Presence::Present { .. });
-    (!is_there).then_some((base, rev))
+    let is_leaf = base.as_ref().is_none_or(|base| tree.leaf(base).is_some());
+    let Some(rev) = edit.rev_on(base.as_ref(), named).filter(|_| is_leaf) else { return Ok(None) };
+    match tree.find(&rev) {
+        Presence::Absent => Ok(Some((base, rev))),
+        // The same edit may have come by replication already, without its parent.
+        Presence::Present { .. } => Ok(None),
+        Presence::HistoryNeeded => Err(HistoryNeeded),
+    }
 }
 
 #[cfg(test)]
@@ -254,16 +266,19 @@ mod tests {
     }
 
     #[test]
-    fn only_a_replicated_edit_may_need_history() {
-        let mut tree = tree_of(&[(3, &["c", "b", "a"], false)]);
+    fn an_edit_needs_history_only_where_that_decides() {
+        let mut tree = tree_of(&[(3, &["c", "b", "a"], false), (1, &["z"], false)]);
         for leaf in tree.leaves_mut() {
-            leaf.ancestors.recent.truncate(1);
-            leaf.ancestors.deeper = 1;
+            leaf.ancestors.deeper = leaf.ancestors.recent.len() as u32;
+            leaf.ancestors.recent.truncate(0);
         }
-        let deep = pushed(2, &["x", "a"], false);
         let mut growing = Growing::from(tree.clone());
-        assert_eq!(plan(&mut growing, &deep, BodyPlace::Empty, LIMIT), Err(HistoryNeeded));
-        assert_eq!(planned(&tree, &edit(Some("1-a"), false)), Plan::Conflict);
+        // What the second makes may be the one below 3-c.
+        for needs in [pushed(2, &["x", "a"], false), edit(Some("1-z"), false)] {
+            assert_eq!(plan(&mut growing, &needs, BodyPlace::Empty, LIMIT), Err(HistoryNeeded), "{needs:?}");
+            assert_eq!(make(&mut growing, &needs, BodyPlace::Empty, LIMIT), Err(HistoryNeeded), "{needs:?}");
+        }
+        assert_eq!(planned(&tree, &edit(Some("1-a"), false)), Plan::Conflict, "it is no leaf");
         assert!(matches!(planned(&tree, &edit(Some("3-c"), false)), Plan::Changed { .. }));
     }
 }

@@ -149,7 +149,7 @@ pub enum Merge {
     Changed(RevTree),
 }
 
-/// A merge needs ancestors that are not at hand.
+/// What is to be found out needs ancestors that are not at hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryNeeded;
 

@@ -56,6 +56,19 @@ fn assert_branch(db: &Db, doc: &str, revs: &[RevId]) {
     assert_eq!((&leaf.rev, line(leaf)), (newest, hashes_down_from(older)));
 }
 
+/// It was looked for among what is at hand, and written once more.
+#[test]
+fn an_edit_whose_revision_lies_in_history_is_a_conflict() {
+    let db = Db::new();
+    db.write(push("a", 2, &["b", "a"], "{}"));
+    let (edit, made) = next_edit("a", &rev("2-b"), 1);
+    let line: Vec<String> = (4..=40).rev().map(|n| format!("r{n}")).chain([made.hash.to_string()]).collect();
+    db.write(push("a", 40, &line.iter().map(String::as_str).collect::<Vec<_>>(), "{}"));
+    assert_eq!(db.tree("a").find(&made), Presence::HistoryNeeded);
+    assert_eq!(db.request(edit).outcomes, [Outcome::Conflict]);
+    assert_eq!(leaves(&db.tree("a")), ["40-r40", "2-b"]);
+}
+
 #[test]
 fn thousands_of_edits_keep_the_limit_and_the_head_small() {
     let db = Db::new();
