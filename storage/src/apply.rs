@@ -27,6 +27,8 @@ pub(crate) struct PlannedDoc {
     pub id: DocId,
     /// What the tables have; `None` for a new document.
     pub before: Option<DocHead>,
+    /// The tree as it was when its history was put at hand; `None` where that was not needed.
+    pub whole: Option<RevTree>,
     /// What it becomes; without leaves once all of it is purged.
     pub tree: RevTree,
     pub seq: Sequence,
@@ -81,11 +83,10 @@ impl PlannedDoc {
         let before = self.before.as_ref();
         let mut tree = self.tree.clone();
         let mut next_chunk = before.map_or(0, |head| head.next_chunk);
-        let unchanged = |leaf: &Leaf| before.and_then(|head| unchanged_in(&head.tree, leaf));
         // Most edits leave all as it is: then the tree need not be copied.
-        if !tree.leaves().iter().all(|leaf| unchanged(leaf).is_none() && has_room(&leaf.ancestors)) {
+        if !tree.leaves().iter().all(|leaf| self.unchanged(leaf).is_none() && has_room(&leaf.ancestors)) {
             for leaf in tree.leaves_mut() {
-                match unchanged(leaf) {
+                match self.unchanged(leaf) {
                     Some(same) => leaf.ancestors = same.ancestors.clone(),
                     None => {
                         for (number, chunk) in spill(leaf, &mut next_chunk) {
@@ -101,6 +102,14 @@ impl PlannedDoc {
         }
         DocHead { seq: self.seq, tree, next_chunk }
     }
+
+    /// The same leaf with the same line before: its ancestors stay as they are stored. One that was purged may be there again
+    /// with others far down.
+    fn unchanged(&self, leaf: &Leaf) -> Option<&Leaf> {
+        let stored = self.before.as_ref()?.tree.leaf(&leaf.rev)?;
+        let whole = self.whole.as_ref().and_then(|tree| tree.leaf(&leaf.rev));
+        [Some(stored), whole].into_iter().flatten().any(|same| same.ancestors == leaf.ancestors).then_some(stored)
+    }
 }
 
 fn change_row<'a>(id: &'a str, head: &DocHead, previous: Previous) -> Option<ChangeRow<'a>> {
@@ -108,14 +117,6 @@ fn change_row<'a>(id: &'a str, head: &DocHead, previous: Previous) -> Option<Cha
     let branches = u32::try_from(head.tree.leaves().len()).unwrap_or(u32::MAX);
     let (rev, deleted, body) = (winner.rev.clone(), winner.deleted, winner.body);
     Some(ChangeRow { seq: head.seq, id, rev, deleted, branches, body, previous })
-}
-
-/// The same leaf with the same line in the tree before: its ancestors stay as they are stored.
-fn unchanged_in<'a>(before: &'a RevTree, leaf: &Leaf) -> Option<&'a Leaf> {
-    let same_line = |same: &&Leaf| {
-        same.ancestors.len() == leaf.ancestors.len() && leaf.ancestors.recent.starts_with(&same.ancestors.recent)
-    };
-    before.leaf(&leaf.rev).filter(same_line)
 }
 
 /// The chunks of each leaf.

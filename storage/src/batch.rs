@@ -21,7 +21,7 @@ use crate::json::Body;
 use crate::model::body_place::{BodyKey, BodyPlace};
 use crate::model::doc_id::{DocId, LocalId};
 use crate::model::rev::RevId;
-use crate::model::rev_tree::Growing;
+use crate::model::rev_tree::{Growing, RevTree};
 use crate::model::sequence::Sequence;
 use crate::plan::{Edit, Expected, Plan, make};
 use crate::request::{Attempt, Request, RequestOutcome};
@@ -85,6 +85,8 @@ impl Moment {
 /// A document under edit.
 struct Draft {
     before: Option<DocHead>,
+    /// The tree as it was when its history was put at hand; `None` before.
+    whole: Option<RevTree>,
     tree: Growing,
     /// In the order of their keys.
     bodies: Vec<(BodyKey, Body)>,
@@ -241,8 +243,8 @@ impl<'txn> Batch<'txn> {
         let mut docs: Vec<PlannedDoc> = (self.drafts.into_iter())
             .filter_map(|(id, draft)| {
                 let (seq, _) = draft.moved?;
-                let Draft { before, mut tree, bodies, erased, .. } = draft;
-                Some(PlannedDoc { id, before, tree: tree.whole().clone(), seq, bodies, erased })
+                let Draft { before, whole, mut tree, bodies, erased, .. } = draft;
+                Some(PlannedDoc { id, before, whole, tree: tree.whole().clone(), seq, bodies, erased })
             })
             .collect();
         docs.sort_unstable_by_key(|doc| doc.seq);
@@ -302,7 +304,8 @@ pub(crate) struct Finished {
 impl Draft {
     fn of(before: Option<DocHead>) -> Draft {
         let tree = before.as_ref().map(|head| head.tree.clone()).unwrap_or_default();
-        Draft { before, tree: Growing::from(tree), bodies: Vec::new(), erased: Vec::new(), moved: None }
+        let tree = Growing::from(tree);
+        Draft { before, whole: None, tree, bodies: Vec::new(), erased: Vec::new(), moved: None }
     }
 
     /// A document's draft in a batch; from the tables where the batch has none yet.
@@ -358,6 +361,7 @@ impl Draft {
     /// Puts all ancestors at hand.
     fn load_history(&mut self, view: View<'_>, id: &DocId) -> Result<(), StorageError> {
         let tree = view.with_history(id, self.tree.whole())?;
+        self.whole = Some(tree.clone());
         self.tree.set(tree);
         Ok(())
     }

@@ -102,8 +102,9 @@ impl Disk {
     fn apply(&mut self, tree: RevTree) {
         let seq = self.head.as_ref().map_or(Sequence::ZERO, |head| head.seq).next();
         let mut rows = Rows::default();
-        let doc =
-            PlannedDoc { id: Disk::id(), before: self.head.take(), tree, seq, bodies: Vec::new(), erased: Vec::new() };
+        let whole = Some(self.tree().with_history(|leaf| Ok::<_, ()>(self.ancestors(leaf))).unwrap());
+        let (before, bodies, erased) = (self.head.take(), Vec::new(), Vec::new());
+        let doc = PlannedDoc { id: Disk::id(), before, whole, tree, seq, bodies, erased };
         doc.write(&mut rows);
         for row in rows.iter() {
             let key = row.key.to_vec();

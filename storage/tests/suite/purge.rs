@@ -137,6 +137,38 @@ fn a_leaf_that_is_pushed_again_has_the_line_it_is_pushed_with() {
     assert_clean(&db);
 }
 
+/// What lay in chunks before was taken for what it was pushed with.
+#[test]
+fn a_leaf_that_is_pushed_again_has_that_line_in_history_too() {
+    let db = Db::new();
+    db.write(push_line(&line_of(&[("r", 41), ("a", 1)])));
+    let second = line_of(&[("r", 41), ("b", 1)]);
+    db.request(vec![purge("a", &["60-r60"]), push_line(&second)]);
+    assert_eq!(crate::db::line(&db.whole_tree("a").leaves()[0]), second[1..]);
+    assert_clean(&db);
+}
+
+/// Its own revision is not among those that are purged.
+#[test]
+fn a_leaf_that_went_with_one_above_it_and_is_pushed_again_has_its_new_line() {
+    let db = Db::new();
+    db.write(push_line(&line_of(&[("r", 41), ("a", 1)])));
+    let second = line_of(&[("r", 41), ("b", 1)]);
+    db.request(vec![push("a", 61, &["x", "r60"], "{}"), purge("a", &["61-x"]), push_line(&second)]);
+    assert_eq!(crate::db::line(&db.whole_tree("a").leaves()[0]), second[1..]);
+    assert_clean(&db);
+}
+
+/// The hashes of 60 generations, newest first: names, and down to which generation each goes.
+fn line_of(names: &[(&str, u32)]) -> Vec<String> {
+    let name_of = |generation: u32| names.iter().find(|(_, down_to)| generation >= *down_to).unwrap().0;
+    (1..=60).rev().map(|generation| format!("{}{generation}", name_of(generation))).collect()
+}
+
+fn push_line(line: &[String]) -> Write {
+    push("a", 60, &line.iter().map(String::as_str).collect::<Vec<_>>(), "{}")
+}
+
 #[test]
 fn long_histories_go_without_leaving_a_chunk_or_a_body() {
     let db = Db::new();

@@ -94,11 +94,6 @@ impl Line {
         *self = kept;
         older
     }
-
-    /// Whether these begin with others.
-    pub fn starts_with(&self, others: &Line) -> bool {
-        self.bytes.starts_with(&others.bytes)
-    }
 }
 
 impl Extend<Ancestor> for Line {
@@ -144,8 +139,6 @@ mod tests {
             prop_assert_eq!((whole.len(), whole.is_empty()), (all.len(), all.is_empty()));
             prop_assert!(whole.iter().eq(all.iter().cloned()));
             prop_assert_eq!(whole.get(at), all.get(at).cloned());
-            prop_assert!(whole.starts_with(&line(&newer)));
-            prop_assert_eq!(whole.starts_with(&line(&older)), all.starts_with(&older));
             let (mut short, mut split) = (whole.clone(), whole.clone());
             short.truncate(at);
             let split_off = split.split_off(at);
