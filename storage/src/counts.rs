@@ -84,7 +84,7 @@ impl BlockSums {
     fn of(at: Sequence, blocks: impl Iterator<Item = BlockRows>) -> Result<BlockSums, StorageError> {
         let mut sums = BlockSums { at: Some(at), ..BlockSums::unknown() };
         for rows in blocks {
-            let (block, rows) = up_to(at, rows)?;
+            let (block, rows) = not_above(at, rows)?;
             sums.add(block, rows as i64);
         }
         Ok(sums)
@@ -165,8 +165,8 @@ fn blocks_from(view: View<'_>, first: u64) -> Result<Blocks<'_>, StorageError> {
     })))
 }
 
-/// The same, unless the block lies above an update sequence.
-fn up_to(at: Sequence, rows: BlockRows) -> BlockRows {
+/// What a block says, unless it lies above an update sequence.
+fn not_above(at: Sequence, rows: BlockRows) -> BlockRows {
     match rows {
         Ok((block, _)) if block > block_of(at) => {
             let what = Malformed("a block above the update sequence");
@@ -202,7 +202,7 @@ pub(crate) fn rows_after(view: View<'_>, sums: &Mutex<BlockSums>, seq: Sequence)
     }
     let mut rows = in_block;
     for later in blocks_from(view, block + 1)? {
-        rows += up_to(at, later)?.1;
+        rows += not_above(at, later)?.1;
     }
     Ok(rows)
 }

@@ -161,8 +161,8 @@ fn merged(path: &RevPath, is_new: bool) -> Plan {
 /// The revision that an interactive edit makes, and the leaf that it goes on from.
 ///
 /// # Errors
-/// [`HistoryNeeded`] when that revision may lie among ancestors that are not at hand: as another leaf's, of a higher
-/// generation. Above the winner of a live document there are only tombstones.
+/// [`HistoryNeeded`] when that revision may lie among ancestors that are not at hand: those of a leaf of a much higher generation,
+/// which above a live winner is a tombstone.
 fn interactive_rev(
     tree: &RevTree,
     edit: &Edit,

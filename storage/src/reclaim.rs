@@ -101,7 +101,7 @@ impl Slice {
     fn examine(view: View<'_>, start: Option<BodyKey>, limits: PageLimits) -> Result<Slice, StorageError> {
         let mut slice = Slice { last: start, ..Slice::default() };
         let mut budget = Budget::new(limits);
-        let mut asked: Option<Asked<'_>> = None;
+        let mut asked = None;
         let mut ends = false;
         let start = start.map(keys::body);
         let from = start.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(&key[..]));
@@ -118,17 +118,18 @@ impl Slice {
             // All of it was read, for its checksum.
             budget.charge_row(value.len());
             if let Ok((id, json)) = body::decode(value) {
-                let asked = match asked.take() {
-                    Some(same) if same.id == id => asked.insert(same),
-                    _ => {
+                let doc = match asked.take().filter(|last: &Asked<'_>| last.id == id) {
+                    Some(same) => same,
+                    None => {
                         budget.took_long();
-                        asked.insert(Asked::read(view, id)?)
+                        Asked::read(view, id)?
                     }
                 };
-                if !asked.needs(place) {
+                if !doc.needs(place) {
                     slice.unneeded.push(place);
                     slice.bytes += json.len() as u64;
                 }
+                asked = Some(doc);
             }
             ends = budget.spent();
         }

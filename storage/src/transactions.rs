@@ -184,6 +184,7 @@ impl Tables<'_, '_> {
         for row in self.view.range(Table::TransactionAges, range, Direction::Forward)? {
             // Nobody's write needs it to be read: what is damaged stays, and counts, and what is behind it goes in its turn.
             let Some((order, age)) = unless_damaged(row.and_then(read_age))? else { continue };
+            oldest = order;
             if !limits.passed(&self.totals, &age, now_secs) || (quota.count == 0 && quota.bytes == 0) {
                 break;
             }
