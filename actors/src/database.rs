@@ -237,9 +237,12 @@ impl Database {
     pub async fn write_with(&self, writes: Vec<Write>, options: WriteOptions) -> Result<Written, Error> {
         let database = self.opened().await?;
         let request = options.request(writes);
+        let designs = database.validators(&request.writes).await;
+        if designs.as_ref().is_ok_and(|designs| designs.is_empty()) {
+            return database.submit(request).await;
+        }
         let key = request.key.clone();
-        let written = match database.validators(&request.writes).await {
-            Ok(designs) if designs.is_empty() => return database.submit(request).await,
+        let written = match designs {
             // Boxed: most writes are not validated, and this is several times as large as what they need.
             Ok(designs) => Box::pin(self.write_validated(&database, request, designs)).await,
             Err(error) => Err(error),
@@ -530,7 +533,7 @@ impl Database {
 }
 
 /// What was written when a request was first sent, which could not be validated now: what is in its way need not have been
-/// then. Asked behind everything that was sent to the writer before.
+/// then. Asked behind everything that was sent to the writer before; an error means that this is not known.
 async fn written_first(database: &OpenDatabase, key: RequestKey) -> Result<Option<Written>, Error> {
     let asked = database.submit(Request { writes: Vec::new(), key: Some(key) }).await?;
     Ok(Some(asked).filter(|written| written.replayed))

@@ -87,6 +87,9 @@ pub(crate) struct Env {
     used_bytes: AtomicUsize,
     /// Where the last page ends that was ever in use, as of the last commit.
     end_bytes: AtomicUsize,
+    /// The address space reserved. Known without the gate, which is shut for as long as a reader takes while the map is to grow.
+    map_bytes: AtomicUsize,
+    page_bytes: usize,
     /// LMDB's commits, which are its syncs.
     syncs: Stopwatch,
     /// One write at a time, its transaction opened, used and committed on one thread. What a failed commit may have
@@ -112,11 +115,12 @@ impl Env {
         let txn = lmdb.env.read_txn()?;
         let used_bytes = AtomicUsize::new(lmdb.used_bytes(&txn)?);
         drop(txn);
-        let end_bytes = AtomicUsize::new(lmdb.end_bytes());
+        let (end_bytes, map_bytes) = (AtomicUsize::new(lmdb.end_bytes()), AtomicUsize::new(lmdb.map_bytes()));
+        let page_bytes = lmdb.page_bytes();
         let (lmdb, writing) = (RwLock::new(Some(lmdb)), Mutex::new(None));
         let (folder, seals, syncs) = (folder.to_owned(), Seals::Optional, Stopwatch::default());
         let cleared = Mutex::new(Instant::now());
-        Ok(Env { folder, options, seals, lmdb, used_bytes, end_bytes, syncs, writing, cleared })
+        Ok(Env { folder, options, seals, lmdb, used_bytes, end_bytes, map_bytes, page_bytes, syncs, writing, cleared })
     }
 
     /// From now on a row without a checksum is damaged.
@@ -245,7 +249,9 @@ impl Env {
         }
         let mut alone = self.alone();
         if alone.is_none() {
-            *alone = Some(open_lmdb(&self.folder, self.options)?);
+            let lmdb = open_lmdb(&self.folder, self.options)?;
+            self.map_bytes.store(lmdb.map_bytes(), Ordering::Relaxed);
+            *alone = Some(lmdb);
         }
         Ok(())
     }
@@ -263,9 +269,10 @@ impl Env {
             return Err(StorageError::MapFull { map_bytes_max });
         }
         let alone = self.alone();
-        let Lmdb { env, .. } = alone.as_ref().ok_or(StorageError::Closed)?;
+        let lmdb = alone.as_ref().ok_or(StorageError::Closed)?;
         // SAFETY: no transaction is open: readers hold the gate, the only writer is this thread between two attempts.
-        let grown = unsafe { env.resize(map_bytes.saturating_mul(2).min(map_bytes_max)) };
+        let grown = unsafe { lmdb.env.resize(map_bytes.saturating_mul(2).min(map_bytes_max)) };
+        self.map_bytes.store(lmdb.map_bytes(), Ordering::Relaxed);
         drop(alone);
         if grown.is_err() {
             // LMDB has let go of the old map before it asked for the new one.
@@ -294,9 +301,7 @@ impl Env {
 
     /// What it measures of itself.
     pub fn gauge(&self) -> StoreGauge {
-        let (map_bytes, page_bytes) = self
-            .lmdb()
-            .map_or((0, 0), |lmdb| (lmdb.env.info().map_size, lmdb.env.unnamed_database_stat().page_size as usize));
+        let (map_bytes, page_bytes) = (self.map_bytes(), self.page_bytes);
         let (used_bytes, end_bytes) = (self.used_bytes(), self.end_bytes.load(Ordering::Relaxed));
         let lmdb_syncs = self.syncs.read();
         StoreGauge { used_bytes, end_bytes, map_bytes, page_bytes, lmdb_syncs, ..StoreGauge::default() }
@@ -304,7 +309,7 @@ impl Env {
 
     /// The address space reserved.
     pub fn map_bytes(&self) -> usize {
-        self.lmdb().map_or(0, |lmdb| lmdb.env.info().map_size)
+        self.map_bytes.load(Ordering::Relaxed)
     }
 
     /// The length of the file.
@@ -363,8 +368,7 @@ fn keep_from_children(data: &File) -> Result<(), StorageError> {
 
 impl Lmdb {
     fn meta_pages(&self) -> Result<MetaPages, StorageError> {
-        let page_bytes = self.env.unnamed_database_stat().page_size as usize;
-        Ok(MetaPages::read(Arc::clone(&self.data), page_bytes).map_err(heed::Error::Io)?)
+        Ok(MetaPages::read(Arc::clone(&self.data), self.page_bytes()).map_err(heed::Error::Io)?)
     }
 
     /// Plans, writes and commits, if there is room for what is in use then.
@@ -390,9 +394,16 @@ impl Lmdb {
     }
 
     /// Where the last page ends that was ever in use, as of the last commit.
+    fn page_bytes(&self) -> usize {
+        self.env.unnamed_database_stat().page_size as usize
+    }
+
+    fn map_bytes(&self) -> usize {
+        self.env.info().map_size
+    }
+
     fn end_bytes(&self) -> usize {
-        let page_bytes = self.env.unnamed_database_stat().page_size as usize;
-        (self.env.info().last_page_number + 1) * page_bytes
+        (self.env.info().last_page_number + 1) * self.page_bytes()
     }
 
     /// Bytes of the pages that tables need; all others can be used again.

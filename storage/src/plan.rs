@@ -116,7 +116,7 @@ impl Edit {
 pub(crate) enum Plan {
     /// Nothing: the revision was known.
     Known { rev: RevId },
-    /// A new tree.
+    /// Something new: the revision, or ancestors of one that was there.
     Changed { rev: RevId },
     /// An interactive edit whose parent is not where it may go, or that makes a revision that is there already.
     Conflict,

@@ -11,7 +11,7 @@ use crate::model::doc_id::DocId;
 use crate::model::rev::RevId;
 use crate::model::rev_tree::{Growing, RevTree};
 use crate::model::sequence::Sequence;
-use crate::plan::{Edit, Plan, make, plan};
+use crate::plan::{Edit, EditKind, Plan, make, plan};
 use crate::snapshot::{DocTree, Snapshot};
 use crate::write::Outcome;
 
@@ -94,7 +94,14 @@ impl Rehearsal {
 
     /// Goes on as if the edit had been made.
     pub fn make(&mut self, edit: &Edit) {
-        if let Ok(Plan::Changed { rev }) = make(&mut self.tree, edit, BodyPlace::Unknown, self.revs_limit) {
+        // A leaf that was there keeps its body, as in a commit: only ancestors of it are new.
+        let was_there = match edit.kind() {
+            EditKind::Replicated { path } => self.tree.tip(&path.rev()).is_some(),
+            EditKind::Interactive { .. } => false,
+        };
+        if let Ok(Plan::Changed { rev }) = make(&mut self.tree, edit, BodyPlace::Unknown, self.revs_limit)
+            && !was_there
+        {
             self.made.insert(rev, edit.body().clone());
         }
     }
@@ -190,6 +197,31 @@ mod tests {
         assert_eq!(said(&store, &mut rehearsal, &second), "conflict");
         let rev = write(&store, second);
         assert_eq!(said(&store, &mut rehearsal, &edit(Some(&rev), false, "{}")), format!(r#"{rev} false {{"n":2}}"#));
+    }
+
+    #[test]
+    fn a_leaf_that_is_pushed_again_with_more_ancestors_keeps_its_body() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        let with_body = |revs: &[&str], json: &str| {
+            let EditKind::Replicated { path } = pushed(revs).kind().clone() else { unreachable!() };
+            Edit::replicated(id(), path, false, scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body)
+        };
+        let (first, again) = (with_body(&["2-b"], r#"{"by":1}"#), with_body(&["2-b", "1-a"], r#"{"by":2}"#));
+        let next = pushed(&["3-c", "2-b", "1-a"]);
+        let expected = r#"2-b false {"by":1}"#;
+        let edits = [first.clone(), again.clone(), next.clone()];
+        let mut rehearsal = store.snapshot().unwrap().rehearse(&id(), &edits).unwrap();
+        rehearsal.make(&first);
+        rehearsal.make(&again);
+        assert_eq!(said(&store, &mut rehearsal, &next), expected, "both are new");
+        write(&store, first);
+        let mut rehearsal = store.snapshot().unwrap().rehearse(&id(), &edits[1..]).unwrap();
+        rehearsal.make(&again);
+        assert_eq!(said(&store, &mut rehearsal, &next), expected, "the first was there");
+        write(&store, again);
+        let mut rehearsal = store.snapshot().unwrap().rehearse(&id(), std::slice::from_ref(&next)).unwrap();
+        assert_eq!(said(&store, &mut rehearsal, &next), expected, "as it was written");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::codec::head::{DocHead, DocSummary};
 use crate::codec::meta::Counters;
 use crate::codec::{as_text, change, head, keys, local, meta};
 use crate::counts::{BlockSums, rows_after};
-use crate::error::StorageError;
+use crate::error::{StorageError, unless_damaged};
 use crate::json::Body;
 use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::{DocId, LocalId};
@@ -307,7 +307,9 @@ impl Snapshot<'_> {
         let (after, up_to) = (keys::seq(read.after), keys::seq(read.up_to));
         let stretch = (Bound::Excluded(&after[..]), Bound::Included(&up_to[..]));
         let mut rows = self.view().range(Table::BySeq, stretch, read.direction.reversed())?;
-        Ok(rows.find_map(|row| keys::read_seq(row.ok()?.0).ok()))
+        let seq_of =
+            |(key, _): RawRow<'_>| keys::read_seq(key).map_err(|what| StorageError::damaged(Table::BySeq, key, what));
+        rows.find_map(|row| unless_damaged(row.and_then(seq_of)).transpose()).transpose()
     }
 
     /// Reads a page of live documents in the order of their ids.

@@ -24,7 +24,7 @@ pub enum EndReason {
     Timeout,
     /// Its database was deleted.
     Deleted,
-    /// The server stops.
+    /// The server stops; or its database was closed, and is opened again when it is wanted.
     Shutdown,
     /// Someone who looks after the server has ended it.
     Revoked,

@@ -178,6 +178,8 @@ impl Surroundings {
         let deleted = match self.open(name).await {
             Ok(database) => {
                 self.open.remove(name);
+                // Whatever comes between: nobody waits in vain for a feed whose writer is gone.
+                let _ends = EndOnDrop(&database);
                 database.finish_writing().await;
                 let decided = self.folder.decide_deletion(name, database.live.newest());
                 // One that stays is opened again when it is wanted: readers come back.
@@ -207,6 +209,15 @@ impl Surroundings {
                 Err(error.into())
             }
         }
+    }
+}
+
+/// Ends a database's feeds when it is dropped, if nobody has ended them.
+struct EndOnDrop<'a>(&'a OpenDatabase);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.live.end(EndReason::Shutdown);
     }
 }
 

@@ -133,12 +133,9 @@ struct Candidates<'txn> {
 impl<'txn> Candidates<'txn> {
     fn open(view: View<'txn>, field: u32, lookup: &Lookup, read: &ReadChanges) -> Result<Self, StorageError> {
         let (after, up_to) = (keys::seq(read.after), keys::seq(read.up_to));
-        let (direction, opposite) = match read.direction {
-            Direction::Forward => (Direction::Forward, Direction::Backward),
-            Direction::Backward => (Direction::Backward, Direction::Forward),
-        };
+        let direction = read.direction;
         let stretch = (Bound::Excluded(&after[..]), Bound::Included(&up_to[..]));
-        let last = view.range(Table::BySeq, stretch, opposite)?.next().transpose()?;
+        let last = view.range(Table::BySeq, stretch, direction.reversed())?.next().transpose()?;
         let (ranges, heads) = (Vec::new(), BTreeSet::new());
         let mut found = Candidates { view, direction, ranges, heads, given: None, last, failed: None };
         let wanted = lookup.keys.iter().map(|key| stored_key(*key));

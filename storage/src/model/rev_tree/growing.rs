@@ -73,7 +73,7 @@ impl Growing {
         body: BodyPlace,
         revs_limit: u32,
     ) -> Result<bool, HistoryNeeded> {
-        if let Some(growth) = self.growth(path, revs_limit)
+        if let Some(growth) = self.growth_apart(path, revs_limit)
             && let Some(Apart { nodes, .. }) = &mut self.apart
         {
             return Ok(nodes.grow(path, deleted, body, growth));
@@ -99,14 +99,15 @@ impl Growing {
         body: BodyPlace,
         revs_limit: u32,
     ) -> Result<bool, HistoryNeeded> {
-        match self.growth(path, revs_limit) {
+        match self.growth_apart(path, revs_limit) {
             Some(growth) => Ok(!matches!(growth, Growth::Nothing)),
             None => Ok(self.whole().merge(path, deleted, body, revs_limit)? != Merge::Known),
         }
     }
 
-    /// What a path does while the tree is apart, as it is when many have come; `None` when it has to be whole for it.
-    fn growth(&mut self, path: &RevPath, revs_limit: u32) -> Option<Growth> {
+    /// Takes note of a path that comes, and takes the tree apart when there have been many. What the path does to it while it is
+    /// apart; `None` when it has to be whole for it.
+    fn growth_apart(&mut self, path: &RevPath, revs_limit: u32) -> Option<Growth> {
         if self.apart.is_none() && self.paths >= self.paths_few {
             (self.paths, self.paths_few) = (0, self.paths_few.saturating_mul(2));
             self.apart = Nodes::settled(&self.tree, revs_limit).map(|nodes| Apart { nodes, revs_limit });

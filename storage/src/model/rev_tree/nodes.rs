@@ -29,7 +29,7 @@ pub(super) enum Growth {
     Nothing,
     /// It makes a branch, or lengthens one.
     Branch {
-        /// How many of its revisions are looked at, newest first.
+        /// How many of its revisions are taken in, newest first.
         kept: usize,
         /// The newest of its revisions that is there.
         joint: Option<RevId>,
