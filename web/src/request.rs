@@ -12,7 +12,7 @@ use futures_util::{FutureExt, Stream, StreamExt};
 use tokio::time::timeout;
 
 use crate::error::ApiError;
-use crate::takeover;
+use crate::takeover::Cutter;
 
 /// A body above this is parsed on a thread that may block.
 const INLINE_BYTES_MAX: usize = 256 << 10;
@@ -28,7 +28,7 @@ pub async fn read_body(req: &HttpRequest, payload: web::Payload, bytes_max: usiz
     let gzipped = is_gzipped(req)?;
     let body = read_all(payload, bytes_max).await.inspect_err(|error| {
         if error.status_code() == StatusCode::REQUEST_TIMEOUT {
-            takeover::cut_soon(req);
+            Cutter::of(req).cut_soon();
         }
     })?;
     if gzipped { apart(move || gunzip(&body, bytes_max)).await } else { Ok(body.freeze()) }

@@ -1,19 +1,25 @@
 //! Readers that do not read: how far they are behind is told, and they can be ended all the same.
 
+use std::net::SocketAddr;
+
 use seqtide_tests::database::fresh;
+use seqtide_tests::http::escaped;
 use seqtide_tests::known_feeds::feeds_when;
 use seqtide_tests::{Database, raw};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Opens a feed in whose buffers little lies, and reads no more than its head.
-async fn stalled(database: &Database, address: std::net::SocketAddr, query: &str) -> TcpStream {
+/// Opens a feed in whose buffers little lies, and reads nothing of it.
+async fn stalled(database: &Database, address: SocketAddr, query: &str) -> TcpStream {
+    stalled_at(address, &format!("GET {}/_feed?{query} HTTP/1.1", database.path())).await
+}
+
+async fn stalled_at(address: SocketAddr, request: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4096).expect("a small buffer");
     let mut socket = socket.connect(address).await.expect("a connection");
-    let request = format!("GET {}/_feed?{query} HTTP/1.1\r\nHost: x\r\n\r\n", database.path());
-    socket.write_all(request.as_bytes()).await.expect("the request");
+    socket.write_all(format!("{request}\r\nHost: x\r\n\r\n").as_bytes()).await.expect("the request");
     socket
 }
 
@@ -60,6 +66,26 @@ async fn a_reader_that_stalls_while_it_catches_up_is_told_of_and_can_be_ended() 
     let listed = feeds_when(&database.api, |feeds| feeds.len() == 2).await;
     for feed in listed {
         assert_eq!(feed["state"], "catching-up");
+        database.api.request("DELETE", &format!("/_feeds/{}", feed["id"])).expect(200).await;
+    }
+    feeds_when(&database.api, <[Value]>::is_empty).await;
+}
+
+/// Its connection cannot be taken over, and is cut all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_over_http_1_0_that_stalls_can_be_ended() {
+    let (server, database) = fresh().await;
+    write_large(&database).await;
+    let subscription = json!({ "subscribe": "db", "since": 0, "include_docs": true }).to_string();
+    let mut stalled = Vec::new();
+    for path in [
+        "/db/_feed?include_docs=true&since=0".to_owned(),
+        "/db/_changes?feed=continuous&include_docs=true".to_owned(),
+        format!("/_feed/many?subscriptions={}", escaped(&subscription)),
+    ] {
+        stalled.push(stalled_at(server.address(), &format!("GET {path} HTTP/1.0")).await);
+    }
+    for feed in feeds_when(&database.api, |feeds| feeds.len() == 3).await {
         database.api.request("DELETE", &format!("/_feeds/{}", feed["id"])).expect(200).await;
     }
     feeds_when(&database.api, <[Value]>::is_empty).await;

@@ -12,16 +12,17 @@ use super::wire::Wire;
 use crate::takeover::{Cutting, Takeover};
 
 /// A feed's answer, which begins with `opening`. When it cannot go on, it says why, where its form has words for that, and is cut short: that is the only
-/// sign that no client takes for data. Where the connection can be taken over, the answer goes on there as soon as the feed is live.
+/// sign that no client takes for data. Where the connection can be taken over, the answer goes on there as soon as the feed is live;
+/// until then `cutting` is kept.
 pub fn stream<S: Source, W: Wire>(
     mut feed: Feed<S>,
     wire: W,
     opening: Bytes,
     takeover: Option<Takeover>,
+    cutting: Cutting,
 ) -> impl Stream<Item = Result<Bytes, Error>> {
     let failing = wire.clone();
     feed.give_frames(wire.frames());
-    let cutting = takeover.as_ref().map(|takeover| takeover.cut_when(feed.overdue()));
     let takeover = takeover.filter(|_| wire.is_alike_for_all());
     let mut pieces = Pieces::default();
     pieces.add(opening);
@@ -51,7 +52,7 @@ struct Body<S: Source, W> {
     pieces: Pieces,
     takeover: Option<Takeover>,
     /// Of a client that does not read, the body is not asked for more.
-    cutting: Option<Cutting>,
+    cutting: Cutting,
 }
 
 enum Next {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse};
 
+use crate::reply;
 use crate::state::State;
-use crate::{reply, takeover};
+use crate::takeover::Cutter;
 
 /// What stands before and behind a `draining` as an event of its own.
 pub const EVENT: [&str; 2] = ["event: draining\ndata: ", ""];
@@ -31,5 +32,5 @@ pub fn come_back(retry: Duration, around: [&str; 2]) -> HttpResponse {
 /// Ends a request's connection without an answer, as late as may be: when all feeds have ended.
 pub async fn leave_unanswered(req: &HttpRequest, state: &State) {
     state.ending.cancelled().await;
-    takeover::cut(req);
+    Cutter::of(req).cut();
 }

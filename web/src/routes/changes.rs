@@ -20,7 +20,7 @@ use crate::feeds::{body, stopping};
 use crate::json::{self, Members};
 use crate::query::Query;
 use crate::state::State;
-use crate::takeover::Takeover;
+use crate::takeover::{Cutter, Takeover};
 use crate::{reply, request};
 
 /// A feed asked for at `_changes`.
@@ -95,7 +95,8 @@ pub async fn answer<S: Source>(
     }
     feed.read_by(req.peer_addr());
     let wire = Changes::new(form, extras, feed.options().limit);
-    Ok(reply::streaming(req, answer, body::stream(feed, wire, form.opening(), Takeover::of(req))))
+    let cutting = Cutter::of(req).cut_when(feed.overdue());
+    Ok(reply::streaming(req, answer, body::stream(feed, wire, form.opening(), Takeover::of(req), cutting)))
 }
 
 /// Tells two answers apart: another database, another state of it, another question.

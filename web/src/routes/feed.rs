@@ -26,7 +26,7 @@ use crate::feeds::{body, stopping};
 use crate::json::{self, Members};
 use crate::query::Query;
 use crate::state::State;
-use crate::takeover::Takeover;
+use crate::takeover::{Cutter, Takeover};
 use crate::{reply, request};
 
 /// What a feed is opened at: a database, or the server.
@@ -123,7 +123,8 @@ pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
     answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });
     reply::not_held_back(&mut answer);
     let opening = form.opening(feed.comeback(state.config.feeds.retry));
-    Ok(reply::streaming(&req, answer, body::stream(feed, form, opening, Takeover::of(&req))))
+    let cutting = Cutter::of(&req).cut_when(feed.overdue());
+    Ok(reply::streaming(&req, answer, body::stream(feed, form, opening, Takeover::of(&req), cutting)))
 }
 
 fn over_websocket<D: Door>(call: Call, door: D) -> Answer {

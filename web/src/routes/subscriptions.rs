@@ -24,7 +24,7 @@ use crate::subscriptions::message::Form;
 use crate::subscriptions::resume_id::{Resume, Resumed, checksum};
 use crate::subscriptions::together::Subscriptions;
 use crate::subscriptions::websocket;
-use crate::takeover::{Cutting, Takeover};
+use crate::takeover::{Cutter, Cutting};
 use crate::{reply, request};
 
 /// Where a connection is opened.
@@ -64,7 +64,7 @@ pub async fn open(call: Call) -> Answer {
         _ => {}
     }
     let handle = state.connections.add(state.config.limits.subscriptions_max, reader)?;
-    let cutting = Takeover::of(&req).map(|takeover| takeover.cut_when(handle.overdue()));
+    let cutting = Cutter::of(&req).cut_when(handle.overdue());
     let subscriptions = wanted.open(&client, &handle, cutting).await?;
     if let Some((answer, connection)) = upgraded {
         let state = state.clone();
@@ -137,7 +137,7 @@ impl Wanted {
         self,
         client: &Client<'_>,
         handle: &Arc<Handle>,
-        cutting: Option<Cutting>,
+        cutting: Cutting,
     ) -> Result<Subscriptions, ApiError> {
         let sum = checksum(self.named.iter().map(|(asked, _)| asked.subject()));
         let named = self.named.into_iter().map(|asked| (asked, true));

@@ -49,7 +49,7 @@ pub struct Subscriptions {
     drained: Option<Duration>,
     over: Option<Over>,
     /// Of a client that does not read, the whole is not asked for more.
-    _cutting: Option<Cutting>,
+    _cutting: Cutting,
 }
 
 /// What is known of a subscription.
@@ -110,7 +110,7 @@ impl Known {
 impl Subscriptions {
     /// Those of a connection, whose request named what has this checksum, whose reader comes back after this long, and which
     /// is cut by this.
-    pub fn new(handle: Arc<Handle>, checksum: u32, comeback: Duration, cutting: Option<Cutting>) -> Subscriptions {
+    pub fn new(handle: Arc<Handle>, checksum: u32, comeback: Duration, cutting: Cutting) -> Subscriptions {
         let Reader { form, heartbeat, .. } = handle.reader;
         let mut message = Message::new(form);
         let (id, beat, retry) = (&handle.id, heartbeat.as_millis(), comeback.as_millis());

@@ -90,12 +90,14 @@ impl Detachable {
         }
     }
 
-    /// Cuts it when this is ready, unless the task is ended before.
+    /// Cuts it when this is ready, unless the task is ended before. It is not kept for that.
     pub fn cut_when(&self, due: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
-        let socket = self.clone();
+        let socket = Rc::downgrade(&self.0);
         actix_web::rt::spawn(async move {
             due.await;
-            socket.cut();
+            if let Some(socket) = socket.upgrade() {
+                Detachable(socket).cut();
+            }
         })
     }
 

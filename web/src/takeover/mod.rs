@@ -31,6 +31,7 @@ use actix::Addr;
 use actix_web::HttpRequest;
 use actix_web::http::{Method, Version};
 use actix_web::rt::task::JoinHandle;
+use actix_web::rt::time::sleep;
 use seqtide::{Feed, Likeness, Source};
 use socket2::SockRef;
 
@@ -93,11 +94,6 @@ impl Takeover {
         self.socket.detach_if_written()
     }
 
-    /// Cuts the connection when this is ready, unless what is returned has been dropped before.
-    pub fn cut_when(&self, due: impl Future<Output = ()> + 'static) -> Cutting {
-        Cutting(self.socket.cut_when(due))
-    }
-
     /// Has the feed served at a socket that was taken, whose client has begun to say this.
     pub fn attach<S: Source, W: Wire>(
         self,
@@ -122,26 +118,49 @@ impl Takeover {
 /// How long an answer has to go out on a connection that is then cut.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Cuts a request's connection when its answer has had time to go out: the framework would keep it for a body that does not come.
-pub fn cut_soon(req: &HttpRequest) {
-    if let Some(Connected { socket, .. }) = req.conn_data() {
-        drop(socket.cut_when(actix_web::rt::time::sleep(LAST_WORDS)));
-    }
-}
+/// A connection that can be cut, whether it can be taken over or not.
+pub struct Cutter(Option<Detachable>);
 
-/// Cuts a request's connection, whatever was not written yet.
-pub fn cut(req: &HttpRequest) {
-    if let Some(Connected { socket, .. }) = req.conn_data() {
-        socket.cut();
+impl Cutter {
+    /// For the connection of a request.
+    pub fn of(req: &HttpRequest) -> Cutter {
+        Cutter(req.conn_data().map(|Connected { socket, .. }| socket.clone()))
+    }
+
+    /// Cuts it, whatever was not written yet.
+    pub fn cut(&self) {
+        if let Some(socket) = &self.0 {
+            socket.cut();
+        }
+    }
+
+    /// Cuts it when the last of its answer has had time to go out: the framework would keep it for a client that does not read, or
+    /// for a body that does not come.
+    pub fn cut_soon(&self) {
+        self.cut_after(LAST_WORDS);
+    }
+
+    /// Cuts it after so long, if it is there still.
+    pub fn cut_after(&self, patience: Duration) {
+        if let Some(socket) = &self.0 {
+            drop(socket.cut_when(sleep(patience)));
+        }
+    }
+
+    /// Cuts it when this is ready, unless what is returned has been dropped before.
+    pub fn cut_when(&self, due: impl Future<Output = ()> + 'static) -> Cutting {
+        Cutting(self.0.as_ref().map(|socket| socket.cut_when(due)))
     }
 }
 
 /// A connection that is to be cut; dropped, it is not.
-pub struct Cutting(JoinHandle<()>);
+pub struct Cutting(Option<JoinHandle<()>>);
 
 impl Drop for Cutting {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(cutting) = &self.0 {
+            cutting.abort();
+        }
     }
 }
 

@@ -24,7 +24,7 @@ use super::heard::{CloseCode, Heard, LATE_OPTIONS, Reply, Said, close, code_of, 
 use super::native::{self, Item, Messages};
 use super::pieces::Pieces;
 use crate::error::ApiError;
-use crate::takeover::{READ_TIMEOUT, Takeover};
+use crate::takeover::{Cutter, READ_TIMEOUT, Takeover};
 
 /// A frame that could not be handed to the connection for this long has no reader.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -49,6 +49,8 @@ pub struct Connection {
     taken: watch::Receiver<u64>,
     /// The way out of the framework.
     takeover: Option<Takeover>,
+    /// Its end, where the client does not take it.
+    cutter: Cutter,
     /// Who is at the other end.
     client: Option<SocketAddr>,
 }
@@ -78,9 +80,9 @@ impl Connection {
         let (telling, taken) = watch::channel(0);
         let answer = answer.finish().set_body(BoxBody::new(Outgoing { waiting, taken: telling }));
         let incoming = Incoming { payload, heard: Heard::new(message_bytes_max) };
-        let takeover = Takeover::of(req);
+        let (takeover, cutter) = (Takeover::of(req), Cutter::of(req));
         let client = req.peer_addr();
-        let connection = Connection { frames, incoming, kept: None, put: 0, taken, takeover, client };
+        let connection = Connection { frames, incoming, kept: None, put: 0, taken, takeover, cutter, client };
         Ok((answer.into(), connection))
     }
 

@@ -58,7 +58,7 @@ async fn follow<O, S: Source>(
         Err(error) => return Err(refuse(&error.into())),
     };
     feed.read_by(connection.client);
-    let _cutting = connection.takeover.as_ref().map(|takeover| takeover.cut_when(feed.overdue()));
+    let _cutting = connection.cutter.cut_when(feed.overdue());
     loop {
         if let Some(likeness) = feed.likeness()
             && let Some(socket) = connection.socket()
