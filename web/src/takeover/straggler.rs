@@ -52,13 +52,20 @@ struct Replies {
 }
 
 impl Replies {
-    /// Says what is to be said; whether nothing follows it.
+    /// Says what is to be said, with what comes while it is said; whether nothing follows it.
     async fn write(&self, writer: &mut WriteHalf<'_>) -> io::Result<bool> {
-        let (mut frames, last) = (self.answers.take(), self.last.take());
-        let is_over = last.is_some();
-        frames.extend(last);
-        write_all(writer, &frames).await?;
-        Ok(is_over)
+        loop {
+            let (mut frames, last) = (self.answers.take(), self.last.take());
+            if frames.is_empty() && last.is_none() {
+                return Ok(false);
+            }
+            let is_over = last.is_some();
+            frames.extend(last);
+            write_all(writer, &frames).await?;
+            if is_over {
+                return Ok(true);
+            }
+        }
     }
 }
 
@@ -111,6 +118,7 @@ impl<S: Source, W: Wire> Straggler<S, W> {
             if replies.write(&mut writer).await? {
                 return Ok(Outcome::Ended);
             }
+            // Nothing is left to be said, and nothing can come in between: who joins takes along what was not heard yet alone.
             if self.feed.position() >= self.start.get()
                 && let Some(likeness) = self.feed.likeness()
             {
@@ -195,6 +203,27 @@ mod tests {
 
     use super::*;
     use crate::feeds::native::Messages;
+
+    #[tokio::test]
+    async fn what_comes_while_something_is_said_is_said_behind_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let (_, mut writer) = socket.split();
+        // More than the system's buffers take.
+        let answer = Bytes::from(vec![b'x'; 32 << 20]);
+        let replies = Replies { answers: RefCell::new(vec![answer.clone()]), ..Replies::default() };
+        let reads = async {
+            client.read_u8().await.unwrap();
+            replies.answers.borrow_mut().push(Bytes::from("more"));
+            replies.last.replace(Some(Bytes::from("the last")));
+            let mut rest = vec![0; answer.len() - 1 + "morethe last".len()];
+            timeout(Duration::from_secs(60), client.read_exact(&mut rest)).await.expect("all of it").unwrap();
+            rest
+        };
+        let (is_over, rest) = tokio::join!(replies.write(&mut writer), reads);
+        assert!(is_over.unwrap() && rest.ends_with(b"xmorethe last"));
+    }
 
     #[tokio::test]
     async fn pings_are_answered_while_a_feed_is_on_its_way_to_its_next_row() {
