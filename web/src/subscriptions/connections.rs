@@ -257,7 +257,8 @@ impl Reserved<'_> {
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         let mut inbox = self.handle.inbox.lock();
-        if matches!(inbox.names.get(&self.name), Some((_, Held::Reserved))) {
+        // Where it was filled, the subscription may have been given up, and another be about to have the name.
+        if matches!(inbox.names.get(&self.name), Some((holder, Held::Reserved)) if *holder == self.holder) {
             inbox.names.remove(&self.name);
         }
     }
@@ -291,6 +292,22 @@ mod tests {
         handle.ended("a", old);
         assert!(handle.reserve("a").is_err(), "there it is");
         handle.ended("a", new);
+        assert!(handle.reserve("a").is_ok());
+    }
+
+    #[test]
+    fn who_took_a_name_before_does_not_free_it_for_a_third() {
+        let connections = Arc::new(Connections::default());
+        let reader = Reader { form: Form::Lines, heartbeat: Duration::from_secs(1), address: None };
+        let handle = connections.add(10, reader).unwrap();
+        let old = handle.reserve("a").unwrap();
+        let late = Reserved { handle: &handle, name: "a".to_owned(), holder: old.holder };
+        old.hold(None);
+        handle.unsubscribe("a").unwrap();
+        let new = handle.reserve("a").unwrap();
+        drop(late);
+        assert!(handle.reserve("a").is_err(), "its feed is being opened");
+        drop(new);
         assert!(handle.reserve("a").is_ok());
     }
 }
