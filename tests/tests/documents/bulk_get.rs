@@ -46,11 +46,11 @@ async fn each_failing_item_says_why_in_its_place() {
     database.request("PUT", "/_local/l").json(&json!({})).expect(201).await;
     let items = json!([
         { "id": "nope", "rev": "1-x" }, { "id": "nope" }, { "rev": "1-x" }, 5, { "id": "a", "rev": "bad" },
-        { "id": "_bad" }, { "id": "_local/l" }, { "id": "a" }
+        { "id": "_bad" }, { "id": "_local/l" }, { "id": "a" }, ["a", null], { "id": null, "rev": "1-x" }
     ]);
     let results = ask(&database, "", items).await;
     let docs = |index: usize| results[index]["docs"].clone();
-    assert_eq!(results.as_array().map(Vec::len), Some(8));
+    assert_eq!(results.as_array().map(Vec::len), Some(10));
     assert_eq!(docs(0), error(json!("nope"), json!("1-x"), "not_found", "missing"));
     assert_eq!(docs(1), error(json!("nope"), json!("undefined"), "not_found", "missing"));
     assert_eq!(results[2]["id"], json!(null));
@@ -60,6 +60,18 @@ async fn each_failing_item_says_why_in_its_place() {
     assert_eq!(docs(5)[0]["error"]["error"], json!("illegal_docid"));
     assert_eq!(docs(6)[0]["error"]["error"], json!("not_found"));
     assert_eq!(docs(7)[0]["ok"]["_id"], json!("a"));
+    assert_eq!(docs(8), error(json!(null), json!(null), "bad_request", "document must be a JSON object"));
+    assert_eq!(docs(9), error(json!(null), json!(null), "bad_request", "document id missed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_member_given_twice_the_last_is_read() {
+    let (_server, database) = fresh().await;
+    let written = database.put("a", &json!({})).await;
+    let twice = format!("{{\"docs\":[{{\"id\":\"b\",\"rev\":\"1-x\",\"id\":\"a\",\"rev\":\"{}\"}}]}}", written.rev());
+    let request = database.post("/_bulk_get").header("accept", "application/json");
+    let results = request.header("content-type", "application/json").body(twice).expect(200).await.json();
+    assert_eq!(results["results"][0]["docs"][0]["ok"]["_id"], json!("a"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,10 +5,9 @@ use seqtide::documents::{Document, Extras, Which, read_document, read_leaves, re
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::{RevError, RevId};
 use seqtide::storage::{Snapshot, StorageError};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::error::ApiError;
+use crate::json::each_member;
 use crate::multipart::{JSON_PART, JSON_PART_ERROR};
 
 const NULL: &str = "null";
@@ -23,15 +22,6 @@ pub struct Read {
 
 /// What was found, or why there is nothing.
 pub type Found = Result<Vec<Document>, ApiError>;
-
-/// An item of `docs` as it was given. Whatever that is, it stays text: values would take ten times as much.
-#[derive(Deserialize)]
-struct Given<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    rev: Option<&'a RawValue>,
-}
 
 /// What an item asks for, and what its answer repeats of it, as JSON.
 pub struct Item {
@@ -49,15 +39,23 @@ enum Asked {
 }
 
 impl Item {
+    /// Reads an item of `docs`. Whatever its members are, they stay text: values would take ten times as much.
     pub fn parse(text: &str) -> Item {
-        match serde_json::from_str(text) {
-            // Without a document, CouchDB repeats no revision either.
-            Ok(Given { id: None, .. }) => Item::refused(ApiError::bad_request("document id missed")),
-            Ok(Given { id: Some(id), rev }) => {
-                let (id, rev) = (id.get(), rev.map_or(NULL, RawValue::get));
-                Item { asked: Asked::parse(id, rev), id: id.into(), rev: rev.into() }
+        let (mut id, mut rev) = (NULL, NULL);
+        let no_object = || ApiError::bad_request("document must be a JSON object");
+        let read = each_member(text, no_object, |name, value| {
+            match &*name {
+                "id" => id = value.get(),
+                "rev" => rev = value.get(),
+                _ => {}
             }
-            Err(_) => Item::refused(ApiError::bad_request("document must be a JSON object")),
+            Ok(())
+        });
+        match read {
+            Err(refused) => Item::refused(refused),
+            // Without a document, CouchDB repeats no revision either.
+            Ok(()) if id == NULL => Item::refused(ApiError::bad_request("document id missed")),
+            Ok(()) => Item { asked: Asked::parse(id, rev), id: id.into(), rev: rev.into() },
         }
     }
 
