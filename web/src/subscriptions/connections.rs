@@ -65,7 +65,7 @@ impl Connections {
     /// 404 when there is none.
     pub fn find(&self, id: &str) -> Result<Arc<Handle>, ApiError> {
         let found = self.open.lock().by_id.get(id).and_then(Weak::upgrade);
-        found.ok_or_else(|| ApiError::not_found("there is no such connection, or not any more"))
+        found.filter(|handle| !handle.inbox.lock().is_over).ok_or_else(no_connection)
     }
 
     /// Tells them all that the server stops: each is over when its last feed has ended.
@@ -80,6 +80,10 @@ impl Connections {
             handle.waiting.wake();
         }
     }
+}
+
+fn no_connection() -> ApiError {
+    ApiError::not_found("there is no such connection, or not any more")
 }
 
 /// A connection, for who wants something of it.
@@ -103,6 +107,8 @@ struct Inbox {
     holders: u64,
     news: VecDeque<News>,
     ends: bool,
+    /// Nothing comes for it any more.
+    is_over: bool,
 }
 
 /// Who has a name. Whoever takes it anew is another: the one before may have its end still to come.
@@ -215,6 +221,19 @@ impl Handle {
         (std::mem::take(&mut inbox.news), inbox.ends)
     }
 
+    /// The connection is over: whoever brings it something is told so.
+    pub fn close(&self) {
+        self.inbox.lock().is_over = true;
+    }
+
+    /// Closes it unless something is on its way to it; whether it did.
+    pub fn close_if_unused(&self) -> bool {
+        let mut inbox = self.inbox.lock();
+        let is_opening = inbox.names.values().any(|(_, held)| matches!(held, Held::Reserved));
+        inbox.is_over = !is_opening && inbox.news.is_empty();
+        inbox.is_over
+    }
+
     fn tell(&self, inbox: &mut Inbox, news: News) {
         inbox.news.push_back(news);
         self.waiting.wake();
@@ -232,9 +251,12 @@ impl Reserved<'_> {
     /// Puts a subscription under the name that came later than the request that opened the connection.
     ///
     /// # Errors
-    /// 413 when it does not fit into the connection's ids.
+    /// 404 when the connection is over by now, 413 when it does not fit into the connection's ids.
     pub fn fill(self, subscription: Opened) -> Result<(), ApiError> {
         let mut inbox = self.handle.inbox.lock();
+        if inbox.is_over {
+            return Err(no_connection());
+        }
         if self.handle.reader.form == Form::Sse {
             let earlier = inbox.names.values().filter_map(|(_, held)| match held {
                 Held::Subscribed(Some(given)) => Some(given.get()),
@@ -260,6 +282,8 @@ impl Drop for Reserved<'_> {
         // Where it was filled, the subscription may have been given up, and another be about to have the name.
         if matches!(inbox.names.get(&self.name), Some((holder, Held::Reserved)) if *holder == self.holder) {
             inbox.names.remove(&self.name);
+            // The connection may be unused from now on.
+            self.handle.waiting.wake();
         }
     }
 }

@@ -244,14 +244,20 @@ impl Subscriptions {
         let unused = self.unused.get_or_insert_with(|| Box::pin(sleep(UNUSED)));
         let over = match unused.as_mut().poll(cx) {
             _ if ends || self.drained.is_some() => Over::WithServer,
-            Poll::Ready(()) => Over::Unused,
             Poll::Pending => return false,
+            Poll::Ready(()) if self.handle.close_if_unused() => Over::Unused,
+            // One is being opened. Where it comes to nothing, the time begins anew.
+            Poll::Ready(()) => {
+                self.unused = None;
+                return false;
+            }
         };
         self.end(over);
         true
     }
 
     fn end(&mut self, over: Over) {
+        self.handle.close();
         self.message.add(format!("{{\"event\":\"end\",\"reason\":\"{}\"}}", over.name()).into());
         self.over = Some(over);
     }
@@ -363,6 +369,12 @@ impl Subscriptions {
     }
 }
 
+impl Drop for Subscriptions {
+    fn drop(&mut self) {
+        self.handle.close();
+    }
+}
+
 impl Stream for Subscriptions {
     type Item = Pieces;
 
@@ -374,5 +386,70 @@ impl Stream for Subscriptions {
         let form = self.handle.reader.form;
         let message = std::mem::replace(&mut self.message, Message::new(form));
         Poll::Ready(Some(message.finish(|| self.id())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::ResponseError;
+    use actix_web::http::StatusCode;
+    use actix_web::test::TestRequest;
+    use futures_util::StreamExt;
+    use seqtide::{Engine, FeedKind, FeedOptions};
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+    use crate::subscriptions::any_feed::AnyFeed;
+    use crate::subscriptions::connections::Connections;
+    use crate::takeover::Cutter;
+
+    /// A connection without a subscription, and those among which it is.
+    fn empty() -> (Arc<Connections>, Arc<Handle>, Subscriptions) {
+        let connections = Arc::new(Connections::default());
+        let reader = Reader { form: Form::Lines, heartbeat: Duration::from_secs(3600), address: None };
+        let handle = connections.add(10, reader).unwrap();
+        let cutting = Cutter::of(&TestRequest::default().to_http_request()).cut_when(std::future::pending());
+        let subscriptions = Subscriptions::new(Arc::clone(&handle), 0, Duration::from_secs(1), cutting);
+        (connections, handle, subscriptions)
+    }
+
+    /// The next message.
+    async fn message(subscriptions: &mut Subscriptions) -> String {
+        let mut pieces = subscriptions.next().await.expect("a message");
+        let bytes: Vec<u8> = std::iter::from_fn(|| pieces.take()).flatten().collect();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[actix_web::test]
+    async fn a_connection_for_which_a_subscription_is_being_opened_is_used() {
+        tokio::time::pause();
+        let (connections, handle, mut subscriptions) = empty();
+        assert!(message(&mut subscriptions).await.contains("\"event\":\"connection\""));
+        let reserved = handle.reserve("a").unwrap();
+        let waited = timeout(3 * UNUSED, subscriptions.next()).await;
+        assert!(waited.is_err(), "it ends while a feed is being opened for it");
+        drop(reserved);
+        let refused = Instant::now();
+        assert_eq!(message(&mut subscriptions).await, "{\"event\":\"end\",\"reason\":\"unused\"}\n");
+        assert!(refused.elapsed() >= UNUSED, "after {:?}", refused.elapsed());
+        assert!(connections.find(&handle.id).is_err(), "it is over");
+        assert!(subscriptions.next().await.is_none());
+    }
+
+    #[actix_web::test]
+    async fn what_is_opened_for_a_connection_that_is_over_by_then_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(folder.path()).unwrap();
+        let database = engine.create_database("db").await.unwrap();
+        let (connections, handle, subscriptions) = empty();
+        let reserved = handle.reserve("a").unwrap();
+        let feed = AnyFeed::Documents(database.feed(FeedOptions::live(FeedKind::Lines)).await.unwrap());
+        let lookout = handle.look_out_for(&feed);
+        let (name, db, given) = ("a".to_owned(), Some("db".to_owned()), RawValue::NULL.to_owned());
+        drop(subscriptions);
+        let refused = reserved.fill(Opened { name, db, given, feed, lookout }).unwrap_err();
+        assert_eq!(refused.status_code(), StatusCode::NOT_FOUND);
+        assert!(connections.find(&handle.id).is_err());
+        engine.shutdown().await.unwrap();
     }
 }
