@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -13,11 +14,12 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use seqtide_bench::process::Process;
 use seqtide_tests::doors::{Door, FeedSocket, HttpDoor, Item, feed_url};
 use seqtide_tests::http::SOON;
+use seqtide_tests::known_feeds::feeds_when;
 use seqtide_tests::sse::SseParser;
 use seqtide_tests::{Database, Server};
 
@@ -51,12 +53,16 @@ enum Stalled {
     WebSocket(Box<FeedSocket>),
 }
 
+/// A connection of which little lies in the system's own buffers.
+async fn narrow(server: &Server) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    socket.connect(server.address()).await.expect("a connection")
+}
+
 impl Stalled {
     async fn open(server: &Server, database: &Database, number: usize) -> Stalled {
-        // Little lies in the system's own buffers.
-        let socket = TcpSocket::new_v4().expect("a socket");
-        socket.set_recv_buffer_size(4096).expect("a small buffer");
-        let mut socket = socket.connect(server.address()).await.expect("a connection");
+        let mut socket = narrow(server).await;
         let query = "since=0&include_docs=true";
         // HTTP/1.0: the answer is not in chunks.
         let path = match number % 3 {
@@ -261,4 +267,67 @@ async fn readers_stalled_in_a_large_document_share_it() {
     println!("{without} bytes without, {with} with {LARGE_READERS} readers");
     let bound = without + LARGE_READERS as u64 * BYTES_A_READER + BYTES_OF_CHANCE;
     assert!(with <= bound, "{with} bytes with {LARGE_READERS} readers, {without} without");
+}
+
+/// Writes more than lies in a connection's buffers, of documents that do.
+async fn write_much(database: &Database) {
+    for batch in 0..3 {
+        let docs: Vec<Value> =
+            (0..BATCH).map(|n| json!({ "_id": format!("d{batch}-{n}"), "pad": "x".repeat(20_000) })).collect();
+        database.bulk(&docs).await;
+    }
+}
+
+/// Waits until the server has so many feeds of which nothing more is taken: the anonymous memory that stays.
+async fn when_stalled(server: &Server, database: &Database, count: usize) -> u64 {
+    let mut sent = Vec::new();
+    loop {
+        let bytes = settled_bytes(server).await;
+        let feeds = feeds_when(&database.api, |feeds| feeds.len() == count).await;
+        let now: Vec<Value> = feeds.iter().map(|feed| feed["sent"].clone()).collect();
+        if now == sent {
+            return bytes;
+        }
+        sent = now;
+    }
+}
+
+/// Whether the server's end of this connection is open.
+fn is_open(server: &Server, client: SocketAddr) -> bool {
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("the system's connections");
+    let port = |address: &str| u16::from_str_radix(address.rsplit(':').next().expect("a port"), 16).ok();
+    let ports = (Some(server.address().port()), Some(client.port()));
+    let ends: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+    // Its own address is the second column, the other end's the third; the tenth names the socket.
+    let Some(end) = ends.iter().find(|end| (port(end[1]), port(end[2])) == ports) else { return false };
+    let socket = format!("socket:[{}]", end[9]);
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", server.pid())).expect("its descriptors");
+    descriptors.flatten().any(|one| std::fs::read_link(one.path()).is_ok_and(|to| to.to_str() == Some(&socket)))
+}
+
+/// A text as a client sends it.
+fn text_frame(text: &str) -> Vec<u8> {
+    let length = u64::try_from(text.len()).expect("a length");
+    [&[0x81, 0xff][..], &length.to_be_bytes(), &[0; 4], text.as_bytes()].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_websocket_that_is_given_up_is_not_kept_for_a_client_that_does_not_read() {
+    let server = Server::start();
+    let database = Database::create(&server, "db").await;
+    write_much(&database).await;
+    let mut client = narrow(&server).await;
+    let address = client.local_addr().expect("an address");
+    let upgrade = "GET /db/_feed?since=0&include_docs=true HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                   Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    client.write_all(upgrade.as_bytes()).await.expect("the request");
+    when_stalled(&server, &database, 1).await;
+    assert!(is_open(&server, address));
+    client.write_all(&text_frame("{}")).await.expect("options that come too late");
+    feeds_when(&database.api, <[Value]>::is_empty).await;
+    let deadline = Instant::now() + SOON;
+    while is_open(&server, address) {
+        assert!(Instant::now() < deadline, "its connection is kept");
+        sleep(Duration::from_millis(20)).await;
+    }
 }

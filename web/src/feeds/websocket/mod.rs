@@ -92,11 +92,20 @@ impl Connection {
         self.kept = Some(VecDeque::new());
     }
 
-    /// Says why it is over, unless the client has left.
+    /// Says why it is over, unless the client has left. The connection is not kept for a client that does not take it.
     pub async fn close(&mut self, over: Over) {
-        if let Over::Close(code, text) = over {
-            // The client may have left first.
-            let _ = self.put(close(code, &text)).await;
+        match over {
+            Over::Elsewhere => {}
+            Over::Gone => self.cutter.cut(),
+            Over::Close(code, text) => {
+                // Who reads slowly may have the end of its feed before it still; who broke a rule waits for nothing.
+                match code {
+                    CloseCode::Normal | CloseCode::Away | CloseCode::Error => self.cutter.cut_after(READ_TIMEOUT),
+                    _ => self.cutter.cut_soon(),
+                }
+                // The client may have left first.
+                let _ = self.put(close(code, &text)).await;
+            }
         }
     }
 
