@@ -7,14 +7,17 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
+use tokio_tungstenite::tungstenite::Message;
 
 use seqtide_bench::process::Process;
 use seqtide_tests::doors::{Door, FeedSocket, HttpDoor, Item, feed_url};
@@ -330,4 +333,68 @@ async fn a_websocket_that_is_given_up_is_not_kept_for_a_client_that_does_not_rea
         assert!(Instant::now() < deadline, "its connection is kept");
         sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// What a client says while it does not read is kept in part: it is not listened to any more then.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_texts_of_readers_that_do_not_read_are_not_all_kept() {
+    const TALKERS: usize = 10;
+    const TEXTS: usize = 16;
+    let server = launch(8 << 20);
+    let database = Database::create(&server, "db").await;
+    write_much(&database).await;
+    let mut talkers = Vec::new();
+    for _ in 0..TALKERS {
+        let url = format!("ws://{}/_feed/many", server.address());
+        let mut socket = FeedSocket::over(narrow(&server).await, &url).await.expect("a WebSocket");
+        socket.send(&json!({ "subscribe": "db", "since": 0, "include_docs": true }).to_string()).await;
+        talkers.push(socket);
+    }
+    let before = when_stalled(&server, &database, TALKERS).await;
+    let said = Arc::new(AtomicUsize::new(0));
+    let mut talking = JoinSet::new();
+    for mut socket in talkers {
+        let said = Arc::clone(&said);
+        talking.spawn(async move {
+            for _ in 0..TEXTS {
+                socket.send(&" ".repeat(900_000)).await;
+                said.fetch_add(1, Ordering::Relaxed);
+            }
+            socket
+        });
+    }
+    // No more is taken of anybody, or there is nothing more to be said.
+    let (mut heard, mut now) = (usize::MAX, before);
+    while heard != said.load(Ordering::Relaxed) {
+        heard = said.load(Ordering::Relaxed);
+        now = settled_bytes(&server).await;
+    }
+    println!("{before} bytes before, {now} when {TALKERS} have said {heard} texts");
+    // One that waits, and what it came in, where 16 were kept.
+    let bound = before + TALKERS as u64 * 4_000_000 + BYTES_OF_CHANCE;
+    assert!(now <= bound, "{now} bytes with {TALKERS} who talk and do not read, {before} before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_a_subscription_was_given_is_not_kept_where_nothing_asks_for_it() {
+    const SUBSCRIPTIONS: u64 = 40;
+    const BYTES: usize = 900_000;
+    let server = launch(8 << 20);
+    Database::create(&server, "db").await;
+    let mut socket = FeedSocket::open(&format!("ws://{}/_feed/many", server.address())).await.expect("a WebSocket");
+    let before = settled_bytes(&server).await;
+    for number in 0..SUBSCRIPTIONS {
+        let blanks = " ".repeat(BYTES);
+        socket.send(&format!("{{\"subscribe\":\"s-{number}\",\"db\":\"db\"{blanks}}}")).await;
+        let is_there = |item: &Value| item["event"] == "subscribed" && item["sub"] == format!("s-{number}");
+        loop {
+            let Some(Message::Text(text)) = socket.next().await else { panic!("it is over") };
+            if serde_json::from_str::<Vec<Value>>(&text).expect("a list").iter().any(is_there) {
+                break;
+            }
+        }
+    }
+    let now = settled_bytes(&server).await;
+    println!("{before} bytes without, {now} with {SUBSCRIPTIONS} subscriptions");
+    assert!(now <= before + BYTES_OF_CHANCE, "{now} bytes with {SUBSCRIPTIONS} subscriptions, {before} without");
 }

@@ -149,7 +149,7 @@ impl Wanted {
         let mut begun = Vec::new();
         for (checked, resume, named) in all {
             let (name, db) = (checked.name.clone(), checked.db.clone());
-            let later = (!named).then(|| checked.given.clone());
+            let later = (!named && client.reader.form.has_ids()).then(|| checked.given.clone());
             if resume == Resume::Never {
                 begun.push((name, db, later, resume, None));
                 continue;

@@ -15,7 +15,6 @@ use tokio::task::JoinHandle;
 
 use super::any_feed::AnyFeed;
 use super::asked::{Opened, Reader};
-use super::message::Form;
 use super::resume_id::{DEFINITIONS_CHARS_MAX, encode_definitions};
 use crate::error::ApiError;
 
@@ -119,7 +118,7 @@ pub struct Holder(u64);
 enum Held {
     /// Nothing yet: its feed is being opened.
     Reserved,
-    /// A subscription; with how it was given, if it is not in the request.
+    /// A subscription; with how it was given, if it is not in the request and ids have to say it.
     Subscribed(Option<Box<RawValue>>),
 }
 
@@ -242,7 +241,7 @@ impl Handle {
 
 impl Reserved<'_> {
     /// Takes note that there is a subscription under the name, which the connection knows; with how it was given, if it
-    /// is not in the request that opened the connection.
+    /// is not in the request that opened the connection and ids have to say it.
     pub fn hold(self, later: Option<Box<RawValue>>) -> Holder {
         self.handle.inbox.lock().names.insert(self.name.clone(), (self.holder, Held::Subscribed(later)));
         self.holder
@@ -257,7 +256,8 @@ impl Reserved<'_> {
         if inbox.is_over {
             return Err(no_connection());
         }
-        if self.handle.reader.form == Form::Sse {
+        let has_ids = self.handle.reader.form.has_ids();
+        if has_ids {
             let earlier = inbox.names.values().filter_map(|(_, held)| match held {
                 Held::Subscribed(Some(given)) => Some(given.get()),
                 _ => None,
@@ -269,7 +269,7 @@ impl Reserved<'_> {
                 ));
             }
         }
-        let later = Some(subscription.given.clone());
+        let later = has_ids.then(|| subscription.given.clone());
         inbox.names.insert(self.name.clone(), (self.holder, Held::Subscribed(later)));
         self.handle.tell(&mut inbox, News::Subscribed(Box::new(subscription), self.holder));
         Ok(())
@@ -301,6 +301,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::subscriptions::message::Form;
 
     #[test]
     fn the_end_of_a_subscription_does_not_free_the_name_for_a_third() {

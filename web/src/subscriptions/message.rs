@@ -29,6 +29,11 @@ impl Form {
         }
     }
 
+    /// Whether its messages have ids, with which a client comes back.
+    pub fn has_ids(self) -> bool {
+        self == Form::Sse
+    }
+
     /// What comes before everything, as a part of the first message: when to come back, where the client takes note of it.
     pub fn opening(self, comeback: Duration) -> Bytes {
         if self == Form::Sse { format!("retry: {}\n", comeback.as_millis()).into() } else { Bytes::new() }
@@ -97,7 +102,7 @@ impl Message {
     pub fn finish(mut self, id: impl FnOnce() -> String) -> Pieces {
         let [_, _, after] = self.form.around();
         self.pieces.add(Bytes::from_static(after));
-        if self.form == Form::Sse {
+        if self.form.has_ids() {
             let retry = self.retry.map(|retry| format!("retry: {}\n", retry.as_millis())).unwrap_or_default();
             self.pieces.add(Bytes::from(format!("{}\n{retry}\n", id())));
         }

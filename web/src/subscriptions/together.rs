@@ -17,7 +17,7 @@ use tokio::time::{Sleep, sleep};
 use super::any_feed::Turned;
 use super::asked::{Opened, Reader};
 use super::connections::{Handle, Holder, News};
-use super::message::{Form, Message, Sub};
+use super::message::{Message, Sub};
 use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Place, Resume};
 use super::turns::{Active, Turns};
 use crate::error::ApiError;
@@ -58,7 +58,7 @@ struct Known {
     sub: Sub,
     db: Option<String>,
     format: SeqFormat,
-    /// How it was given, if the request that opened the connection did not name it.
+    /// How it was given, if the request that opened the connection did not name it and ids have to say it.
     later: Option<Box<RawValue>>,
     /// What was given of it.
     given: Place,
@@ -133,6 +133,10 @@ impl Subscriptions {
         }
     }
 
+    fn has_ids(&self) -> bool {
+        self.handle.reader.form.has_ids()
+    }
+
     /// Whether it is over because the server stops.
     pub fn ended_with_server(&self) -> bool {
         self.over == Some(Over::WithServer)
@@ -148,7 +152,7 @@ impl Subscriptions {
     /// Takes a subscription in.
     pub fn open(&mut self, opened: Opened, holder: Holder, named: bool) {
         let Opened { name, db, given: asked, feed, lookout } = opened;
-        let (format, given, later) = (feed.seq_format(), feed.place(), (!named).then_some(asked));
+        let (format, given, later) = (feed.seq_format(), feed.place(), (!named && self.has_ids()).then_some(asked));
         let (sub, position) = (Sub::of(&name), given.position);
         let known = Known { name, sub, db, format, later, given, told: position, state: State::Open(holder) };
         let key = self.keep(known);
@@ -174,9 +178,6 @@ impl Subscriptions {
     /// Makes the part of ids anew that says how the later ones were given. Those that were refused when the client came back
     /// are in it while there is room.
     fn redefine(&mut self) {
-        if self.handle.reader.form != Form::Sse {
-            return;
-        }
         loop {
             let later = self.known.values().filter_map(|known| Some(known.later.as_ref()?.get()));
             self.definitions = resume_id::encode_definitions(later);
@@ -320,26 +321,31 @@ impl Subscriptions {
         }
     }
 
-    /// A subscription's feed has ended: its name is free.
+    /// A subscription's feed has ended: its name is free. Without ids nobody asks for it any more.
     fn close(&mut self, key: u64, goes_on_later: bool) {
+        let has_ids = self.has_ids();
         let Some(known) = self.known.get_mut(&key) else { return };
         if let State::Open(holder) = known.state {
             self.handle.ended(&known.name, holder);
         }
-        if goes_on_later {
+        if goes_on_later && has_ids {
             known.state = State::Closed(known.resume());
         } else {
             self.forget(key);
         }
     }
 
-    /// A subscription is over. One that the request names leaves its place in an id.
+    /// A subscription is over. One that the request names leaves its place in an id, where there are ids.
     fn forget(&mut self, key: u64) {
         self.turns.give_up(key);
+        let has_ids = self.has_ids();
         let Some(known) = self.known.get_mut(&key) else { return };
         known.state = State::Closed(Resume::Never);
-        if known.later.is_some() {
+        let is_later = known.later.is_some();
+        if is_later || !has_ids {
             self.known.remove(&key);
+        }
+        if is_later {
             self.redefine();
         }
     }
@@ -401,6 +407,7 @@ mod tests {
     use super::*;
     use crate::subscriptions::any_feed::AnyFeed;
     use crate::subscriptions::connections::Connections;
+    use crate::subscriptions::message::Form;
     use crate::takeover::Cutter;
 
     /// A connection without a subscription, and those among which it is.

@@ -35,6 +35,9 @@ const FRAMES_MAX: usize = 32;
 /// Texts that are kept while something is handed over; then the client is not listened to.
 const TEXTS_MAX: usize = 16;
 
+/// Bytes of such texts, but for the last one of them, which may be longer by itself.
+const TEXTS_BYTES_MAX: usize = 64 << 10;
+
 /// A WebSocket connection.
 pub struct Connection {
     /// The way out.
@@ -42,7 +45,7 @@ pub struct Connection {
     /// The way in.
     incoming: Incoming,
     /// Texts that came while something was handed over, where they are welcome at any time.
-    kept: Option<VecDeque<String>>,
+    kept: Option<Texts>,
     /// How many frames were put there.
     put: u64,
     /// How many of them the connection has taken.
@@ -89,7 +92,7 @@ impl Connection {
     /// Texts are welcome at any time from now on: those that come while something is handed over wait for
     /// [`Connection::text`], and when there are many of them the client is not listened to.
     pub fn keep_texts(&mut self) {
-        self.kept = Some(VecDeque::new());
+        self.kept = Some(Texts::default());
     }
 
     /// Says why it is over, unless the client has left. The connection is not kept for a client that does not take it.
@@ -129,7 +132,7 @@ impl Connection {
     /// # Errors
     /// [`Over`].
     pub async fn text(&mut self) -> Result<String, Over> {
-        if let Some(text) = self.kept.as_mut().and_then(VecDeque::pop_front) {
+        if let Some(text) = self.kept.as_mut().and_then(Texts::take) {
             return Ok(text);
         }
         self.new_text().await
@@ -195,7 +198,7 @@ impl Connection {
         let (put, mut taken) = (self.put, self.taken.clone());
         let mut taken = pin!(timeout(READ_TIMEOUT, taken.wait_for(|taken| *taken >= put)));
         loop {
-            let listens = self.kept.as_ref().is_none_or(|kept| kept.len() < TEXTS_MAX);
+            let listens = self.kept.as_ref().is_none_or(Texts::has_room);
             tokio::select! {
                 taken = &mut taken => {
                     taken.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
@@ -203,7 +206,7 @@ impl Connection {
                 }
                 text = self.new_text(), if listens => {
                     let text = text?;
-                    self.kept.as_mut().ok_or_else(late_options)?.push_back(text);
+                    self.kept.as_mut().ok_or_else(late_options)?.keep(text);
                 }
             }
         }
@@ -214,6 +217,31 @@ impl Connection {
         put.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
         self.put += 1;
         Ok(())
+    }
+}
+
+/// Texts that wait, in their order.
+#[derive(Default)]
+struct Texts {
+    waiting: VecDeque<String>,
+    bytes: usize,
+}
+
+impl Texts {
+    /// Whether another one may be kept; where none is, one of any length.
+    fn has_room(&self) -> bool {
+        self.waiting.len() < TEXTS_MAX && self.bytes < TEXTS_BYTES_MAX
+    }
+
+    fn keep(&mut self, text: String) {
+        self.bytes += text.len();
+        self.waiting.push_back(text);
+    }
+
+    fn take(&mut self) -> Option<String> {
+        let text = self.waiting.pop_front()?;
+        self.bytes -= text.len();
+        Some(text)
     }
 }
 
