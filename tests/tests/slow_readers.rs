@@ -15,6 +15,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::Mutex;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
@@ -34,6 +35,9 @@ const BATCH: usize = 500;
 const BYTES_A_READER: u64 = 128 << 10;
 /// What two runs of the same load may differ by: how the allocator happens to keep what was freed.
 const BYTES_OF_CHANCE: u64 = 16 << 20;
+
+/// One at a time: what a server's memory comes to depends on how busy the machine is.
+static ALONE: Mutex<()> = Mutex::const_new(());
 
 fn number(variable: &str, default: usize) -> usize {
     let given = std::env::var(variable).ok();
@@ -221,6 +225,7 @@ fn follow(database: &Database, rows: u64) -> JoinHandle<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_that_do_not_read_cost_little_and_miss_nothing() {
+    let _alone = ALONE.lock().await;
     let (readers, rows) = (number("SEQTIDE_STALLED_READERS", READERS), number("SEQTIDE_STALLED_ROWS", ROWS));
     let Run { anonymous: before, file: file_before, .. } = run(0, rows).await;
     let Run { server, anonymous, file, mut stalled, revs } = run(readers, rows).await;
@@ -252,6 +257,7 @@ async fn readers_stalled_in_a_large_document_share_it() {
     const LARGE_READERS: usize = 100;
     const LARGE_BYTES: usize = 2_000_000;
     const DOCUMENTS: u64 = 10;
+    let _alone = ALONE.lock().await;
     let anonymous = async |readers: usize| {
         // The tail holds all of them, in both runs.
         let server = launch(64 << 20);
@@ -316,6 +322,7 @@ fn text_frame(text: &str) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_websocket_that_is_given_up_is_not_kept_for_a_client_that_does_not_read() {
+    let _alone = ALONE.lock().await;
     let server = Server::start();
     let database = Database::create(&server, "db").await;
     write_much(&database).await;
@@ -340,6 +347,7 @@ async fn a_websocket_that_is_given_up_is_not_kept_for_a_client_that_does_not_rea
 async fn long_texts_of_readers_that_do_not_read_are_not_all_kept() {
     const TALKERS: usize = 10;
     const TEXTS: usize = 16;
+    let _alone = ALONE.lock().await;
     let server = launch(8 << 20);
     let database = Database::create(&server, "db").await;
     write_much(&database).await;
@@ -379,6 +387,7 @@ async fn long_texts_of_readers_that_do_not_read_are_not_all_kept() {
 async fn how_a_subscription_was_given_is_not_kept_where_nothing_asks_for_it() {
     const SUBSCRIPTIONS: u64 = 40;
     const BYTES: usize = 900_000;
+    let _alone = ALONE.lock().await;
     let server = launch(8 << 20);
     Database::create(&server, "db").await;
     let mut socket = FeedSocket::open(&format!("ws://{}/_feed/many", server.address())).await.expect("a WebSocket");
