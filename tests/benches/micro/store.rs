@@ -47,8 +47,8 @@ fn plan_edit(bencher: Bencher) {
     let tree = snapshot.tree(&id).expect("a tree").expect("a document").tree;
     let parent = tree.winner().expect("a winner").rev.clone();
     let edit = Edit::interactive(id.clone(), Some(parent), false, scanned());
-    let rehearsal = snapshot.rehearse(&id, std::slice::from_ref(&edit)).expect("a rehearsal");
-    bencher.bench(|| rehearsal.try_edit(black_box(&edit)));
+    let mut rehearsal = snapshot.rehearse(&id, std::slice::from_ref(&edit)).expect("a rehearsal");
+    bencher.bench_local(|| rehearsal.try_edit(black_box(&edit)));
 }
 
 /// Plans, rows, and LMDB's part but for the disk's.
