@@ -85,7 +85,8 @@ impl Moment {
 /// A document under edit.
 struct Draft {
     before: Option<DocHead>,
-    /// The tree as it was when its history was put at hand; `None` before.
+    /// The tree as it was when its history was put at hand; `None` before. What was planned before that is in it, which
+    /// changes no line of a leaf that stays: that needs all history.
     whole: Option<RevTree>,
     tree: Growing,
     /// In the order of their keys.

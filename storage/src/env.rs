@@ -89,6 +89,7 @@ pub(crate) struct Env {
     end_bytes: AtomicUsize,
     /// The address space reserved. Known without the gate, which is shut for as long as a reader takes while the map is to grow.
     map_bytes: AtomicUsize,
+    /// How large a page is.
     page_bytes: usize,
     /// LMDB's commits, which are its syncs.
     syncs: Stopwatch,
@@ -272,7 +273,10 @@ impl Env {
         let lmdb = alone.as_ref().ok_or(StorageError::Closed)?;
         // SAFETY: no transaction is open: readers hold the gate, the only writer is this thread between two attempts.
         let grown = unsafe { lmdb.env.resize(map_bytes.saturating_mul(2).min(map_bytes_max)) };
-        self.map_bytes.store(lmdb.map_bytes(), Ordering::Relaxed);
+        if grown.is_ok() {
+            // Where it has failed there is no map to be asked.
+            self.map_bytes.store(lmdb.map_bytes(), Ordering::Relaxed);
+        }
         drop(alone);
         if grown.is_err() {
             // LMDB has let go of the old map before it asked for the new one.
@@ -393,7 +397,6 @@ impl Lmdb {
         Ok(outcome)
     }
 
-    /// Where the last page ends that was ever in use, as of the last commit.
     fn page_bytes(&self) -> usize {
         self.env.unnamed_database_stat().page_size as usize
     }
@@ -402,6 +405,7 @@ impl Lmdb {
         self.env.info().map_size
     }
 
+    /// Where the last page ends that was ever in use, as of the last commit.
     fn end_bytes(&self) -> usize {
         (self.env.info().last_page_number + 1) * self.page_bytes()
     }

@@ -8,7 +8,7 @@ use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::DocId;
 use crate::model::rev::{RevHash, RevId};
 use crate::model::rev_path::RevPath;
-use crate::model::rev_tree::{Growing, HistoryNeeded, Presence, RevTree, Tip};
+use crate::model::rev_tree::{Growing, HistoryNeeded, Leaf, Presence, RevTree, Tip};
 use crate::model::sequence::Sequence;
 
 /// A proposed revision of a document.
@@ -161,8 +161,8 @@ fn merged(path: &RevPath, is_new: bool) -> Plan {
 /// The revision that an interactive edit makes, and the leaf that it goes on from.
 ///
 /// # Errors
-/// [`HistoryNeeded`] when that revision may lie among ancestors that are not at hand: those of a leaf of a much higher generation,
-/// which above a live winner is a tombstone.
+/// [`HistoryNeeded`] when that revision may lie among ancestors that are not at hand. Its parent is a leaf, and nobody's ancestor:
+/// it can only be the oldest of a branch.
 fn interactive_rev(
     tree: &RevTree,
     edit: &Edit,
@@ -177,11 +177,12 @@ fn interactive_rev(
     };
     let is_leaf = base.as_ref().is_none_or(|base| tree.leaf(base).is_some());
     let Some(rev) = edit.rev_on(base.as_ref(), named).filter(|_| is_leaf) else { return Ok(None) };
+    let is_oldest = |leaf: &Leaf| leaf.ancestors.deeper > 0 && leaf.root_generation() == rev.generation;
     match tree.find(&rev) {
-        Presence::Absent => Ok(Some((base, rev))),
         // The same edit may have come by replication already, without its parent.
         Presence::Present { .. } => Ok(None),
-        Presence::HistoryNeeded => Err(HistoryNeeded),
+        Presence::HistoryNeeded if tree.leaves().iter().any(is_oldest) => Err(HistoryNeeded),
+        Presence::HistoryNeeded | Presence::Absent => Ok(Some((base, rev))),
     }
 }
 
@@ -267,18 +268,20 @@ mod tests {
 
     #[test]
     fn an_edit_needs_history_only_where_that_decides() {
-        let mut tree = tree_of(&[(3, &["c", "b", "a"], false), (1, &["z"], false)]);
+        let mut tree = tree_of(&[(4, &["d", "c", "b"], false), (1, &["z"], false), (2, &["y", "x"], false)]);
         for leaf in tree.leaves_mut() {
             leaf.ancestors.deeper = leaf.ancestors.recent.len() as u32;
             leaf.ancestors.recent.truncate(0);
         }
         let mut growing = Growing::from(tree.clone());
-        // What the second makes may be the one below 3-c.
-        for needs in [pushed(2, &["x", "a"], false), edit(Some("1-z"), false)] {
+        // What the second makes may be the oldest one below 4-d.
+        for needs in [pushed(3, &["w", "b"], false), edit(Some("1-z"), false)] {
             assert_eq!(plan(&mut growing, &needs, BodyPlace::Empty, LIMIT), Err(HistoryNeeded), "{needs:?}");
             assert_eq!(make(&mut growing, &needs, BodyPlace::Empty, LIMIT), Err(HistoryNeeded), "{needs:?}");
         }
         assert_eq!(planned(&tree, &edit(Some("1-a"), false)), Plan::Conflict, "it is no leaf");
-        assert!(matches!(planned(&tree, &edit(Some("3-c"), false)), Plan::Changed { .. }));
+        for leaf in ["4-d", "2-y"] {
+            assert!(matches!(planned(&tree, &edit(Some(leaf), false)), Plan::Changed { .. }), "{leaf}");
+        }
     }
 }

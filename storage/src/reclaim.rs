@@ -118,11 +118,11 @@ impl Slice {
             // All of it was read, for its checksum.
             budget.charge_row(value.len());
             if let Ok((id, json)) = body::decode(value) {
-                let doc = match asked.take().filter(|last: &Asked<'_>| last.id == id) {
+                let doc = match asked.take().filter(|last: &Needs<'_>| last.id == id) {
                     Some(same) => same,
                     None => {
                         budget.took_long();
-                        Asked::read(view, id)?
+                        Needs::read(view, id)?
                     }
                 };
                 if !doc.needs(place) {
@@ -138,16 +138,16 @@ impl Slice {
     }
 }
 
-/// The document that was asked last which bodies it needs. Those that one request brings to a document lie side by side, and it
+/// Which bodies the document needs that was looked at last. Those that one request brings to a document lie side by side, and it
 /// takes the longer to be read the more leaves it has.
-struct Asked<'txn> {
+struct Needs<'txn> {
     id: &'txn str,
     /// What its leaves have, in order; `None` where it is damaged.
     bodies: Option<Vec<BodyKey>>,
 }
 
-impl<'txn> Asked<'txn> {
-    fn read(view: View<'txn>, id: &'txn str) -> Result<Asked<'txn>, StorageError> {
+impl<'txn> Needs<'txn> {
+    fn read(view: View<'txn>, id: &'txn str) -> Result<Needs<'txn>, StorageError> {
         let head = unless_damaged(view.head(&DocId::stored(id)))?;
         let bodies_of = |head: DocHead| {
             let places = head.tree.leaves().iter().map(|leaf| leaf.body);
@@ -155,7 +155,7 @@ impl<'txn> Asked<'txn> {
             bodies.sort_unstable();
             bodies
         };
-        Ok(Asked { id, bodies: head.map(|head| head.map(bodies_of).unwrap_or_default()) })
+        Ok(Needs { id, bodies: head.map(|head| head.map(bodies_of).unwrap_or_default()) })
     }
 
     /// Whether it has the body, or might have it.

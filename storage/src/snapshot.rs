@@ -513,7 +513,7 @@ impl Budget {
         self.rows == 0 || self.bytes == 0 || out_of_time
     }
 
-    /// Takes note that more than a row was read: a document to one that is not given, or one that is asked.
+    /// Takes note that a whole document was read for the last row: the clock is looked at before the next one.
     pub fn took_long(&mut self) {
         self.was_long = true;
     }

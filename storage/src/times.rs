@@ -61,8 +61,8 @@ impl Times {
     /// row that came to be is not known.
     pub fn opened(view: View<'_>, now: u64) -> Result<Times, StorageError> {
         let last = last_row(view)?.unwrap_or(TimeRow { secs: 0, behind: Sequence::ZERO });
-        // Where the clock says no more than it did then, that is later than it says. Where it was set back by less than the last
-        // commit took, that is not known either, and it is taken to be seen now: a limit that is told of.
+        // Where the clock says no more than it did then, that is later than it says. Where it was set back to between the last
+        // commit's beginning and its end, that is not known either, and it is taken to be seen now: a limit that is told of.
         let seen = (now > last.secs).then_some(now);
         let latest = Latest { behind: last.behind, newest: view.counters()?.update_seq, seen };
         Ok(Times { last: last.secs, looked: 0, latest })

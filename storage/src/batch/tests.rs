@@ -110,20 +110,22 @@ fn f10_an_update_reads_nothing_of_by_seq_removes_one_row_and_writes_one() {
 fn a_long_history_is_read_only_where_the_revision_that_an_edit_makes_may_lie_there() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
-    let line = |start: u64, name: &str| {
-        let hashes = (0..start).map(|n| RevId::parse(&format!("1-{name}{n}")).unwrap().hash).collect();
+    let line = |start: u64, revs: u64, name: &str| {
+        let hashes = (0..revs).map(|n| RevId::parse(&format!("1-{name}{n}")).unwrap().hash).collect();
         let path = RevPath::new(start, hashes).unwrap();
         Request::from(vec![Write::Edit(Edit::replicated(DocId::stored("a"), path, false, Body::empty()))])
     };
-    write(&store, &line(80, "l"));
-    write(&store, &line(40, "s"));
+    write(&store, &line(80, 40, "l"));
+    write(&store, &line(40, 40, "s"));
+    write(&store, &line(39, 39, "t"));
     let history_read = |parent: &str| {
         let (outcome, cost) = write(&store, &edit("a", Some(&RevId::parse(parent).unwrap()), "{}"));
         (outcome.outcomes[0].is_change(), cost.reads(Table::History) > 0)
     };
     assert_eq!(history_read("70-l10"), (false, false), "what is no leaf is a conflict whatever lies there");
     assert_eq!(history_read("80-l0"), (true, false), "it comes above all there is");
-    assert_eq!(history_read("40-s0"), (true, true));
+    assert_eq!(history_read("39-t0"), (true, false), "what is below the oldest of a branch is none of its revisions");
+    assert_eq!(history_read("40-s0"), (true, true), "41 is the oldest of the other branch");
 }
 
 #[test]

@@ -155,6 +155,9 @@ impl Handle {
     /// 409 when it is in use, 413 when there may not be more.
     pub fn reserve(&self, name: &str) -> Result<Reserved<'_>, ApiError> {
         let mut inbox = self.inbox.lock();
+        if inbox.is_over {
+            return Err(no_connection());
+        }
         if inbox.names.contains_key(name) {
             let reason = format!("there is a subscription {name:?} on this connection: unsubscribe it first");
             return Err(ApiError::new(StatusCode::CONFLICT, "conflict", reason));

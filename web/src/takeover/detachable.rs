@@ -7,13 +7,15 @@ use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
-use actix_web::rt::task::JoinHandle;
+use actix_web::rt::time::sleep;
 use bytes::Bytes;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::Cutting;
 use super::head::Requests;
 
 /// The socket of a connection, for the framework and for the requests on it.
@@ -29,6 +31,8 @@ struct Socket {
     wanted: Wanted,
     /// The framework has written all it was given when it was here last.
     is_written: bool,
+    /// Cuts it later, if it is there still.
+    cutting: Option<Cutting>,
 }
 
 enum Wanted {
@@ -57,8 +61,9 @@ impl Detachable {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection's pieces may wait for each other");
         }
-        let (left, requests, wanted) = (Bytes::new(), Requests::default(), Wanted::Not);
-        Detachable(Rc::new(RefCell::new(Socket { stream: Some(stream), left, requests, wanted, is_written: true })))
+        let (stream, left, requests, wanted) = (Some(stream), Bytes::new(), Requests::default(), Wanted::Not);
+        let socket = Socket { stream, left, requests, wanted, is_written: true, cutting: None };
+        Detachable(Rc::new(RefCell::new(socket)))
     }
 
     /// Takes the socket when the framework has written all it was given. Whoever waits for it gives it nothing more.
@@ -90,15 +95,23 @@ impl Detachable {
         }
     }
 
-    /// Cuts it when this is ready, unless the task is ended before. It is not kept for that.
-    pub fn cut_when(&self, due: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
+    /// Cuts it when this is ready, unless what is returned has been dropped before. It is not kept for that.
+    pub fn cut_when(&self, due: impl Future<Output = ()> + 'static) -> Cutting {
         let socket = Rc::downgrade(&self.0);
-        actix_web::rt::spawn(async move {
+        Cutting(Some(actix_web::rt::spawn(async move {
             due.await;
             if let Some(socket) = socket.upgrade() {
                 Detachable(socket).cut();
             }
-        })
+        })))
+    }
+
+    /// Cuts it after so long, if it is there still; the first who asks for it says how long.
+    pub fn cut_after(&self, patience: Duration) {
+        if self.0.borrow().cutting.is_none() {
+            let cutting = self.cut_when(sleep(patience));
+            self.0.borrow_mut().cutting = Some(cutting);
+        }
     }
 
     fn poll_flushed(&self, cx: &mut Context<'_>) -> Poll<()> {

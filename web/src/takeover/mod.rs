@@ -31,7 +31,6 @@ use actix::Addr;
 use actix_web::HttpRequest;
 use actix_web::http::{Method, Version};
 use actix_web::rt::task::JoinHandle;
-use actix_web::rt::time::sleep;
 use seqtide::{Feed, Likeness, Source};
 use socket2::SockRef;
 
@@ -143,13 +142,13 @@ impl Cutter {
     /// Cuts it after so long, if it is there still.
     pub fn cut_after(&self, patience: Duration) {
         if let Some(socket) = &self.0 {
-            drop(socket.cut_when(sleep(patience)));
+            socket.cut_after(patience);
         }
     }
 
     /// Cuts it when this is ready, unless what is returned has been dropped before.
     pub fn cut_when(&self, due: impl Future<Output = ()> + 'static) -> Cutting {
-        Cutting(self.0.as_ref().map(|socket| socket.cut_when(due)))
+        self.0.as_ref().map_or(Cutting(None), |socket| socket.cut_when(due))
     }
 }
 

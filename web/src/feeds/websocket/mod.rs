@@ -99,9 +99,9 @@ impl Connection {
     pub async fn close(&mut self, over: Over) {
         match over {
             Over::Elsewhere => {}
-            Over::Gone => self.cutter.cut(),
+            Over::Gone => self.cutter.cut_soon(),
             Over::Close(code, text) => {
-                // Who reads slowly may have the end of its feed before it still; who broke a rule waits for nothing.
+                // Who reads slowly may have the end of its feed before it still; who was refused waits for nothing.
                 match code {
                     CloseCode::Normal | CloseCode::Away | CloseCode::Error => self.cutter.cut_after(READ_TIMEOUT),
                     _ => self.cutter.cut_soon(),
@@ -228,7 +228,7 @@ struct Texts {
 }
 
 impl Texts {
-    /// Whether another one may be kept; where none is, one of any length.
+    /// Whether another one may be kept, of any length.
     fn has_room(&self) -> bool {
         self.waiting.len() < TEXTS_MAX && self.bytes < TEXTS_BYTES_MAX
     }
