@@ -27,7 +27,8 @@ use seqtide_tests::known_feeds::feeds_when;
 use seqtide_tests::sse::SseParser;
 use seqtide_tests::{Database, Server};
 
-const READERS: usize = 200;
+/// So many that what one costs too much shows beside chance.
+const READERS: usize = 400;
 const ROWS: usize = 20_000;
 const BATCH: usize = 500;
 

@@ -107,7 +107,10 @@ impl Source for Documents {
                     by_itself(page).await
                 }
                 None => {
-                    let large = if wanted.large && options.frames.is_some() { LargePage::take() } else { None };
+                    // Rows from memory have no room of their own, and who stalls keeps what it was given of them.
+                    let is_on_disk = wanted.after < database.live.tail().valid_from();
+                    let is_large = wanted.large && is_on_disk && options.frames.is_some();
+                    let large = if is_large { LargePage::take() } else { None };
                     let limits = match large {
                         Some(_) => (LARGE_PAGE_ROWS, LARGE_PAGE_BYTES),
                         None => (PAGE_ROWS, PAGE_BYTES),
