@@ -17,6 +17,17 @@ pub fn accepts(req: &HttpRequest, kind: &str, subtype: &str) -> bool {
     closest.is_some_and(|range| closeness(&range.item, kind, subtype) > 0 && range.quality > Quality::ZERO)
 }
 
+/// Whether a client wants Server-Sent Events: its `Accept` header names them, and lines no more than them.
+pub fn wants_events(req: &HttpRequest) -> bool {
+    let Ok(Accept(ranges)) = Accept::parse(req) else { return false };
+    let quality = |kind, subtype| {
+        let named = ranges.iter().filter(|range| closeness(&range.item, kind, subtype) == 3);
+        named.map(|range| range.quality).max().unwrap_or(Quality::ZERO)
+    };
+    let events = quality("text", "event-stream");
+    events > Quality::ZERO && events >= quality("application", "x-ndjson")
+}
+
 /// 3 for the type itself, 2 for `kind/*`, 1 for `*/*`, 0 for another.
 fn closeness(range: &Mime, kind: &str, subtype: &str) -> u8 {
     match (range.type_(), range.subtype()) {
@@ -46,5 +57,21 @@ mod tests {
             assert!(!takes(accept), "{accept}");
         }
         assert!(accepts(&TestRequest::default().to_http_request(), "multipart", "mixed"));
+    }
+
+    #[test]
+    fn events_are_named_and_lines_are_not_named_before_them() {
+        let wants = |accept: &str| {
+            wants_events(&TestRequest::default().insert_header((header::ACCEPT, accept)).to_http_request())
+        };
+        for accept in
+            ["text/event-stream", "Text/Event-Stream;q=0.2, */*", "application/x-ndjson;q=0.5, text/event-stream;q=0.5"]
+        {
+            assert!(wants(accept), "{accept}");
+        }
+        for accept in ["*/*", "text/*", "text/event-stream;q=0", "application/x-ndjson, text/event-stream;q=0.1", "?"] {
+            assert!(!wants(accept), "{accept}");
+        }
+        assert!(!wants_events(&TestRequest::default().to_http_request()));
     }
 }

@@ -55,6 +55,8 @@ async fn only_an_event_stream_accept_gives_sse() {
         ("text/event-stream, */*;q=0.1", "text/event-stream"),
         ("*/*", "application/x-ndjson"),
         ("application/json", "application/x-ndjson"),
+        ("text/event-stream;q=0", "application/x-ndjson"),
+        ("application/x-ndjson, text/event-stream;q=0.1", "application/x-ndjson"),
         ("application/x-ndjson", "application/x-ndjson"),
     ] {
         let answer = database.get("/_feed?live=false").header("accept", accept).expect(200).await;

@@ -30,6 +30,10 @@ async fn last_event_id_continues_where_a_browser_was() {
         let first = format!("{opening}data: {}\nid: 3\n\nevent: caught-up\n", rows[2]);
         assert!(behind_retry(answer.text()).starts_with(&first), "{query}: {:?}", answer.text());
     }
+    let changes = "/db/_changes?feed=eventsource";
+    for path in ["/db/_feed?live=false", "/_feed?live=false", "/_feed/many?subscriptions=[]", changes] {
+        database.api.get(path).header("last-event-id", "é").expect(400).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

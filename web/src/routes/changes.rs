@@ -12,6 +12,7 @@ use seqtide::{
 };
 use serde_json::Value;
 
+use super::feed::last_event_id;
 use super::function::{AskedFunction, query_object};
 use super::{Answer, Call};
 use crate::error::ApiError;
@@ -148,9 +149,8 @@ pub fn feed(query: &Query) -> Result<(FeedKind, FeedMode, Form), ApiError> {
 }
 
 pub fn since(req: &HttpRequest, query: &Query, kind: FeedKind) -> Result<Since, ApiError> {
-    let in_header = req.headers().get("last-event-id").and_then(|value| value.to_str().ok());
-    let in_header = in_header.filter(|_| kind == FeedKind::Eventsource);
-    let text = in_header.or_else(|| query.last_of(&["since", "last-event-id"])).unwrap_or("0");
+    let in_header = last_event_id(req).filter(|_| kind == FeedKind::Eventsource);
+    let text = in_header.as_deref().or_else(|| query.last_of(&["since", "last-event-id"])).unwrap_or("0");
     parse_since(text)
 }
 

@@ -1,6 +1,7 @@
 //! The native door: `/{db}/_feed`, and `/_feed` of the whole server. SSE, WebSocket or lines by what the client
 //! accepts, with the same options, events and tokens on all three.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use actix_web::http::{Method, StatusCode, header};
@@ -19,6 +20,7 @@ use time::format_description::well_known::Rfc3339;
 use super::changes::{doc_ids, parse_since};
 use super::function::AskedFunction;
 use super::{Answer, Call};
+use crate::accept::wants_events;
 use crate::error::ApiError;
 use crate::feeds::native::Form;
 use crate::feeds::websocket::{self, Connection, Start};
@@ -106,10 +108,10 @@ pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
         let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
         options.take_body(&body, D::KNOWN)?;
     }
-    if let Some(id) = req.headers().get("last-event-id").and_then(|value| value.to_str().ok()) {
-        options.go_on_behind(id);
+    if let Some(id) = last_event_id(&req) {
+        options.go_on_behind(&id);
     }
-    let form = if header_has(&req, header::ACCEPT, "text/event-stream") { Form::Sse } else { Form::Lines };
+    let form = if wants_events(&req) { Form::Sse } else { Form::Lines };
     let kind = if form == Form::Sse { FeedKind::Sse } else { FeedKind::Lines };
     let asked = D::parse(&options, kind, state.config.feeds.heartbeat)?;
     let feed = match door.open(asked).await {
@@ -164,6 +166,11 @@ pub fn refuse_strange_page(req: &HttpRequest, state: &State) -> Result<(), ApiEr
 pub fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
     let mut values = req.headers().get_all(name).filter_map(|value| value.to_str().ok());
     values.any(|value| value.to_ascii_lowercase().contains(word))
+}
+
+/// What a client says that it was given last. What is no text is no token either, and is refused like others.
+pub fn last_event_id(req: &HttpRequest) -> Option<Cow<'_, str>> {
+    req.headers().get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()))
 }
 
 /// Reads a time as RFC 3339 writes it.

@@ -12,8 +12,9 @@ use seqtide::Error;
 use seqtide::storage::json::write_json_string;
 use serde_json::value::RawValue;
 
-use super::feed::{Options, SUBSCRIPTIONS, header_has, refuse_strange_page};
+use super::feed::{Options, SUBSCRIPTIONS, header_has, last_event_id, refuse_strange_page};
 use super::{Answer, Call};
+use crate::accept::wants_events;
 use crate::error::ApiError;
 use crate::feeds::pieces::Pieces;
 use crate::feeds::stopping;
@@ -49,8 +50,8 @@ pub async fn open(call: Call) -> Answer {
         }
         None
     };
-    if let Some(id) = req.headers().get("last-event-id").and_then(|value| value.to_str().ok()) {
-        options.go_on_behind(id);
+    if let Some(id) = last_event_id(&req) {
+        options.go_on_behind(&id);
     }
     let heartbeat = options.heartbeat()?.unwrap_or(state.config.feeds.heartbeat);
     let reader = Reader { form, heartbeat, address: req.peer_addr() };
@@ -85,7 +86,7 @@ pub async fn open(call: Call) -> Answer {
 fn form(req: &HttpRequest) -> Form {
     if header_has(req, header::UPGRADE, "websocket") {
         Form::Websocket
-    } else if header_has(req, header::ACCEPT, "text/event-stream") {
+    } else if wants_events(req) {
         Form::Sse
     } else {
         Form::Lines
