@@ -49,7 +49,7 @@ struct Shared {
     /// room for others.
     shares: RefCell<HashMap<Whose, Weak<Share>>>,
     /// Filters that were stopped, and when.
-    benched: RefCell<Vec<(String, Instant)>>,
+    benched: RefCell<Vec<Benched>>,
 }
 
 /// A database, and whether it is for validation.
@@ -164,8 +164,8 @@ impl Shared {
                 Answer::Stopped(format!("it took longer than {longest} ms"))
             }
         };
-        match answer {
-            Answer::Stopped(_) => self.bench(filter.filter(|_| alone)),
+        match &answer {
+            Answer::Stopped(why) => self.bench(filter.filter(|_| alone), why),
             _ => self.idle.borrow_mut().push(worker),
         }
         Ok(answer)
@@ -195,24 +195,33 @@ impl Shared {
         share
     }
 
-    fn bench(&self, filter: Option<String>) {
+    fn bench(&self, filter: Option<String>, why: &str) {
         let Some(filter) = filter else { return };
         let mut benched = self.benched.borrow_mut();
         if benched.len() >= BENCHED_MAX {
             benched.remove(0);
         }
-        benched.push((filter, Instant::now()));
+        benched.push(Benched { filter, why: why.to_owned(), since: Instant::now() });
     }
 
     fn refuse_benched(&self, design: &Design, function: &str, filter: Option<&str>) -> Result<(), FunctionError> {
         let mut benched = self.benched.borrow_mut();
-        benched.retain(|(_, since)| since.elapsed() < self.options.bench);
-        if !benched.iter().any(|(stopped, _)| Some(stopped.as_str()) == filter) {
+        benched.retain(|benched| benched.since.elapsed() < self.options.bench);
+        let Some(Benched { why, .. }) = benched.iter().rfind(|benched| Some(benched.filter.as_str()) == filter) else {
             return Ok(());
-        }
-        let what = format!("it went beyond a limit less than {} s ago", self.options.bench.as_secs());
+        };
+        let what = format!("{why}, less than {} s ago", self.options.bench.as_secs());
         Err(FunctionError::Stopped { design: design.id().to_owned(), function: function.to_owned(), what })
     }
+}
+
+/// A filter that is not asked for a while.
+struct Benched {
+    /// See [`filter_identity`].
+    filter: String,
+    /// Why it was stopped.
+    why: String,
+    since: Instant,
 }
 
 /// What tells a filter from others, what it is asked included. A feed that comes back meets the document that its filter
@@ -275,7 +284,7 @@ mod tests {
             let first = said(functions.passes(&view("a"), doc()).await);
             assert!(first.starts_with("views.v.map of _design/a was stopped: it took longer than 50 ms"), "{first}");
             let again = said(functions.passes(&view("a"), doc()).await);
-            assert!(again.contains("less than 10 s ago"), "{again}");
+            assert!(again.contains("it took longer than 50 ms, less than 10 s ago"), "{again}");
             let other = said(functions.passes(&view("b"), doc()).await);
             assert!(other.contains("took longer"), "{other}");
         })

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::error::ApiError;
 use crate::json::each_member;
 
-/// Checks the members that are run here. One that is malformed would otherwise fail each write and each feed that needs it.
+/// Checks the members that are run here, and in what language. One that is malformed would otherwise fail each write and each feed that needs it.
 /// Functions are compiled when they are run.
 ///
 /// Source: CouchDB `couch_mrview:validate_ddoc_fields`.
@@ -17,8 +17,8 @@ use crate::json::each_member;
 pub fn check(document: &Document) -> Result<(), ApiError> {
     let Ok(design) = std::str::from_utf8(document.body.as_bytes()) else { return Ok(()) };
     each_member(design, ApiError::not_json, |name, value| match name.as_str() {
-        "validate_doc_update" if !value.get().starts_with('"') => {
-            Err(malformed("`validate_doc_update` must be a string".to_owned()))
+        "validate_doc_update" | "language" if !value.get().starts_with('"') => {
+            Err(malformed(format!("`{name}` must be a string")))
         }
         "filters" => check_each("filters", value, "a function", |_, filter| is_code(filter)),
         "views" => check_each("views", value, "an object whose `map` is a function", is_view),
@@ -74,6 +74,7 @@ mod tests {
         for (body, expected) in [
             (r#"{"validate_doc_update":7}"#, "`validate_doc_update` must be a string"),
             (r#"{"validate_doc_update":null}"#, "`validate_doc_update` must be a string"),
+            (r#"{"language":5,"validate_doc_update":"f"}"#, "`language` must be a string"),
             (r#"{"filters":"f"}"#, "`filters` must be an object"),
             (r#"{"filters":{"f":5}}"#, "`filters.f` must be a function"),
             (r#"{"views":5}"#, "`views` must be an object"),
