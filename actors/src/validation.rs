@@ -84,10 +84,9 @@ impl OpenDatabase {
                 (ControlFlow::Break(found), _) if is_first => return Ok(Some(found)),
                 (ControlFlow::Break(found), seen) => {
                     // A commit is read before it is counted.
-                    let mut ended = self.live.ended();
                     tokio::select! {
                         () = self.live.reached(seen) => {}
-                        _ = ended.wait_for(Option::is_some) => return Err(self.live.gone()),
+                        gone = self.live.when_gone() => return Err(gone),
                     }
                     return Ok(Some(found).filter(|_| self.live.design_changes() == changes));
                 }

@@ -177,7 +177,7 @@ fn not_above(at: Sequence, rows: BlockRows) -> BlockRows {
 }
 
 /// The sequence of a row of `by_seq`.
-fn read_seq((key, _): RawRow<'_>) -> Result<Sequence, StorageError> {
+pub(crate) fn read_seq((key, _): RawRow<'_>) -> Result<Sequence, StorageError> {
     keys::read_seq(key).map_err(|what| StorageError::damaged(Table::BySeq, key, what))
 }
 

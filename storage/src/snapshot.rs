@@ -15,7 +15,7 @@ use crate::codec::change::ChangeRow;
 use crate::codec::head::{DocHead, DocSummary};
 use crate::codec::meta::Counters;
 use crate::codec::{as_text, change, head, keys, local, meta};
-use crate::counts::{BlockSums, rows_after};
+use crate::counts::{BlockSums, read_seq, rows_after};
 use crate::error::{StorageError, unless_damaged};
 use crate::json::Body;
 use crate::model::body_place::BodyPlace;
@@ -180,11 +180,7 @@ impl Snapshot<'_> {
     /// The sequence of the last row of the feed; zero when there is none.
     pub fn last_row_seq(&self) -> Result<Sequence, StorageError> {
         let mut range = self.view().range(Table::BySeq, (Bound::Unbounded, Bound::Unbounded), Direction::Backward)?;
-        let Some(row) = range.next() else {
-            return Ok(Sequence::ZERO);
-        };
-        let (key, _) = row?;
-        keys::read_seq(key).map_err(|what| StorageError::damaged(Table::BySeq, key, what))
+        range.next().map_or(Ok(Sequence::ZERO), |row| read_seq(row?))
     }
 
     /// A document's tree, its newest ancestors at hand; `None` when it never was.
@@ -307,9 +303,7 @@ impl Snapshot<'_> {
         let (after, up_to) = (keys::seq(read.after), keys::seq(read.up_to));
         let stretch = (Bound::Excluded(&after[..]), Bound::Included(&up_to[..]));
         let mut rows = self.view().range(Table::BySeq, stretch, read.direction.reversed())?;
-        let seq_of =
-            |(key, _): RawRow<'_>| keys::read_seq(key).map_err(|what| StorageError::damaged(Table::BySeq, key, what));
-        rows.find_map(|row| unless_damaged(row.and_then(seq_of)).transpose()).transpose()
+        rows.find_map(|row| unless_damaged(row.and_then(read_seq)).transpose()).transpose()
     }
 
     /// Reads a page of live documents in the order of their ids.

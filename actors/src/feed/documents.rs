@@ -108,8 +108,8 @@ impl Source for Documents {
                 }
                 None => {
                     // Rows from memory have no room of their own, and who stalls keeps what it was given of them.
-                    let is_on_disk = wanted.after < database.live.tail().valid_from();
-                    let is_large = wanted.large && is_on_disk && options.frames.is_some();
+                    let is_on_disk = || wanted.after < database.live.tail().valid_from();
+                    let is_large = wanted.large && options.frames.is_some() && is_on_disk();
                     let large = if is_large { LargePage::take() } else { None };
                     let limits = match large {
                         Some(_) => (LARGE_PAGE_ROWS, LARGE_PAGE_BYTES),

@@ -99,7 +99,7 @@ pub async fn feed(call: Call, db: &str) -> Answer {
 
 /// Answers a request for a feed at a door.
 pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
-    if header_has(&call.req, header::UPGRADE, "websocket") {
+    if wants_websocket(&call.req) {
         return over_websocket(call, door);
     }
     let Call { req, payload, query, state } = call;
@@ -163,9 +163,10 @@ pub fn refuse_strange_page(req: &HttpRequest, state: &State) -> Result<(), ApiEr
     Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", reason))
 }
 
-pub fn header_has(req: &HttpRequest, name: header::HeaderName, word: &str) -> bool {
-    let mut values = req.headers().get_all(name).filter_map(|value| value.to_str().ok());
-    values.any(|value| value.to_ascii_lowercase().contains(word))
+/// Whether a request asks for a WebSocket.
+pub fn wants_websocket(req: &HttpRequest) -> bool {
+    let mut values = req.headers().get_all(header::UPGRADE).filter_map(|value| value.to_str().ok());
+    values.any(|value| value.to_ascii_lowercase().contains("websocket"))
 }
 
 /// What a client says that it was given last. What is no text is no token either, and is refused like others.

@@ -38,7 +38,7 @@ use crate::dashboard;
 use crate::error::ApiError;
 use crate::query::Query;
 use crate::state::State;
-use feed::header_has;
+use feed::wants_websocket;
 
 /// A request, its path and query decoded.
 pub(crate) struct Call {
@@ -72,7 +72,7 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
     }
     crate::intake::check(&req)?;
     let place = Place::of(req.uri().path())?;
-    if header_has(&req, header::UPGRADE, "websocket") && !place.has_websocket() {
+    if wants_websocket(&req) && !place.has_websocket() {
         return Err(ApiError::bad_request("no WebSocket is here: one is opened at /{db}/_feed, /_feed or /_feed/many"));
     }
     let query = Query::parse(req.query_string())?;

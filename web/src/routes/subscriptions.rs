@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use actix_web::http::{Method, StatusCode, header};
+use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
@@ -12,7 +12,7 @@ use seqtide::Error;
 use seqtide::storage::json::write_json_string;
 use serde_json::value::RawValue;
 
-use super::feed::{Options, SUBSCRIPTIONS, header_has, last_event_id, refuse_strange_page};
+use super::feed::{Options, SUBSCRIPTIONS, last_event_id, refuse_strange_page, wants_websocket};
 use super::{Answer, Call};
 use crate::accept::wants_events;
 use crate::error::ApiError;
@@ -84,7 +84,7 @@ pub async fn open(call: Call) -> Answer {
 }
 
 fn form(req: &HttpRequest) -> Form {
-    if header_has(req, header::UPGRADE, "websocket") {
+    if wants_websocket(req) {
         Form::Websocket
     } else if wants_events(req) {
         Form::Sse
