@@ -9,8 +9,9 @@ use seqtide_storage::{Snapshot, StorageError};
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::feed::kind::FeedKind;
 use crate::known::FeedInfo;
-use crate::metrics::{self, FeedKind};
+use crate::metrics;
 
 /// A snapshot is let go of after so long, as a page's is; other positions are counted in the next.
 const SNAPSHOT_MAX: Duration = Duration::from_millis(50);

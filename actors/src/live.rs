@@ -11,8 +11,8 @@ use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
 
+use crate::end_reason::EndReason;
 use crate::error::Error;
-use crate::feed::EndReason;
 use crate::filter::Filter;
 use crate::leaving::Leaving;
 use crate::matcher::{Matcher, Wake};

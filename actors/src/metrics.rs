@@ -6,57 +6,9 @@ use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 
+use crate::feed::kind::FeedKind;
 use crate::gauges::Gauges;
 use crate::writer::load::Load;
-
-/// What a feed is served as: the label `kind`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FeedKind {
-    /// `_changes?feed=normal`.
-    Normal,
-    /// `_changes?feed=longpoll`.
-    Longpoll,
-    /// `_changes?feed=continuous`.
-    Continuous,
-    /// `_changes?feed=eventsource`.
-    Eventsource,
-    /// `_feed` as Server-Sent Events.
-    Sse,
-    /// `_feed` over WebSocket.
-    Websocket,
-    /// `_feed` as lines.
-    Lines,
-    /// A stream inside the program.
-    Embedded,
-}
-
-impl FeedKind {
-    /// Every kind.
-    pub const ALL: [FeedKind; 8] = [
-        FeedKind::Normal,
-        FeedKind::Longpoll,
-        FeedKind::Continuous,
-        FeedKind::Eventsource,
-        FeedKind::Sse,
-        FeedKind::Websocket,
-        FeedKind::Lines,
-        FeedKind::Embedded,
-    ];
-
-    /// The label's value.
-    pub fn name(self) -> &'static str {
-        match self {
-            FeedKind::Normal => "normal",
-            FeedKind::Longpoll => "longpoll",
-            FeedKind::Continuous => "continuous",
-            FeedKind::Eventsource => "eventsource",
-            FeedKind::Sse => "sse",
-            FeedKind::Websocket => "websocket",
-            FeedKind::Lines => "lines",
-            FeedKind::Embedded => "embedded",
-        }
-    }
-}
 
 /// Names and meanings for whoever scrapes. Called once, when the engine starts.
 pub(crate) fn describe(durability: &'static str) {

@@ -14,8 +14,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
 use crate::by_itself::by_itself;
+use crate::end_reason::EndReason;
 use crate::error::Error;
-use crate::feed::EndReason;
 use crate::indexing::Indexing;
 use crate::live::Live;
 use crate::metrics::{self, PageMetrics};

@@ -132,7 +132,7 @@ mod tests {
     use seqtide_storage::model::sequence::SeqFormat;
 
     use super::*;
-    use crate::metrics::FeedKind;
+    use crate::feed::kind::FeedKind;
 
     #[test]
     fn permits_end_at_the_bound_and_come_back() {

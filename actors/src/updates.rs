@@ -11,16 +11,17 @@ use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{DataFolder, DbUpdate, Direction, ReadUpdates, UpdateLog};
 use tokio::sync::watch;
 
+use crate::end_reason::EndReason;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::feed::Feed;
+use crate::feed::kind::FeedKind;
 use crate::feed::options::{Ahead, FeedMode, FeedOptions, OLDEST_SEQ, Since};
 use crate::feed::source::{Lag, Page, Source, Wanted};
 use crate::feed::stream::Changes;
-use crate::feed::{EndReason, Feed};
 use crate::filter;
 use crate::known::FeedAbout;
 use crate::matcher::reached;
-use crate::metrics::FeedKind;
 use crate::row::{FeedRow, Frame, RowShape};
 
 /// Most rows handed on at once.

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use seqtide_storage::model::sequence::Sequence;
 
+use super::Extent;
 use super::source::Lag;
 use super::stream::Change;
-use super::{EndReason, Extent};
-use crate::frames::Frames;
+use crate::end_reason::EndReason;
+use crate::feed::frames::Frames;
 use crate::row::Row;
 
 /// What a [`Feed`](super::Feed) gives.

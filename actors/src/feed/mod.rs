@@ -3,6 +3,8 @@
 mod by_function;
 pub mod documents;
 pub mod event;
+pub mod frames;
+pub mod kind;
 pub(crate) mod large_page;
 mod leave;
 pub mod options;
@@ -33,11 +35,11 @@ use self::reading::Reading;
 use self::seen::Seen;
 pub use self::shared::{Likeness, Reopening, Seat};
 use self::source::{Source, Wanted};
-pub use self::subscriber::EndReason;
 use self::subscriber::{Notice, Step, Subscriber};
 use self::told::{Obeyed, Told};
+use crate::end_reason::EndReason;
 use crate::error::Error;
-use crate::frames::FrameForm;
+use crate::feed::frames::FrameForm;
 use crate::known::{FeedAbout, FeedState, KnownFeed};
 use crate::metrics::FeedMetrics;
 use crate::permits::FeedPermit;
@@ -483,7 +485,7 @@ async fn maybe(future: Option<impl Future<Output = ()>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::FeedKind;
+    use crate::feed::kind::FeedKind;
     use crate::{Engine, Since};
 
     #[tokio::test]

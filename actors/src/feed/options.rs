@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 use seqtide_storage::Detail;
 use seqtide_storage::model::sequence::Sequence;
 
+use crate::feed::frames::FrameForm;
+use crate::feed::kind::FeedKind;
 use crate::filter::Filter;
-use crate::frames::FrameForm;
-use crate::metrics::FeedKind;
 use crate::row::RowShape;
 use crate::selector::Fields;
 

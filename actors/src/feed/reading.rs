@@ -10,8 +10,9 @@ use tokio::time::Instant;
 use super::large_page::PAGES_BEFORE;
 use super::options::FeedOptions;
 use super::source::{Page, Source, Wanted};
-use super::subscriber::{EndReason, PageRead};
+use super::subscriber::PageRead;
 use super::{Feed, earlier, until};
+use crate::end_reason::EndReason;
 use crate::error::Error;
 
 /// Behind a page of more bytes, a large page's own aside, which has a large document at its end, nothing is read before that is

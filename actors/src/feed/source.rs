@@ -6,11 +6,11 @@ use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{Change, Direction};
 use tokio::sync::watch;
 
-use super::EndReason;
 use super::options::FeedOptions;
 use super::seen::Seen;
+use crate::end_reason::EndReason;
 use crate::error::Error;
-use crate::frames::Frames;
+use crate::feed::frames::Frames;
 use crate::rounds::OwnRounds;
 use crate::row::FeedRow;
 

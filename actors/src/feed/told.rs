@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::Seat;
 use super::options::FeedMode;
-use super::{EndReason, Seat};
+use crate::end_reason::EndReason;
 use crate::known::{FeedId, Order};
 
 /// What a feed is told; one that reads for others is told nothing.

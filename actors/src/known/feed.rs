@@ -116,7 +116,7 @@ mod tests {
     use seqtide_storage::model::sequence::SeqFormat;
 
     use super::*;
-    use crate::metrics::FeedKind;
+    use crate::feed::kind::FeedKind;
 
     #[test]
     fn a_feed_is_in_the_state_that_its_reader_was_told_and_lacks_rows_from_when_it_looks_for_some() {

@@ -10,7 +10,7 @@ use seqtide_storage::now_secs;
 
 use super::{FeedAbout, FeedId, FeedInfo, FeedRecord, FeedState, KnownFeed, Order};
 use crate::drain::Drain;
-use crate::feed::EndReason;
+use crate::end_reason::EndReason;
 
 /// Ids begin at the second of the start, with room for so many feeds a second: they stay exact in a JavaScript number.
 const IDS_A_SECOND: u64 = 1 << 20;
@@ -93,7 +93,7 @@ mod tests {
     use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 
     use super::*;
-    use crate::metrics::FeedKind;
+    use crate::feed::kind::FeedKind;
 
     fn about() -> FeedAbout {
         FeedAbout { kind: FeedKind::Sse, database: None, filter: None, seq_format: SeqFormat::Integer }

@@ -12,8 +12,8 @@ use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 
 use crate::drain::Drain;
-use crate::feed::EndReason;
-use crate::metrics::FeedKind;
+use crate::end_reason::EndReason;
+use crate::feed::kind::FeedKind;
 
 pub(crate) use self::feed::KnownFeed;
 pub(crate) use self::feeds::KnownFeeds;

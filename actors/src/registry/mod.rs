@@ -11,8 +11,8 @@ use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{CreateError, DataFolder, StorageError, Store};
 
 pub(crate) use self::open_databases::OpenDatabases;
+use crate::end_reason::EndReason;
 use crate::error::Error;
-use crate::feed::EndReason;
 use crate::indexing::Indexing;
 use crate::live::Live;
 use crate::metrics;
@@ -264,7 +264,7 @@ impl Handler<CloseAll> for Registry {
 mod tests {
     use std::sync::Arc;
 
-    use crate::feed::EndReason;
+    use crate::end_reason::EndReason;
     use crate::writer::Finish;
     use crate::{ChangesOptions, Engine, EngineOptions, Error};
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 use seqtide_storage::model::db_name::DbName;
 
-use crate::feed::EndReason;
+use crate::end_reason::EndReason;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
 

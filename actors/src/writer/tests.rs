@@ -8,7 +8,7 @@ use seqtide_storage::{Birth, Edit, Identity, StoreOptions, Write};
 
 use super::queue::COMMIT_MAX;
 use super::*;
-use crate::feed::EndReason;
+use crate::end_reason::EndReason;
 
 const LIMITS: WriterLimits = WriterLimits {
     queue_edits_max: 100,
