@@ -16,18 +16,15 @@ use crate::documents::{Document, Extras, Which, read_document};
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::feed::kind::FeedKind;
-use crate::feed::options::{FeedMode, FeedOptions, Since};
+use crate::feed::options::{ChangesOptions, FeedOptions};
 use crate::feed::stream::{Change, Changes};
 use crate::feed_index::{FeedIndex, IndexFields};
-use crate::filter::Filter;
 use crate::functions::{Design, FilterFunction, read_design};
 use crate::idempotency::WriteOptions;
 use crate::known::FeedAbout;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
 use crate::registry::Open;
-use crate::row::RowShape;
 use crate::sweep::Sweep;
 use crate::validation::Validation;
 use crate::writer::Written;
@@ -104,71 +101,6 @@ pub struct Put {
     pub seq: Sequence,
     /// Whether it was written before, by the same request with the same idempotency key.
     pub replayed: bool,
-}
-
-/// What a stream of changes is asked for.
-#[derive(Debug, Clone)]
-pub struct ChangesOptions {
-    /// Where it starts.
-    pub since: Since,
-    /// Up to where: it ends there, and waits for a place that has not come if it goes on.
-    pub until: Option<Sequence>,
-    /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and word
-    /// where that ends. `Since::Now` means from the beginning then.
-    pub snapshot: bool,
-    /// Whether a document that was given and does not pass any more, or is deleted, is told once, as one that has
-    /// [left](Change::left). One that was not given is not told when it is deleted.
-    pub leave: bool,
-    /// Whether it goes on when it has caught up.
-    pub live: bool,
-    /// Most changes given.
-    pub limit: Option<u64>,
-    /// Whether changes list all leaves, or the winner alone.
-    pub all_leaves: bool,
-    /// Whether changes carry the winner's body.
-    pub include_docs: bool,
-    /// Which changes are given.
-    pub filter: Filter,
-    /// A sign of life whenever nothing has been given for this long.
-    pub heartbeat: Option<std::time::Duration>,
-}
-
-impl Default for ChangesOptions {
-    fn default() -> ChangesOptions {
-        ChangesOptions {
-            since: Since::Now,
-            until: None,
-            snapshot: false,
-            leave: false,
-            live: true,
-            limit: None,
-            all_leaves: false,
-            include_docs: false,
-            filter: Filter::ALL,
-            heartbeat: None,
-        }
-    }
-}
-
-impl From<ChangesOptions> for FeedOptions {
-    fn from(options: ChangesOptions) -> FeedOptions {
-        let ChangesOptions { since, until, snapshot, leave, live, limit, all_leaves, include_docs, filter, heartbeat } =
-            options;
-        let shape = RowShape { all_leaves, doc: include_docs, conflicts: false };
-        let mode = if live { FeedMode::Live } else { FeedMode::Once };
-        FeedOptions {
-            since,
-            until,
-            snapshot,
-            leave,
-            mode,
-            limit,
-            shape,
-            filter,
-            heartbeat,
-            ..FeedOptions::live(FeedKind::Embedded)
-        }
-    }
 }
 
 impl fmt::Debug for Database {

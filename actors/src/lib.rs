@@ -67,7 +67,7 @@ mod validation;
 mod verdicts;
 mod writer;
 
-pub use database::{ChangesOptions, Database, DatabaseInfo, Put, PutError};
+pub use database::{Database, DatabaseInfo, Put, PutError};
 pub use documents::Document;
 pub use drain::Drain;
 pub use end_reason::EndReason;
@@ -77,7 +77,7 @@ pub use feed::documents::Documents;
 pub use feed::event::{ChangeEvent, FeedEvent, Portion};
 pub use feed::frames::{FrameForm, Frames};
 pub use feed::kind::FeedKind;
-pub use feed::options::{Ahead, FeedMode, FeedOptions, OLDEST_SEQ, Since};
+pub use feed::options::{Ahead, ChangesOptions, EndsAt, FeedMode, FeedOptions, OLDEST_SEQ, Since, UpdatesOptions};
 pub use feed::source::{Lag, Source};
 pub use feed::stream::{Change, Changes};
 pub use feed::{END_GRACE, Extent, Feed, Likeness, Reopening, Seat, Turn};
@@ -94,7 +94,7 @@ pub use seqtide_storage::model::idempotency::{Fingerprint, IdempotencyKey, Idemp
 pub use seqtide_storage::{DbUpdate, UpdateKind};
 pub use sweep::Sweep;
 pub use tasks::{Task, TaskKind};
-pub use updates::{Databases, UpdatesOptions};
+pub use updates::Databases;
 pub use writer::Written;
 
 /// What lies beneath: the store's types that the engine's own interface speaks of.

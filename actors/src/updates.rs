@@ -3,7 +3,6 @@
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use seqtide_storage::json::write_json_string;
 use seqtide_storage::model::db_name::DbName;
@@ -15,8 +14,7 @@ use crate::end_reason::EndReason;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::feed::kind::FeedKind;
-use crate::feed::options::{Ahead, FeedMode, FeedOptions, OLDEST_SEQ, Since};
+use crate::feed::options::{FeedOptions, OLDEST_SEQ, Since, UpdatesOptions};
 use crate::feed::source::{Lag, Page, Source, Wanted};
 use crate::feed::stream::Changes;
 use crate::filter;
@@ -29,40 +27,6 @@ const PAGE_ROWS: usize = 1000;
 
 /// How sequences of updates are written: they are an engine's own, not those of any database.
 const FORMAT: SeqFormat = SeqFormat::Integer;
-
-/// What a feed of databases' updates is asked for.
-#[derive(Debug, Clone)]
-pub struct UpdatesOptions {
-    /// Where it starts.
-    pub since: Since,
-    /// Up to where: it ends there, and waits for a place that has not come if it waits at all.
-    pub until: Option<Sequence>,
-    /// When it ends.
-    pub mode: FeedMode,
-    /// From the newest row back to the oldest, then the end; `since` does not matter.
-    pub descending: bool,
-    /// Most rows given.
-    pub limit: Option<u64>,
-    /// Only of databases whose names start so.
-    pub prefix: Option<Arc<str>>,
-    /// A sign of life whenever nothing has been sent for this long.
-    pub heartbeat: Option<Duration>,
-    /// The end when nothing has happened for this long; without effect beside a heartbeat.
-    pub timeout: Option<Duration>,
-    /// What becomes of a token from the future.
-    pub ahead: Ahead,
-    /// What it is counted as.
-    pub kind: FeedKind,
-}
-
-impl Default for UpdatesOptions {
-    /// A live stream of all that happens from now on.
-    fn default() -> UpdatesOptions {
-        let FeedOptions { since, until, mode, descending, limit, heartbeat, timeout, ahead, kind, .. } =
-            FeedOptions::live(FeedKind::Embedded);
-        UpdatesOptions { since, until, mode, descending, limit, prefix: None, heartbeat, timeout, ahead, kind }
-    }
-}
 
 impl Engine {
     /// Follows what happens to databases: which is made, written to, deleted.
@@ -111,16 +75,15 @@ impl Engine {
     /// # Errors
     /// As [`Engine::updates`].
     pub fn updates_feed(&self, options: UpdatesOptions) -> Result<Feed<Databases>, Error> {
-        let UpdatesOptions { since, until, mode, descending, limit, prefix, heartbeat, timeout, ahead, kind } = options;
-        let options =
-            FeedOptions { since, until, mode, descending, limit, heartbeat, timeout, ahead, ..FeedOptions::live(kind) };
+        let prefix = options.prefix.clone();
+        let options = FeedOptions::from(options);
         let filter = prefix.as_deref().map(|prefix| filter::shortened(format!("prefix: {prefix:?}")));
-        let about = FeedAbout { kind, database: None, filter, seq_format: FORMAT };
+        let about = FeedAbout { kind: options.kind, database: None, filter, seq_format: FORMAT };
         let permit = self.inner.feeds.take()?.known_as(about);
         let updates = Arc::clone(&self.inner.updates);
         let databases = Databases { woken: updates.newest.subscribe(), updates, prefix };
         let newest = databases.newest();
-        let since = match since {
+        let since = match options.since {
             Since::Now => newest,
             Since::Seq(seq) => seq,
             Since::Time(_) => OLDEST_SEQ,

@@ -61,7 +61,7 @@ impl Feed<Documents> {
         let filter = wake.filter().filter(|_| !options.leave).cloned().unwrap_or(options.filter);
         let options = FeedOptions { filter, ..options };
         let newest = database.live.newest();
-        let end = if options.ends_at_last_row() {
+        let end = if options.is_opened_at_last_row() {
             // The disk may be a commit ahead of what feeds can see.
             last_row(&database).await?.min(newest)
         } else {

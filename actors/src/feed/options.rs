@@ -43,6 +43,15 @@ pub enum FeedMode {
     Live,
 }
 
+/// Which place is the last of what there was when a feed was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndsAt {
+    /// The last row there was, as in CouchDB. A feed that goes back begins there in any case.
+    LastRow,
+    /// The update sequence, which a purge may have brought further.
+    UpdateSeq,
+}
+
 /// What to do with a token from the future: ahead of the database, or of a newer incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ahead {
@@ -70,6 +79,8 @@ pub struct FeedOptions {
     pub leave: bool,
     /// When it ends.
     pub mode: FeedMode,
+    /// Where, if it is [once](FeedMode::Once).
+    pub ends_at: EndsAt,
     /// From the newest row back to the oldest, then the end; `since` does not matter.
     pub descending: bool,
     /// Most rows given.
@@ -102,6 +113,7 @@ impl FeedOptions {
             snapshot: false,
             leave: false,
             mode: FeedMode::Live,
+            ends_at: EndsAt::UpdateSeq,
             descending: false,
             limit: None,
             shape: RowShape::default(),
@@ -115,10 +127,9 @@ impl FeedOptions {
         }
     }
 
-    /// Whether the last row there is when it is opened is where it ends or begins, as in CouchDB; else it goes up to the
-    /// update sequence, which a purge may have brought further, and behind.
-    pub(crate) fn ends_at_last_row(&self) -> bool {
-        self.descending || self.mode == FeedMode::Once && self.kind == FeedKind::Normal
+    /// Whether it is opened at the last row there is, be that its end or its beginning, and not at the update sequence.
+    pub(crate) fn is_opened_at_last_row(&self) -> bool {
+        self.descending || self.mode == FeedMode::Once && self.ends_at == EndsAt::LastRow
     }
 
     /// What wakes it. What leaves does not pass: of what is told when it leaves, the ids alone decide.
@@ -138,5 +149,113 @@ impl FeedOptions {
     pub(crate) fn read_detail(&self) -> Detail {
         let (shown, tested) = (self.detail(), self.filter.detail());
         Detail { leaves: shown.leaves || tested.leaves, bodies: shown.bodies || tested.bodies }
+    }
+}
+
+/// What a stream of changes is asked for.
+#[derive(Debug, Clone)]
+pub struct ChangesOptions {
+    /// Where it starts.
+    pub since: Since,
+    /// Up to where: it ends there, and waits for a place that has not come if it goes on.
+    pub until: Option<Sequence>,
+    /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and word
+    /// where that ends. `Since::Now` means from the beginning then.
+    pub snapshot: bool,
+    /// Whether a document that was given and does not pass any more, or is deleted, is told once, as one that has
+    /// [left](crate::Change::left). One that was not given is not told when it is deleted.
+    pub leave: bool,
+    /// Whether it goes on when it has caught up.
+    pub live: bool,
+    /// Most changes given.
+    pub limit: Option<u64>,
+    /// Whether changes list all leaves, or the winner alone.
+    pub all_leaves: bool,
+    /// Whether changes carry the winner's body.
+    pub include_docs: bool,
+    /// Which changes are given.
+    pub filter: Filter,
+    /// A sign of life whenever nothing has been given for this long.
+    pub heartbeat: Option<Duration>,
+}
+
+impl Default for ChangesOptions {
+    fn default() -> ChangesOptions {
+        ChangesOptions {
+            since: Since::Now,
+            until: None,
+            snapshot: false,
+            leave: false,
+            live: true,
+            limit: None,
+            all_leaves: false,
+            include_docs: false,
+            filter: Filter::ALL,
+            heartbeat: None,
+        }
+    }
+}
+
+impl From<ChangesOptions> for FeedOptions {
+    fn from(options: ChangesOptions) -> FeedOptions {
+        let ChangesOptions { since, until, snapshot, leave, live, limit, all_leaves, include_docs, filter, heartbeat } =
+            options;
+        let shape = RowShape { all_leaves, doc: include_docs, conflicts: false };
+        let mode = if live { FeedMode::Live } else { FeedMode::Once };
+        FeedOptions {
+            since,
+            until,
+            snapshot,
+            leave,
+            mode,
+            limit,
+            shape,
+            filter,
+            heartbeat,
+            ..FeedOptions::live(FeedKind::Embedded)
+        }
+    }
+}
+
+/// What a feed of databases' updates is asked for.
+#[derive(Debug, Clone)]
+pub struct UpdatesOptions {
+    /// Where it starts.
+    pub since: Since,
+    /// Up to where: it ends there, and waits for a place that has not come if it waits at all.
+    pub until: Option<Sequence>,
+    /// When it ends.
+    pub mode: FeedMode,
+    /// From the newest row back to the oldest, then the end; `since` does not matter.
+    pub descending: bool,
+    /// Most rows given.
+    pub limit: Option<u64>,
+    /// Only of databases whose names start so.
+    pub prefix: Option<Arc<str>>,
+    /// A sign of life whenever nothing has been sent for this long.
+    pub heartbeat: Option<Duration>,
+    /// The end when nothing has happened for this long; without effect beside a heartbeat.
+    pub timeout: Option<Duration>,
+    /// What becomes of a token from the future.
+    pub ahead: Ahead,
+    /// What it is counted as.
+    pub kind: FeedKind,
+}
+
+impl Default for UpdatesOptions {
+    /// A live stream of all that happens from now on.
+    fn default() -> UpdatesOptions {
+        let FeedOptions { since, until, mode, descending, limit, heartbeat, timeout, ahead, kind, .. } =
+            FeedOptions::live(FeedKind::Embedded);
+        UpdatesOptions { since, until, mode, descending, limit, prefix: None, heartbeat, timeout, ahead, kind }
+    }
+}
+
+impl From<UpdatesOptions> for FeedOptions {
+    /// The prefix is what its source is told.
+    fn from(options: UpdatesOptions) -> FeedOptions {
+        let UpdatesOptions { since, until, mode, descending, limit, prefix: _, heartbeat, timeout, ahead, kind } =
+            options;
+        FeedOptions { since, until, mode, descending, limit, heartbeat, timeout, ahead, ..FeedOptions::live(kind) }
     }
 }

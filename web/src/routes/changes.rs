@@ -8,7 +8,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{
-    Ahead, Database, Error, Feed, FeedKind, FeedMode, FeedOptions, Fields, Filter, RowShape, Selector, Since, Source,
+    Ahead, Database, EndsAt, Error, Feed, FeedKind, FeedMode, FeedOptions, Fields, Filter, RowShape, Selector, Since,
+    Source,
 };
 use serde_json::Value;
 
@@ -124,6 +125,7 @@ impl Asked {
         let options = FeedOptions {
             since: since(req, query, kind)?,
             mode,
+            ends_at: EndsAt::LastRow,
             descending: query.flag("descending"),
             limit: non_negative(query, "limit")?,
             shape: RowShape { all_leaves: style, doc, conflicts: doc && query.flag("conflicts") },
