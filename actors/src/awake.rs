@@ -26,7 +26,7 @@ const COMMIT_MAX: Duration = Duration::from_millis(2);
 /// Commits of so many requests, on average, are those of many writers.
 const MANY: usize = 8;
 
-/// Of so many commits, about, an average is.
+/// Over about how many commits the average runs.
 const AVERAGED: usize = 16;
 
 /// A thread that nobody has needed for so long ends.

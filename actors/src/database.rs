@@ -22,7 +22,6 @@ use crate::feed_index::{FeedIndex, IndexFields};
 use crate::functions::{Design, FilterFunction, read_design};
 use crate::idempotency::WriteOptions;
 use crate::known::FeedAbout;
-use crate::metrics;
 use crate::open_database::OpenDatabase;
 use crate::registry::Open;
 use crate::sweep::Sweep;
@@ -38,8 +37,8 @@ const MOVES_MAX: usize = 20;
 pub struct Database {
     engine: Arc<Inner>,
     name: DbName,
-    /// The only one of that name that it is, if not any.
-    only: Option<[u8; 16]>,
+    /// The uuid of the database that is meant, if not any of that name: another one made under it is [`Error::NoDatabase`].
+    pinned: Option<[u8; 16]>,
 }
 
 /// What is known of a database as a whole.
@@ -111,7 +110,7 @@ impl fmt::Debug for Database {
 
 impl Database {
     pub(crate) fn new(engine: &Engine, name: DbName) -> Database {
-        Database { engine: Arc::clone(&engine.inner), name, only: None }
+        Database { engine: Arc::clone(&engine.inner), name, pinned: None }
     }
 
     /// Its name.
@@ -125,7 +124,7 @@ impl Database {
     /// As [`Database::read`].
     pub async fn pinned(&self) -> Result<Database, Error> {
         let uuid = self.opened().await?.identity.uuid;
-        Ok(Database { only: Some(uuid), ..self.clone() })
+        Ok(Database { pinned: Some(uuid), ..self.clone() })
     }
 
     pub(crate) async fn opened(&self) -> Result<Arc<OpenDatabase>, Error> {
@@ -133,7 +132,7 @@ impl Database {
             Some(open) => open,
             None => self.engine.registry.send(Open(self.name.clone())).await.map_err(|_gone| Error::Stopped)??,
         };
-        match self.only {
+        match self.pinned {
             Some(uuid) if opened.identity.uuid != uuid => Err(Error::NoDatabase),
             _ => Ok(opened),
         }
@@ -220,16 +219,13 @@ impl Database {
     /// As [`Database::write`]: then it is not queued.
     pub async fn write_later(&self, write: Write) -> Result<(), Error> {
         let database = self.opened().await?;
-        let asker = Asker::gone(&write);
+        let asker = Asker::gone(self.name.clone(), &write);
         let writes = vec![write];
         if database.validators(&writes).await?.is_empty() {
             return database.enqueue(writes.into(), asker).await;
         }
         let written = self.write(writes).await?;
-        if let Some((id, reason)) = asker.tell(Ok(written)) {
-            metrics::unattended_failed();
-            tracing::warn!(id, reason, database = %self.name, "a write nobody waits for was not made");
-        }
+        asker.tell(Ok(written));
         Ok(())
     }
 

@@ -2,18 +2,20 @@
 //!
 //! Source of what is answered when: CouchDB `chttpd_db:db_doc_req` and `couch_doc:to_json_obj`.
 
+pub(crate) mod json;
 mod open_revs;
+mod revs_diff;
 
-use std::collections::HashSet;
-
-use seqtide_storage::json::{Body, write_json_string};
+use seqtide_storage::json::Body;
 use seqtide_storage::model::doc_id::DocId;
-use seqtide_storage::model::rev::{RevHash, RevId};
-use seqtide_storage::model::rev_tree::{Ancestor, Leaf, Presence, RevTree};
+use seqtide_storage::model::rev::RevId;
+use seqtide_storage::model::rev_tree::{Leaf, Presence, RevTree};
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{DocTree, Snapshot, StorageError};
 
+use self::json::{write_document, write_revisions, write_revs};
 pub use self::open_revs::{OpenRev, open_revs};
+pub use self::revs_diff::{RevsDiff, revs_diff};
 
 /// Which revision of a document is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -99,7 +101,7 @@ impl Document {
 
     /// Appends the document as CouchDB writes it.
     pub fn write_json(&self, out: &mut Vec<u8>) {
-        write_document(out, self.id.as_str(), &self.rev, self.deleted, &self.body, |out| {
+        write_document(out, self.id.as_str(), Some(&self.rev), self.deleted, &self.body, |out| {
             if let Some(revisions) = &self.revisions {
                 let start = revisions.first().map_or(0, |rev| rev.generation);
                 write_revisions(out, start, revisions.iter().map(|rev| &rev.hash));
@@ -251,113 +253,6 @@ fn revs_info(snapshot: &Snapshot<'_>, tree: &RevTree, rev: &RevId) -> Result<Vec
     ancestry(tree, rev).into_iter().map(status).collect()
 }
 
-/// What a target lacks of a document's revisions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RevsDiff {
-    /// Revisions that are no node of the tree, in the order asked.
-    pub missing: Vec<RevId>,
-    /// Leaves that may be ancestors of them, winner first.
-    pub possible_ancestors: Vec<RevId>,
-}
-
-/// Which of some revisions are not among those that a tree has at hand.
-struct Lacking<'r> {
-    revs: HashSet<&'r RevId>,
-    /// Some may be among its older ancestors.
-    history_needed: bool,
-}
-
-impl<'r> Lacking<'r> {
-    /// Walks along each branch once, and no further than the oldest of the revisions may be: there may be many of both.
-    fn in_tree(tree: &RevTree, revs: &'r [RevId]) -> Lacking<'r> {
-        let mut lacking = Lacking { revs: revs.iter().collect(), history_needed: false };
-        let Some(oldest) = revs.iter().map(|rev| rev.generation).min() else { return lacking };
-        let mut may_be_deeper = false;
-        for leaf in tree.leaves() {
-            lacking.revs.remove(&leaf.rev);
-            let generations = (oldest..leaf.rev.generation).rev();
-            for (generation, Ancestor { hash, .. }) in generations.zip(leaf.ancestors.recent.iter()) {
-                lacking.revs.remove(&RevId { generation, hash });
-            }
-            let reaches = leaf.rev.generation.saturating_sub(leaf.ancestors.recent.len() as u64);
-            may_be_deeper |= leaf.ancestors.deeper > 0 && oldest < reaches;
-        }
-        lacking.history_needed = may_be_deeper && !lacking.revs.is_empty();
-        lacking
-    }
-}
-
-/// Compares revisions with a document's tree; `None` when nothing is missing.
-///
-/// Source: CouchDB `couch_key_tree:find_missing`, `couch_db:possible_ancestors`.
-///
-/// # Errors
-/// [`StorageError`].
-pub fn revs_diff(snapshot: &Snapshot<'_>, id: &DocId, revs: &[RevId]) -> Result<Option<RevsDiff>, StorageError> {
-    let mut tree = snapshot.tree(id)?.map(|doc| doc.tree).unwrap_or_default();
-    let mut lacking = Lacking::in_tree(&tree, revs);
-    if lacking.history_needed {
-        tree = snapshot.with_history(id, &tree)?;
-        lacking = Lacking::in_tree(&tree, revs);
-    }
-    let missing: Vec<RevId> = revs.iter().filter(|rev| lacking.revs.contains(rev)).cloned().collect();
-    let Some(newest) = missing.iter().map(|rev| rev.generation).max() else { return Ok(None) };
-    let older = tree.leaves().iter().filter(|leaf| leaf.rev.generation < newest);
-    let possible_ancestors = older.map(|leaf| leaf.rev.clone()).collect();
-    Ok(Some(RevsDiff { missing, possible_ancestors }))
-}
-
-/// Writes a document: `_id`, `_rev`, the body's members, `_deleted`, then what `extras` writes (each with a comma in
-/// front).
-pub(crate) fn write_document(
-    out: &mut Vec<u8>,
-    id: &str,
-    rev: &RevId,
-    deleted: bool,
-    body: &Body,
-    extras: impl FnOnce(&mut Vec<u8>),
-) {
-    write_proposed(out, id, Some(rev), deleted, body, extras);
-}
-
-/// The same of a document that may have no revision yet.
-pub(crate) fn write_proposed(
-    out: &mut Vec<u8>,
-    id: &str,
-    rev: Option<&RevId>,
-    deleted: bool,
-    body: &Body,
-    extras: impl FnOnce(&mut Vec<u8>),
-) {
-    out.extend_from_slice(b"{\"_id\":");
-    write_json_string(out, id);
-    if let Some(rev) = rev {
-        out.extend_from_slice(b",\"_rev\":");
-        rev.write_json(out);
-    }
-    if !body.is_empty() {
-        out.push(b',');
-        out.extend_from_slice(body.members());
-    }
-    if deleted {
-        out.extend_from_slice(b",\"_deleted\":true");
-    }
-    extras(out);
-    out.push(b'}');
-}
-
-/// Writes `,"_revisions":{…}`: the generation of the newest, and the hashes, newest first.
-pub(crate) fn write_revisions<'a>(out: &mut Vec<u8>, start: u64, hashes: impl Iterator<Item = &'a RevHash>) {
-    out.extend_from_slice(format!(",\"_revisions\":{{\"start\":{start},\"ids\":[").as_bytes());
-    for (at, hash) in hashes.enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        write_json_string(out, &hash.to_string());
-    }
-    out.extend_from_slice(b"]}");
-}
-
 fn write_revs_info(out: &mut Vec<u8>, revs_info: &[(RevId, RevStatus)]) {
     out.extend_from_slice(b",\"_revs_info\":[");
     for (at, (rev, status)) in revs_info.iter().enumerate() {
@@ -366,21 +261,4 @@ fn write_revs_info(out: &mut Vec<u8>, revs_info: &[(RevId, RevStatus)]) {
         out.extend_from_slice(format!(",\"status\":\"{}\"}}", status.name()).as_bytes());
     }
     out.push(b']');
-}
-
-/// Writes `,"name":["rev",…]` unless there are none.
-pub(crate) fn write_revs<'a>(out: &mut Vec<u8>, name: &str, revs: impl Iterator<Item = &'a RevId>) {
-    let mut any = false;
-    for rev in revs {
-        if any {
-            out.push(b',');
-        } else {
-            out.extend_from_slice(format!(",\"{name}\":[").as_bytes());
-        }
-        rev.write_json(out);
-        any = true;
-    }
-    if any {
-        out.push(b']');
-    }
 }

@@ -21,9 +21,9 @@ struct Feeds {
     written_over: WrittenOver,
 }
 
-/// Up to where versions were written over of which someone who was away had not been given what became of them. Of changes
-/// and the places of the versions before, those are kept that no later change of a version as late makes needless: the
-/// later the change, the earlier the version.
+/// Up to which change versions were written over that someone who was away may have been given. Each entry is a change and the
+/// place of the version it wrote over; one is dropped when a later change wrote over a version at least as late, so the later
+/// the change, the earlier the version.
 #[derive(Default)]
 struct WrittenOver(VecDeque<Over>);
 

@@ -64,7 +64,6 @@ mod tail;
 mod tasks;
 mod updates;
 mod validation;
-mod verdicts;
 mod writer;
 
 pub use database::{Database, DatabaseInfo, Put, PutError};

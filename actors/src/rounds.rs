@@ -120,7 +120,6 @@ impl Held {
     fn release(self) {
         metrics::held_back(self.since.elapsed());
         for (asker, answer) in self.answers {
-            // Who waits is told, and no others are kept.
             asker.tell(answer);
         }
     }

@@ -13,10 +13,10 @@ use tokio::sync::watch;
 use crate::end_reason::EndReason;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::feed::Feed;
 use crate::feed::options::{FeedOptions, OLDEST_SEQ, Since, UpdatesOptions};
 use crate::feed::source::{Lag, Page, Source, Wanted};
 use crate::feed::stream::Changes;
+use crate::feed::{Feed, ThereIs};
 use crate::filter;
 use crate::known::FeedAbout;
 use crate::matcher::reached;
@@ -88,7 +88,7 @@ impl Engine {
             Since::Seq(seq) => seq,
             Since::Time(_) => OLDEST_SEQ,
         };
-        Feed::open(databases, options, since, (newest, newest), permit)
+        Feed::open(databases, options, since, ThereIs { newest, end: newest }, permit)
     }
 }
 

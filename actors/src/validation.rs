@@ -7,30 +7,30 @@
 //!
 //! Source: CouchDB `couch_db:validate_doc_update`, `couch_query_servers:validate_doc_update`.
 
+#[cfg(test)]
+mod tests;
+mod validating;
+mod validators;
+
 use std::collections::HashMap;
-use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use seqtide_storage::json::Body;
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{
-    BaseLeaf, Edit, EditKind, Expected, Outcome, Refusal, RefusalKind, Rehearsal, Rehearsed, Request, Snapshot,
-    StorageError, Store, Write,
+    BaseLeaf, Edit, EditKind, Expected, Outcome, Refusal, RefusalKind, Rehearsal, Rehearsed, Snapshot, Write,
 };
 use serde_json::value::RawValue;
 
-use crate::documents::{write_proposed, write_revisions};
+pub(crate) use self::validating::Validating;
+pub(crate) use self::validators::Validators;
+use crate::documents::json::{write_document, write_revisions};
 use crate::error::Error;
 use crate::functions::protocol::{Proposed, Verdict, shortened};
-use crate::functions::{
-    DESIGNS_START, DOCUMENT_BYTES, Design, FunctionError, Functions, batches, design_documents, raw,
-};
+use crate::functions::{DOCUMENT_BYTES, Design, FunctionError, Functions, batches, raw};
 use crate::open_database::OpenDatabase;
-use crate::writer::WriterLimits;
-use crate::writer::load::Load;
 
 /// Where the function stands in a design document.
 const VALIDATE: &str = "validate_doc_update";
@@ -39,141 +39,6 @@ const VALIDATE: &str = "validate_doc_update";
 const DOCS_MAX: usize = 500;
 /// A request in which functions were stopped this often is given up.
 const STOPS_MAX: usize = 3;
-
-/// Most bytes of the design documents that validate a database's writes, which are kept at hand: whole, because a function may
-/// look at its document and load modules from it.
-const DESIGNS_BYTES_MAX: usize = 16 << 20;
-
-/// The design documents that validate a database's writes, as far as they are known.
-pub(crate) struct Validators {
-    /// With how many changes of design documents there had been before they were read.
-    known: Mutex<Option<(u64, Found)>>,
-}
-
-/// The design documents that validate, or that they are too large.
-type Found = Result<Arc<[Design]>, FunctionError>;
-
-impl OpenDatabase {
-    /// The design documents that validate these writes: those that were there when the last acknowledged write was made, and
-    /// maybe later ones. None where nothing is to be validated: what makes them smaller must go through.
-    pub async fn validators(self: &Arc<Self>, writes: &[Write]) -> Result<Arc<[Design]>, Error> {
-        if !writes.iter().any(|write| validated(write).is_some()) {
-            return Ok(Arc::default());
-        }
-        loop {
-            let changes = self.live.design_changes();
-            if let Some(known) = self.validators.known_at(changes) {
-                return Ok(known?);
-            }
-            let Some(found) = self.find_validators(changes).await? else { continue };
-            *self.validators.known.lock() = Some((changes, found.clone()));
-            return Ok(found?);
-        }
-    }
-
-    /// Looks for them; `None` where design documents have changed between two pages, when there had been so many changes
-    /// before: one that moved may be on neither.
-    async fn find_validators(self: &Arc<Self>, changes: u64) -> Result<Option<Found>, Error> {
-        let mut search = Search::new(self.identity.uuid);
-        loop {
-            let is_first = search.is_at_start();
-            let next =
-                move |snapshot: &Snapshot<'_>| Ok((search.next_page(snapshot)?, snapshot.counters()?.update_seq));
-            match self.read(next).await? {
-                (ControlFlow::Continue(further), _) => search = further,
-                (ControlFlow::Break(found), _) if is_first => return Ok(Some(found)),
-                (ControlFlow::Break(found), seen) => {
-                    // A commit is read before it is counted.
-                    tokio::select! {
-                        () = self.live.reached(seen) => {}
-                        gone = self.live.when_gone() => return Err(gone),
-                    }
-                    return Ok(Some(found).filter(|_| self.live.design_changes() == changes));
-                }
-            }
-        }
-    }
-}
-
-impl Validators {
-    /// Those of a database that is opened: where they are found on one page, as nearly always, its first write need not wait
-    /// for them. What cannot be read is told of then.
-    pub fn of(store: &Store) -> Validators {
-        let search = Search::new(store.identity().uuid);
-        let found = store.snapshot().and_then(|snapshot| search.next_page(&snapshot));
-        let found = found.ok().and_then(ControlFlow::break_value);
-        Validators { known: Mutex::new(found.map(|found| (0, found))) }
-    }
-
-    /// What is known, if design documents have not changed since.
-    fn known_at(&self, changes: u64) -> Option<Found> {
-        self.known.lock().as_ref().filter(|(then, _)| *then == changes).map(|(_, found)| found.clone())
-    }
-}
-
-/// Looks for the design documents that validate, a page at a time.
-struct Search {
-    database: [u8; 16],
-    from: Bound<String>,
-    designs: Vec<Design>,
-    bytes: usize,
-}
-
-impl Search {
-    fn new(database: [u8; 16]) -> Search {
-        Search { database, from: DESIGNS_START.map(str::to_owned), designs: Vec::new(), bytes: 0 }
-    }
-
-    fn is_at_start(&self) -> bool {
-        self.from == DESIGNS_START.map(str::to_owned)
-    }
-
-    fn next_page(mut self, snapshot: &Snapshot<'_>) -> Result<ControlFlow<Found, Search>, StorageError> {
-        let (designs, next) = design_documents(snapshot, self.database, VALIDATE, self.from)?;
-        self.bytes += designs.iter().map(|design| design.json().get().len() + DOCUMENT_BYTES).sum::<usize>();
-        self.designs.extend(designs);
-        if self.bytes > DESIGNS_BYTES_MAX {
-            return Ok(ControlFlow::Break(Err(FunctionError::TooLarge { bytes_max: DESIGNS_BYTES_MAX })));
-        }
-        Ok(match next {
-            Some(from) => ControlFlow::Continue(Search { from, ..self }),
-            None => ControlFlow::Break(Ok(self.designs.into())),
-        })
-    }
-}
-
-/// What is being validated in a database, bounded as what waits for its writer is.
-pub(crate) struct Validating {
-    load: Mutex<Load>,
-    limits: WriterLimits,
-}
-
-/// A request that is being validated.
-pub(crate) struct UnderWay<'a> {
-    validating: &'a Validating,
-    load: Load,
-}
-
-impl Validating {
-    pub fn new(limits: WriterLimits) -> Validating {
-        Validating { load: Mutex::default(), limits }
-    }
-
-    /// Counts a request for as long as the answer lives.
-    pub fn begin(&self, request: &Request) -> Result<UnderWay<'_>, Error> {
-        let (load, mut all) = (Load::of(request), self.load.lock());
-        self.limits.admit_beside(*all)?;
-        all.add(load);
-        drop(all);
-        Ok(UnderWay { validating: self, load })
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.validating.load.lock().take_off(self.load);
-    }
-}
 
 /// What validates one request, as often as its documents move meanwhile.
 pub(crate) struct Validation<'a> {
@@ -202,7 +67,7 @@ struct Document {
 }
 
 /// A new revision that the functions are to be asked about.
-struct Asked {
+struct Question {
     /// Its document, among those that are looked at together.
     document: usize,
     /// Which of its edits it is.
@@ -267,11 +132,11 @@ impl<'a> Validation<'a> {
                 }
                 match rehearsals[document].try_edit(&it.edits[edit]) {
                     Rehearsed::Nothing(outcome) => decided[document].writes.push(Write::Decided(outcome)),
-                    Rehearsed::NewRev { base } => asked.push(Asked { document, edit, base }),
+                    Rehearsed::NewRev { base } => asked.push(Question { document, edit, base }),
                 }
             }
             let refusals = self.ask_all(designs, documents, &asked).await?;
-            for (Asked { document, edit, base }, refusal) in asked.into_iter().zip(refusals) {
+            for (Question { document, edit, base }, refusal) in asked.into_iter().zip(refusals) {
                 let edits = &documents[document].edits;
                 let edit = &edits[edit];
                 // Edits that go on from each other stand or fall with the document; one alone with what it goes on from.
@@ -297,10 +162,10 @@ impl<'a> Validation<'a> {
         &mut self,
         designs: &[Design],
         documents: &[Document],
-        asked: &[Asked],
+        asked: &[Question],
     ) -> Result<Vec<Option<Refusal>>, Error> {
-        let edit_of = |it: &Asked| &documents[it.document].edits[it.edit];
-        let bytes_of = |it: &Asked| {
+        let edit_of = |it: &Question| &documents[it.document].edits[it.edit];
+        let bytes_of = |it: &Question| {
             edit_of(it).body().as_bytes().len() + DOCUMENT_BYTES + it.base.as_ref().map_or(0, |base| base.body.bytes())
         };
         let mut refusals = Vec::with_capacity(asked.len());
@@ -429,12 +294,12 @@ fn new_document(edit: &Edit) -> Box<RawValue> {
         EditKind::Interactive { parent } => {
             let start = parent.as_ref().map_or(0, |parent| parent.generation);
             let hashes = parent.iter().map(|parent| &parent.hash);
-            write_proposed(&mut json, id, parent.as_ref(), deleted, body, |out| write_revisions(out, start, hashes));
+            write_document(&mut json, id, parent.as_ref(), deleted, body, |out| write_revisions(out, start, hashes));
         }
         EditKind::Replicated { path } => {
             let rev = path.rev();
             let revisions = |out: &mut Vec<u8>| write_revisions(out, path.start(), path.hashes().iter());
-            write_proposed(&mut json, id, Some(&rev), deleted, body, revisions);
+            write_document(&mut json, id, Some(&rev), deleted, body, revisions);
         }
     }
     raw(json)
@@ -443,9 +308,6 @@ fn new_document(edit: &Edit) -> Box<RawValue> {
 fn old_document(id: &DocId, base: Option<&BaseLeaf>, body: Option<&Body>) -> Box<RawValue> {
     let (Some(BaseLeaf { rev, deleted, .. }), Some(body)) = (base, body) else { return RawValue::NULL.to_owned() };
     let mut json = Vec::with_capacity(body.as_bytes().len() + 128);
-    write_proposed(&mut json, id.as_str(), Some(rev), *deleted, body, |_| {});
+    write_document(&mut json, id.as_str(), Some(rev), *deleted, body, |_| {});
     raw(json)
 }
-
-#[cfg(test)]
-mod tests;

@@ -14,7 +14,7 @@ use super::options::{FeedOptions, OLDEST_SEQ, Since};
 use super::seen::Seen;
 use super::shown::{PageRow, Viewing};
 use super::source::{Lag, Page, Source, Wanted};
-use super::{Feed, by_function};
+use super::{Feed, ThereIs, by_function};
 use crate::by_itself::by_itself;
 use crate::end_reason::EndReason;
 use crate::error::Error;
@@ -74,7 +74,7 @@ impl Feed<Documents> {
             Since::Seq(seq) => seq,
             Since::Time(time) => written_from(&database, time).await?.min(newest),
         };
-        Feed::open(Documents { database, functions, wake, looking }, options, since, (newest, end), permit)
+        Feed::open(Documents { database, functions, wake, looking }, options, since, ThereIs { newest, end }, permit)
     }
 }
 

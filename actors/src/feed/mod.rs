@@ -54,6 +54,15 @@ pub struct Extent {
     pub update_seq: Sequence,
 }
 
+/// What there is of a source when a feed of it is opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThereIs {
+    /// The update sequence.
+    pub newest: Sequence,
+    /// Where a feed ends that gives what there is, and one begins that goes back.
+    pub end: Sequence,
+}
+
 /// What a feed does with a turn.
 #[derive(Debug)]
 pub enum Turn<R = Row> {
@@ -82,7 +91,7 @@ pub struct Feed<S: Source = Documents> {
     ahead: Option<Sequence>,
     /// What is said first, until it is said.
     opening: Option<FeedEvent<S::Row>>,
-    /// Where it stands until that is said, and what was looked ahead at.
+    /// Where it stands until `opening` and `first` have been given.
     begins: Sequence,
     finished: bool,
     /// What was looked ahead at.
@@ -93,7 +102,7 @@ pub struct Feed<S: Source = Documents> {
     pages: usize,
     /// It rests until then if rows come before.
     rests_until: Option<Instant>,
-    /// How often rows had been purged when it took the last page, which has none of those.
+    /// How often rows had been purged when it took the last page: a later purge may concern what that has.
     purges: u64,
     metrics: FeedMetrics,
     /// A feed that reads for others has none.
@@ -110,15 +119,15 @@ impl<S: Source> fmt::Debug for Feed<S> {
 }
 
 impl<S: Source> Feed<S> {
-    /// Opens a feed behind a place of a source that wakes it from now on, with the update sequence and the last row there
-    /// are.
+    /// Opens a feed behind a place of a source that wakes it from now on.
     pub(crate) fn open(
         source: S,
         options: FeedOptions,
         since: Sequence,
-        (newest, end): (Sequence, Sequence),
+        there_is: ThereIs,
         permit: FeedPermit,
     ) -> Result<Feed<S>, Error> {
+        let ThereIs { newest, end } = there_is;
         let ahead = (since > newest).then_some(since);
         if let (Ahead::Refuse, Some(_)) = (options.ahead, ahead) {
             return Err(Error::Ahead { update_seq: newest, format: source.seq_format() });
@@ -177,7 +186,7 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    /// How often rows had been purged when the rows were looked over that it gave last: what is purged later they may have.
+    /// How often rows had been purged when the rows it gave last were looked over: a later purge may concern them.
     pub fn purges(&self) -> u64 {
         self.purges
     }

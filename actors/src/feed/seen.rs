@@ -77,8 +77,8 @@ impl Seen {
         Versions { current_at: level.unwrap_or(Sequence::ZERO), up_to }
     }
 
-    /// Whether who stands at `position` can look for all others that are level there or further on: what was there when it
-    /// began it has not been given, while they may have been.
+    /// Whether a feed that stands at `position` can look for every other one that is level there or further on: it must have
+    /// passed where it was opened, for the others may have been given what was there before.
     pub fn stands_for_all(&self, position: Sequence) -> bool {
         position >= self.opened && self.is_level(position)
     }

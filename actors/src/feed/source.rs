@@ -61,8 +61,7 @@ pub trait Source: Send + Sync + Sized + 'static {
     /// As [`Source::read`].
     fn lag(&self, seq: Sequence) -> impl Future<Output = Result<Lag, Error>> + Send;
 
-    /// Whether a page may be read now that is asked for later: what it is read with is free in plenty, and kept from nobody who
-    /// asks for a page at once.
+    /// Whether there are readers to spare, so that the next page may be read before it is asked for.
     fn may_read_ahead(&self) -> bool {
         false
     }

@@ -12,7 +12,8 @@ use seqtide_storage::{Detail, Direction, PageLimits, ReadDocs, Snapshot, Storage
 use serde_json::value::RawValue;
 
 use super::{FunctionError, NoDesign, NoFunction, raw};
-use crate::documents::{Extras, NotFound, Which, read_document, write_document};
+use crate::documents::json::write_document;
+use crate::documents::{Extras, NotFound, Which, read_document};
 
 /// The one language there is.
 const JAVASCRIPT: &str = "javascript";
@@ -35,7 +36,7 @@ impl Design {
     /// another body, at another sequence.
     pub fn new(database: [u8; 16], id: DocId, (rev, seq): (&RevId, Sequence), body: &Body) -> Design {
         let mut json = Vec::new();
-        write_document(&mut json, id.as_str(), rev, false, body, |_| {});
+        write_document(&mut json, id.as_str(), Some(rev), false, body, |_| {});
         let json = raw(json);
         let language = members(&json).and_then(|mut members| members.remove("language"));
         let language = language.map(|text| serde_json::from_str(text.get()).unwrap_or_else(|_| text.get().to_owned()));

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::protocol::Call;
 use super::{Design, FunctionError};
-use crate::documents::write_document;
+use crate::documents::json::write_document;
 
 /// A function of one revision of a design document, as a filter: `filters.NAME(doc, req)`, or the map function of a
 /// view, which passes a document it emits something for. Cheap to clone. Got by
@@ -122,7 +122,7 @@ impl fmt::Display for FilterFunction {
 /// A revision as a function is given it.
 pub(crate) fn document(change: &Change, leaf: &LeafRev, body: &Body) -> Box<RawValue> {
     let mut json = Vec::with_capacity(body.as_bytes().len() + 128);
-    write_document(&mut json, change.id.as_str(), &leaf.rev, leaf.deleted, body, |_| {});
+    write_document(&mut json, change.id.as_str(), Some(&leaf.rev), leaf.deleted, body, |_| {});
     raw(json)
 }
 

@@ -10,7 +10,7 @@ use seqtide_storage::{Change, LeafRev};
 use super::json::{Datum, Json};
 use super::members::{Members, NotThere, walk};
 use super::path::FieldPath;
-use crate::documents::write_document;
+use crate::documents::json::write_document;
 
 /// What conditions look at: a document, or a value within one.
 pub(super) trait Subject {
@@ -59,7 +59,7 @@ impl<'a> DocView<'a> {
     pub(super) fn whole(&self) -> &str {
         self.whole.get_or_init(|| {
             let mut out = Vec::with_capacity(self.body.as_bytes().len() + 128);
-            write_document(&mut out, self.id.as_str(), &self.leaf.rev, self.leaf.deleted, self.body, |_| {});
+            write_document(&mut out, self.id.as_str(), Some(&self.leaf.rev), self.leaf.deleted, self.body, |_| {});
             String::from_utf8(out).unwrap_or_default()
         })
     }

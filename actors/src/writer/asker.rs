@@ -1,17 +1,24 @@
 //! Whoever asked for a write, and hears what became of it.
 
+use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::{LocalEdit, Outcome, Write};
 use tokio::sync::oneshot;
 
 use super::Written;
 use crate::error::Error;
+use crate::metrics;
 
 /// Who asked for a write.
 pub(crate) enum Asker {
     /// Waits for the answer.
     Waiting(oneshot::Sender<Result<Written, Error>>),
-    /// Has gone on. The text is the id of what was to be written.
-    Gone(String),
+    /// Has gone on.
+    Gone {
+        /// Where it was to be written.
+        database: DbName,
+        /// The id of what was to be written.
+        id: String,
+    },
 }
 
 impl Asker {
@@ -22,15 +29,16 @@ impl Asker {
     }
 
     /// One that has gone on.
-    pub fn gone(write: &Write) -> Asker {
-        Asker::Gone(match write {
+    pub fn gone(database: DbName, write: &Write) -> Asker {
+        let id = match write {
             Write::Edit(edit) => edit.id().to_string(),
             Write::Purge { id, .. } => id.to_string(),
             Write::Local(LocalEdit { id, .. }) => id.to_string(),
             Write::RevsLimit(_) => "_revs_limit".to_owned(),
             Write::Decided(_) => "what changes nothing".to_owned(),
             Write::FeedIndex(_) => "_feed_index".to_owned(),
-        })
+        };
+        Asker::Gone { database, id }
     }
 
     /// Whether it hears what became of the write.
@@ -38,21 +46,24 @@ impl Asker {
         matches!(self, Asker::Waiting(_))
     }
 
-    /// Says what became of the write. Gives back what nobody was told: the id, and why it was not written.
-    pub fn tell(self, result: Result<Written, Error>) -> Option<(String, String)> {
-        let id = match self {
+    /// Says what became of the write. A failure that nobody hears of is logged and counted.
+    pub fn tell(self, result: Result<Written, Error>) {
+        let (database, id) = match self {
             Asker::Waiting(answer) => {
                 // Whoever waited may be gone by now; the write stands all the same.
                 let _ = answer.send(result);
-                return None;
+                return;
             }
-            Asker::Gone(id) => id,
+            Asker::Gone { database, id } => (database, id),
         };
         let why = match result {
-            Ok(Written { outcomes, .. }) => outcomes.iter().find_map(why_not)?,
-            Err(error) => error.to_string(),
+            Ok(Written { outcomes, .. }) => outcomes.iter().find_map(why_not),
+            Err(error) => Some(error.to_string()),
         };
-        Some((id, why))
+        if let Some(reason) = why {
+            metrics::unattended_failed();
+            tracing::warn!(id, reason, %database, "a write nobody waits for was not made");
+        }
     }
 }
 

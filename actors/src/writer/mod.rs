@@ -301,7 +301,8 @@ impl Writer {
         let mixed = full && !jobs.iter().all(|job| job.request.makes_room());
         let (again, refused) = jobs.into_iter().partition(|job| mixed && job.request.makes_room());
         self.queue.put_back(again);
-        self.answer(refused, &Error::from(error));
+        let error = Error::from(error);
+        refused.into_iter().for_each(|job: Job| job.asker.tell(Err(error.clone())));
     }
 
     /// The work on the index did not go on. It does when a commit goes right again; without room for it, when one does
@@ -326,13 +327,13 @@ impl Writer {
         ctx: &mut Context<Writer>,
     ) {
         if !self.live.rounds.holds_back(seq) {
-            return answers.for_each(|(asker, answer)| self.tell(asker, answer));
+            return answers.for_each(|(asker, answer)| asker.tell(answer));
         }
         // Who has to try again is not kept from it.
         let (waited_for, others): (Answers, Answers) =
             answers.partition(|(asker, answer)| asker.waits() && answer.is_ok());
         let not_kept = self.live.rounds.keep(seq, waited_for);
-        others.into_iter().chain(not_kept).for_each(|(asker, answer)| self.tell(asker, answer));
+        others.into_iter().chain(not_kept).for_each(|(asker, answer)| asker.tell(answer));
         self.release_in_time(ctx);
     }
 
@@ -347,20 +348,6 @@ impl Writer {
                 writer.release_comes = false;
                 writer.release_in_time(ctx);
             });
-        }
-    }
-
-    fn answer(&self, jobs: Vec<Job>, error: &Error) {
-        for job in jobs {
-            self.tell(job.asker, Err(error.clone()));
-        }
-    }
-
-    /// A failure that nobody hears of is logged and counted.
-    fn tell(&self, asker: Asker, result: Result<Written, Error>) {
-        if let Some((id, reason)) = asker.tell(result) {
-            metrics::unattended_failed();
-            tracing::warn!(id, reason, folder = %self.store.folder().display(), "a write nobody waits for was not made");
         }
     }
 
@@ -413,7 +400,7 @@ impl Handler<Submit> for Writer {
     fn handle(&mut self, Submit(job): Submit, ctx: &mut Context<Writer>) {
         if !self.finishing.is_empty() {
             // Who waits is told when it is known why.
-            return if job.asker.waits() { drop(job) } else { self.tell(job.asker, Err(self.live.gone())) };
+            return if job.asker.waits() { drop(job) } else { job.asker.tell(Err(self.live.gone())) };
         }
         self.queue.push(job);
         self.look_around(ctx);

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use actix::Addr;
 use futures_util::future::join_all;
 use seqtide_storage::json::{Body, ScanLimits, scan_document};
+use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::{Birth, Edit, Identity, StoreOptions, Write};
 
@@ -196,7 +197,7 @@ fn what_nobody_waits_for_is_written_before_the_writer_finishes() {
         let writer = bench.writer(Store::write);
         let later = |id: &str| {
             let request = put(id, "{}");
-            let asker = Asker::gone(&request.writes[0]);
+            let asker = Asker::gone(DbName::parse("db").unwrap(), &request.writes[0]);
             Submit(Job { load: Load::of(&request), request, asker })
         };
         for n in 0..10 {

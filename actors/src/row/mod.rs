@@ -1,104 +1,21 @@
-//! A change as bytes, encoded once for each form and shared by all who get it.
-//!
-//! One encoding serves every door: the SSE frame `data: {…}\nid: N\n\n` holds the row's JSON, and the row's JSON with
-//! its line end, at a fixed place.
+//! A change on its way to readers: its bytes, encoded once for each form and shared by all who get it, and what filters have
+//! said of it.
+
+mod frame;
+mod verdicts;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use seqtide_storage::json::write_json_string;
-use seqtide_storage::model::sequence::{SeqFormat, SeqText, Sequence};
-use seqtide_storage::{Change, Detail, LeafRev};
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
+use seqtide_storage::{Change, LeafRev};
 
-use crate::documents::write_document;
-use crate::filter::{Filter, Passed, Test};
-use crate::metrics::FilterMetrics;
+pub use self::frame::{FeedRow, Frame, RowShape};
+pub(crate) use self::verdicts::NotInMemory;
+use self::verdicts::Verdicts;
+use crate::documents::json::{write_document, write_revs};
 use crate::selector::{DocView, Fields};
-use crate::verdicts::{Asked, VERDICTS_MAX, Verdict, Verdicts};
-
-/// What a row shows of its document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct RowShape {
-    /// All leaves instead of the winner (`style=all_docs`).
-    pub all_leaves: bool,
-    /// The winner's body (`include_docs`).
-    pub doc: bool,
-    /// With the body, the live leaves that lost (`conflicts`).
-    pub conflicts: bool,
-}
-
-impl RowShape {
-    /// What a row must carry of its document.
-    pub(crate) fn detail(self) -> Detail {
-        let RowShape { all_leaves, doc, conflicts } = self;
-        Detail { leaves: all_leaves || doc && conflicts, bodies: doc }
-    }
-
-    /// The plainest shape in which a change looks the same.
-    fn seen_in(self, change: &Change) -> RowShape {
-        let RowShape { all_leaves, doc, conflicts } = self;
-        let several = change.leaves.len() > 1;
-        RowShape { all_leaves: all_leaves && several, doc, conflicts: conflicts && doc && several }
-    }
-}
-
-const DATA: &[u8] = b"data: ";
-
-/// A row as an SSE frame, which holds the other forms. They share its bytes.
-#[derive(Debug, Clone)]
-pub struct Frame {
-    sse: Bytes,
-    json_bytes: usize,
-}
-
-impl Frame {
-    /// `data: {…}\nid: N\n\n`
-    pub fn sse(&self) -> Bytes {
-        self.sse.clone()
-    }
-
-    /// `{…}`
-    pub fn json(&self) -> Bytes {
-        self.sse.slice(DATA.len()..DATA.len() + self.json_bytes)
-    }
-
-    /// `{…}\n`
-    pub fn line(&self) -> Bytes {
-        self.sse.slice(DATA.len()..=DATA.len() + self.json_bytes)
-    }
-
-    /// The frame of a row of about so many bytes.
-    pub(crate) fn of(seq: SeqText, about_bytes: usize, write_json: impl FnOnce(&mut Vec<u8>)) -> Frame {
-        let mut out = Vec::with_capacity(about_bytes);
-        let json_bytes = Frame::write(&mut out, seq, write_json);
-        Frame { sse: out.into(), json_bytes }
-    }
-
-    /// Appends a frame; gives how long the JSON in it is.
-    fn write(out: &mut Vec<u8>, seq: SeqText, write_json: impl FnOnce(&mut Vec<u8>)) -> usize {
-        out.extend_from_slice(DATA);
-        let start = out.len();
-        write_json(out);
-        let json_bytes = out.len() - start;
-        out.extend_from_slice(b"\nid: ");
-        seq.write(out);
-        out.extend_from_slice(b"\n\n");
-        json_bytes
-    }
-}
-
-/// What a feed gives, as bytes.
-pub trait FeedRow: Send + Sync + 'static {
-    /// Its place in the feed.
-    fn seq(&self) -> Sequence;
-
-    /// The row in every form.
-    fn frame(&self, shape: RowShape) -> Frame;
-
-    /// Writes the row's JSON with `null` as its `seq`, as `seq_interval` asks for.
-    fn write_without_seq(&self, out: &mut Vec<u8>, shape: RowShape);
-}
 
 /// Writes a row's document, or `null` when its body is not there.
 pub fn write_row_document(out: &mut Vec<u8>, change: &Change, shape: RowShape) {
@@ -107,7 +24,7 @@ pub fn write_row_document(out: &mut Vec<u8>, change: &Change, shape: RowShape) {
         return;
     };
     let winner = change.winner();
-    write_document(out, change.id.as_str(), &winner.rev, winner.deleted, body, |out| {
+    write_document(out, change.id.as_str(), Some(&winner.rev), winner.deleted, body, |out| {
         if shape.conflicts {
             write_conflicts(out, change);
         }
@@ -117,7 +34,7 @@ pub fn write_row_document(out: &mut Vec<u8>, change: &Change, shape: RowShape) {
 /// Writes `,"_conflicts":[…]` if there are any.
 fn write_conflicts(out: &mut Vec<u8>, change: &Change) {
     let conflicts = change.leaves.iter().skip(1).filter(|leaf| !leaf.deleted).map(|leaf| &leaf.rev);
-    crate::documents::write_revs(out, "_conflicts", conflicts);
+    write_revs(out, "_conflicts", conflicts);
 }
 
 /// What one feed leaves out of a row.
@@ -162,10 +79,6 @@ enum Kept {
     None,
 }
 
-/// A test looks at the bodies of losing leaves, which only the disk has.
-#[derive(Debug)]
-pub(crate) struct NotInMemory;
-
 impl AsRef<Change> for Row {
     fn as_ref(&self) -> &Change {
         &self.change
@@ -195,67 +108,6 @@ impl Row {
     /// Whether the document has left the feed that the row is for.
     pub fn left(&self) -> bool {
         self.trim.left
-    }
-
-    /// What passes a test, whose `winner` this is. It is evaluated once for everyone who asks, and counted then.
-    ///
-    /// # Errors
-    /// [`NotInMemory`], unless a verdict from elsewhere is [kept](Row::keep_verdict).
-    pub(crate) fn judge(
-        &self,
-        test: &Test,
-        winner: Option<&DocView<'_>>,
-        all_leaves: bool,
-        counted: &FilterMetrics,
-    ) -> Result<Passed, NotInMemory> {
-        let change = &self.change;
-        if test.selector.is_none() {
-            return test.judge(change, winner, all_leaves, counted, |_| Err(NotInMemory));
-        }
-        if test.opens_losers(change, all_leaves) {
-            return self.verdict(test, all_leaves).ok_or(NotInMemory);
-        }
-        let asked = Asked { test, function: None, all_leaves: false, before: false };
-        self.verdicts.find_or_add(asked, || test.judge(change, winner, false, counted, |_| Err(NotInMemory)))
-    }
-
-    /// What is remembered of a test.
-    pub(crate) fn verdict(&self, test: &Test, all_leaves: bool) -> Option<Passed> {
-        self.verdicts.find(self.asked(test, all_leaves))
-    }
-
-    /// Remembers what passes a test, as was found elsewhere.
-    pub(crate) fn keep_verdict(&self, test: &Test, all_leaves: bool, passed: Passed) {
-        self.verdicts.add(self.asked(test, all_leaves), passed);
-    }
-
-    fn asked<'a>(&self, test: &'a Test, all_leaves: bool) -> Asked<'a> {
-        Asked { test, function: None, all_leaves: test.opens_losers(&self.change, all_leaves), before: false }
-    }
-
-    /// What is remembered of a filter and the winner that the document had before.
-    pub(crate) fn verdict_before(&self, filter: &Filter) -> Option<bool> {
-        self.verdicts.find(asked_before(filter)).map(|passed| passed != Passed::Nothing)
-    }
-
-    /// Remembers whether that one passed.
-    pub(crate) fn keep_verdict_before(&self, filter: &Filter, passed: bool) {
-        self.verdicts.add(asked_before(filter), Passed::all_or_nothing(passed));
-    }
-
-    /// What is remembered of a filter's function, behind its test.
-    pub(crate) fn function_verdict(&self, filter: &Filter, all_leaves: bool) -> Option<Passed> {
-        self.verdicts.find(self.asked_of_function(filter, all_leaves))
-    }
-
-    /// Remembers what a filter's function lets pass of what its test does.
-    pub(crate) fn keep_function_verdict(&self, filter: &Filter, all_leaves: bool, passed: Passed) {
-        self.verdicts.add(self.asked_of_function(filter, all_leaves), passed);
-    }
-
-    fn asked_of_function<'a>(&self, filter: &'a Filter, all_leaves: bool) -> Asked<'a> {
-        let all_leaves = all_leaves && self.change.leaves.len() > 1;
-        Asked { test: &filter.test, function: filter.function.as_ref(), all_leaves, before: false }
     }
 
     /// The change.
@@ -350,7 +202,7 @@ impl Row {
 
     /// About how much memory the row takes, in bytes, its verdicts included and its frames not.
     pub(crate) fn weight(&self) -> usize {
-        400 + self.change.id.as_str().len() + self.body_bytes() + self.verdicts_weigh_at_most()
+        400 + self.change.id.as_str().len() + self.body_bytes() + verdicts::weigh_at_most(self.change.leaves.len())
     }
 
     /// About how much memory all frames take that it may keep, in bytes.
@@ -366,16 +218,6 @@ impl Row {
     fn body_bytes(&self) -> usize {
         self.change.body.as_ref().map_or(0, |body| body.as_bytes().len())
     }
-
-    /// Each verdict of a document with several leaves may list them.
-    fn verdicts_weigh_at_most(&self) -> usize {
-        let listed = if self.change.leaves.len() > 1 { self.change.leaves.len() } else { 0 };
-        VERDICTS_MAX * (size_of::<Verdict>() + listed * size_of::<LeafRev>())
-    }
-}
-
-fn asked_before(filter: &Filter) -> Asked<'_> {
-    Asked { test: &filter.test, function: filter.function.as_ref(), all_leaves: false, before: true }
 }
 
 impl FeedRow for Row {

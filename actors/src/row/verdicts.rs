@@ -3,20 +3,24 @@
 use std::collections::VecDeque;
 
 use parking_lot::{Mutex, MutexGuard};
+use seqtide_storage::LeafRev;
 
-use crate::filter::{Passed, Test};
+use super::Row;
+use crate::filter::{Filter, Passed, Test};
 use crate::functions::FilterFunction;
+use crate::metrics::FilterMetrics;
+use crate::selector::DocView;
 
 /// Most verdicts remembered of a row. The oldest goes first: feeds that wait for the same read a row at about the same
 /// time. One that is gone is found again at the price of an evaluation.
-pub(crate) const VERDICTS_MAX: usize = 8;
+const VERDICTS_MAX: usize = 8;
 
 /// What filters have said of a row.
 #[derive(Debug, Default)]
-pub(crate) struct Verdicts(Mutex<VecDeque<Verdict>>);
+pub(super) struct Verdicts(Mutex<VecDeque<Verdict>>);
 
 #[derive(Debug)]
-pub(crate) struct Verdict {
+struct Verdict {
     test: Test,
     function: Option<FilterFunction>,
     all_leaves: bool,
@@ -26,7 +30,7 @@ pub(crate) struct Verdict {
 
 /// What a row is asked: whether it passes a test, and a function if there is one, by its winner or by all leaves.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(super) struct Asked<'a> {
     pub test: &'a Test,
     pub function: Option<&'a FilterFunction>,
     pub all_leaves: bool,
@@ -84,6 +88,83 @@ fn add(kept: &mut VecDeque<Verdict>, asked: Asked<'_>, passed: Passed) {
     }
     let Asked { test, function, all_leaves, before } = asked;
     kept.push_back(Verdict { test: test.clone(), function: function.cloned(), all_leaves, before, passed });
+}
+
+/// A test looks at the bodies of losing leaves, which only the disk has.
+#[derive(Debug)]
+pub(crate) struct NotInMemory;
+
+impl Row {
+    /// What passes a test, whose `winner` this is. It is evaluated once for everyone who asks, and counted then.
+    ///
+    /// # Errors
+    /// [`NotInMemory`], unless a verdict from elsewhere is [kept](Row::keep_verdict).
+    pub(crate) fn judge(
+        &self,
+        test: &Test,
+        winner: Option<&DocView<'_>>,
+        all_leaves: bool,
+        counted: &FilterMetrics,
+    ) -> Result<Passed, NotInMemory> {
+        let change = &self.change;
+        if test.selector.is_none() {
+            return test.judge(change, winner, all_leaves, counted, |_| Err(NotInMemory));
+        }
+        if test.opens_losers(change, all_leaves) {
+            return self.verdict(test, all_leaves).ok_or(NotInMemory);
+        }
+        let asked = Asked { test, function: None, all_leaves: false, before: false };
+        self.verdicts.find_or_add(asked, || test.judge(change, winner, false, counted, |_| Err(NotInMemory)))
+    }
+
+    /// What is remembered of a test.
+    pub(crate) fn verdict(&self, test: &Test, all_leaves: bool) -> Option<Passed> {
+        self.verdicts.find(self.asked(test, all_leaves))
+    }
+
+    /// Remembers what passes a test, as was found elsewhere.
+    pub(crate) fn keep_verdict(&self, test: &Test, all_leaves: bool, passed: Passed) {
+        self.verdicts.add(self.asked(test, all_leaves), passed);
+    }
+
+    fn asked<'a>(&self, test: &'a Test, all_leaves: bool) -> Asked<'a> {
+        Asked { test, function: None, all_leaves: test.opens_losers(&self.change, all_leaves), before: false }
+    }
+
+    /// What is remembered of a filter and the winner that the document had before.
+    pub(crate) fn verdict_before(&self, filter: &Filter) -> Option<bool> {
+        self.verdicts.find(asked_before(filter)).map(|passed| passed != Passed::Nothing)
+    }
+
+    /// Remembers whether that one passed.
+    pub(crate) fn keep_verdict_before(&self, filter: &Filter, passed: bool) {
+        self.verdicts.add(asked_before(filter), Passed::all_or_nothing(passed));
+    }
+
+    /// What is remembered of a filter's function, behind its test.
+    pub(crate) fn function_verdict(&self, filter: &Filter, all_leaves: bool) -> Option<Passed> {
+        self.verdicts.find(self.asked_of_function(filter, all_leaves))
+    }
+
+    /// Remembers what a filter's function lets pass of what its test does.
+    pub(crate) fn keep_function_verdict(&self, filter: &Filter, all_leaves: bool, passed: Passed) {
+        self.verdicts.add(self.asked_of_function(filter, all_leaves), passed);
+    }
+
+    fn asked_of_function<'a>(&self, filter: &'a Filter, all_leaves: bool) -> Asked<'a> {
+        let all_leaves = all_leaves && self.change.leaves.len() > 1;
+        Asked { test: &filter.test, function: filter.function.as_ref(), all_leaves, before: false }
+    }
+}
+
+fn asked_before(filter: &Filter) -> Asked<'_> {
+    Asked { test: &filter.test, function: filter.function.as_ref(), all_leaves: false, before: true }
+}
+
+/// About how much memory the verdicts of a row take at most, in bytes: each of a document with several leaves may list them.
+pub(super) fn weigh_at_most(leaves: usize) -> usize {
+    let listed = if leaves > 1 { leaves } else { 0 };
+    VERDICTS_MAX * (size_of::<Verdict>() + listed * size_of::<LeafRev>())
 }
 
 #[cfg(test)]
