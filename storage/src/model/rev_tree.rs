@@ -1,7 +1,7 @@
 //! The revision tree of a document, kept as its leaves, each with its line of ancestors.
 //!
-//! A revision is known by its generation and hash, and has at most one parent; what is not an ancestor of another
-//! revision is a leaf. The first leaf is the winner. Source: CouchDB `couch_key_tree` and `couch_doc:to_doc_info_path`.
+//! A revision is known by its generation and hash, and has at most one parent, the first that is told of it; what is not an
+//! ancestor of another revision is a leaf. The first leaf is the winner. Source: CouchDB `couch_key_tree` and `couch_doc:to_doc_info_path`.
 //!
 //! Old ancestors may stay on disk (`deeper`, in `chunks`): most edits extend a leaf and need none of them. A merge that
 //! does need them says so ([`HistoryNeeded`]) and is asked again with [`RevTree::with_history`].
@@ -341,8 +341,10 @@ impl RevTree {
         let leaf = &self.leaves[at];
         // A root above the leaf may be one of the path's own revisions.
         let roots_below = self.leaves.iter().all(|other| other.root_generation() <= leaf.rev.generation);
-        let fits = steps > 0 && roots_below && self.nothing_older(path.hashes().len() - steps, leaf, 0, revs_limit);
-        fits.then_some((at, steps))
+        // Nor may one that is known, and has a parent, be had once more with another one.
+        let new = || path.revs().take(steps).all(|rev| self.find(&rev) == Presence::Absent);
+        let nothing_older = || self.nothing_older(path.hashes().len() - steps, leaf, 0, revs_limit);
+        (steps > 0 && roots_below && nothing_older() && new()).then_some((at, steps))
     }
 
     /// Whether a path that reaches `path_len` revisions down from the leaf's `steps`-th revision holds none that the

@@ -3,7 +3,7 @@
 use seqtide_storage::model::body_place::BodyPlace;
 use seqtide_storage::{Counters, PageLimits, ReclaimPolicy, Reclaimed};
 
-use crate::db::{Db, NO_LIMITS, body, create, delete, push, rev, update};
+use crate::db::{Db, NO_LIMITS, body, create, delete, push, push_deleted, rev, update};
 
 /// Sweeps once through; gives the bytes freed.
 fn sweep(db: &Db, rows_max: usize) -> u64 {
@@ -70,6 +70,19 @@ fn a_sweep_frees_all_garbage_and_no_leafs_body() {
         assert_eq!(db.feed(), feed);
         assert_eq!(sweep(&db, rows_max), 0);
     }
+}
+
+/// Whoever replicates may name a revision with two parents. The first stands: what was built on it, and what was not, stays.
+#[test]
+fn a_revision_that_is_named_with_two_parents_takes_no_leafs_body() {
+    let db = Db::new();
+    db.write(push("d", 1, &["b1"], &json(7)));
+    db.write(push_deleted("d", 4, &["b4", "b3", "b2", "a1"]));
+    db.write(push_deleted("d", 3, &["a3", "b2", "b1"]));
+    sweep(&db, 1000);
+    db.write(push_deleted("d", 9, &["z9", "z8"]));
+    assert_eq!(db.tree("d").winner().unwrap().rev, rev("1-b1"));
+    assert_eq!(leaf_bytes(&db), db.counters().body_bytes);
 }
 
 #[test]

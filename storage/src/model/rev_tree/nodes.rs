@@ -61,7 +61,8 @@ impl Nodes {
         self.add_newest(path.hashes(), path.start(), deleted, body);
     }
 
-    /// Adds the newest revisions of a path.
+    /// Adds the newest revisions of a path, down to one of which another parent is known: what the path has below that is no
+    /// ancestor of anything.
     fn add_newest(&mut self, hashes: &[RevHash], start: u64, deleted: bool, body: BodyPlace) {
         for (steps, hash) in hashes.iter().enumerate() {
             let rev = RevId::new(start - steps as u64, hash.clone());
@@ -69,18 +70,19 @@ impl Nodes {
             // A revision that is known keeps its first body, or none.
             let brings_body = steps == 0 && !self.nodes.contains_key(&rev);
             let body = if brings_body { body } else { BodyPlace::Unknown };
-            self.add(rev, Node { parent, deleted: steps == 0 && deleted, body, branch_len: 0 });
+            let known = self.add(rev, Node { parent: parent.clone(), deleted: steps == 0 && deleted, body, branch_len: 0 });
+            if known.parent != parent {
+                return;
+            }
         }
     }
 
-    /// Adds a revision; one that is known learns at most its parent.
-    fn add(&mut self, rev: RevId, node: Node) {
+    /// Adds a revision; one that is known learns at most its parent, and its body. Gives it as it is then.
+    fn add(&mut self, rev: RevId, node: Node) -> &Node {
         match self.nodes.entry(rev) {
-            Entry::Vacant(slot) => {
-                slot.insert(node);
-            }
-            Entry::Occupied(mut known) => {
-                let known = known.get_mut();
+            Entry::Vacant(slot) => slot.insert(node),
+            Entry::Occupied(known) => {
+                let known = known.into_mut();
                 if known.parent.is_none() {
                     known.parent = node.parent;
                 }
@@ -88,6 +90,7 @@ impl Nodes {
                 {
                     known.body = node.body;
                 }
+                known
             }
         }
     }

@@ -207,7 +207,10 @@ proptest! {
 
     /// The short ways of `merge` agree with the union of all links.
     #[test]
-    fn short_ways_agree_with_the_merge_at_large(pushes in history(), limit in prop_oneof![Just(LIMIT), 1u32..7]) {
+    fn short_ways_agree_with_the_merge_at_large(
+        pushes in prop_oneof![history(), contradictions()],
+        limit in prop_oneof![Just(LIMIT), 1u32..7],
+    ) {
         let mut tree = RevTree::default();
         for (path, deleted) in &pushes {
             let short = tree.merge(path, *deleted, BodyPlace::Empty, limit).unwrap();
@@ -216,6 +219,7 @@ proptest! {
             if let Merge::Changed(next) = short {
                 tree = next;
             }
+            prop_assert!(tree.leaves().iter().all(|leaf| leaf.body == BodyPlace::Empty), "a leaf that nobody pushed");
         }
     }
 
