@@ -57,6 +57,8 @@ pub(crate) struct Batch<'txn> {
     view: View<'txn>,
     counters: Counters,
     revs_limit: u32,
+    /// What became of the requests that are planned.
+    requests: Vec<RequestOutcome>,
     drafts: HashMap<DocId, Draft>,
     locals: HashMap<LocalId, Option<u64>>,
     purges: Purges,
@@ -112,6 +114,7 @@ impl<'txn> Batch<'txn> {
             index: IndexUpkeep::new(view, keys, counters.update_seq)?,
             counters,
             revs_limit: u32::try_from(revs_limit).unwrap_or(u32::MAX),
+            requests: Vec::new(),
             drafts: HashMap::new(),
             locals: HashMap::new(),
             purges: Purges::default(),
@@ -121,8 +124,23 @@ impl<'txn> Batch<'txn> {
         })
     }
 
+    /// Plans requests, each on what the ones before made.
+    pub fn plan(&mut self, requests: &[Request]) -> Result<(), StorageError> {
+        self.requests.reserve_exact(requests.len());
+        for request in requests {
+            let outcome = self.plan_request(request)?;
+            self.requests.push(outcome);
+        }
+        Ok(())
+    }
+
+    /// The number of the request that is being planned.
+    fn number(&self) -> usize {
+        self.requests.len()
+    }
+
     /// Plans a request, unless one with its key was carried out before: then that one's outcomes are its own.
-    pub fn plan_request(&mut self, number: usize, request: &Request) -> Result<RequestOutcome, StorageError> {
+    fn plan_request(&mut self, request: &Request) -> Result<RequestOutcome, StorageError> {
         if let Some(key) = &request.key
             && let Some(first) = self.transactions.answer(self.view, key)?
         {
@@ -132,8 +150,8 @@ impl<'txn> Batch<'txn> {
             let (outcomes, made_ids, seq) = (Vec::new(), Vec::new(), self.counters.update_seq);
             return Ok(RequestOutcome { outcomes, seq, made_ids, attempt: Attempt::Moved });
         }
-        let Some(key) = &request.key else { return self.plan_writes(number, &request.writes, Vec::new()) };
-        let done = self.plan_writes(number, &request.writes, key.made_ids.clone())?;
+        let Some(key) = &request.key else { return self.plan_writes(&request.writes, Vec::new()) };
+        let done = self.plan_writes(&request.writes, key.made_ids.clone())?;
         self.transactions.keep(key, &done);
         Ok(done)
     }
@@ -157,19 +175,14 @@ impl<'txn> Batch<'txn> {
 
     /// Plans a request's writes: its documents get their sequences in the order in which it first changes them, one
     /// each.
-    fn plan_writes(
-        &mut self,
-        request: usize,
-        writes: &[Write],
-        made_ids: Vec<DocId>,
-    ) -> Result<RequestOutcome, StorageError> {
+    fn plan_writes(&mut self, writes: &[Write], made_ids: Vec<DocId>) -> Result<RequestOutcome, StorageError> {
         let mut outcomes = Vec::with_capacity(writes.len());
         self.drafts.reserve(writes.len());
         for write in writes {
             outcomes.push(match write {
-                Write::Edit(edit) => self.plan_edit(request, edit)?,
+                Write::Edit(edit) => self.plan_edit(edit)?,
                 Write::Local(edit) => self.plan_local(edit)?,
-                Write::Purge { id, revs } => self.plan_purge(request, id, revs)?,
+                Write::Purge { id, revs } => self.plan_purge(id, revs)?,
                 Write::RevsLimit(limit) => self.set_revs_limit(*limit),
                 // Whatever is said of it, it changes nothing.
                 Write::Decided(outcome) if outcome.is_change() => Outcome::Conflict,
@@ -186,8 +199,8 @@ impl<'txn> Batch<'txn> {
         Ok(RequestOutcome { outcomes, seq, made_ids, attempt: Attempt::First })
     }
 
-    fn plan_edit(&mut self, request: usize, edit: &Edit) -> Result<Outcome, StorageError> {
-        let view = self.view;
+    fn plan_edit(&mut self, edit: &Edit) -> Result<Outcome, StorageError> {
+        let (view, request) = (self.view, self.number());
         let draft = Draft::in_batch(&mut self.drafts, view, edit.id())?;
         let seq = draft.seq_in(request, self.counters.update_seq);
         let place = draft.place_at(seq, edit.body());
@@ -281,21 +294,16 @@ impl<'txn> Batch<'txn> {
             rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&self.counters));
             times = times.note(self.view, now, (behind, self.counters.update_seq), &mut rows)?;
         }
+        let (requests, counters) = (self.requests, self.counters);
         let (sweep, reindex) = (self.purges.stemmed, self.index.is_redefined());
-        let counters = self.counters;
-        let finished = Finished { changes, gone, vanished, sweep, reindex, counters, blocks, times, oldest_record };
-        Ok((rows, finished))
+        let commit = Commit { requests, changes, gone, vanished, sweep, reindex, counters };
+        Ok((rows, Finished { commit, blocks, times, oldest_record }))
     }
 }
 
-/// What a planned batch leaves to do once it is committed.
+/// A planned batch: what its commit does, and what is then to be known for the next one.
 pub(crate) struct Finished {
-    pub changes: Vec<Change>,
-    pub gone: Vec<Sequence>,
-    pub vanished: Vec<DocId>,
-    pub sweep: bool,
-    pub reindex: bool,
-    pub counters: Counters,
+    pub commit: Commit,
     pub blocks: BlockChanges,
     pub times: Times,
     /// No record of a keyed request has a lower order, but damaged ones.

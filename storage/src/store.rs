@@ -244,27 +244,22 @@ impl Store {
         let plan = |view: View<'_>| {
             let transactions = Transactions::new(self.transactions, *self.oldest_record.lock());
             let mut batch = Batch::new(view, transactions, self.feed_keys, moment)?;
-            let mut outcomes = Vec::with_capacity(requests.len());
-            for (number, request) in requests.iter().enumerate() {
-                outcomes.push(batch.plan_request(number, request)?);
-            }
-            let (rows, finished) = batch.finish()?;
-            Ok((rows, (outcomes, finished)))
+            batch.plan(requests)?;
+            batch.finish()
         };
         let makes_room = requests.iter().all(Request::makes_room);
         let room = if makes_room { Room::Reserve } else { Room::Ordinary };
-        let committed = |(_, done): &(_, Finished)| {
-            self.advance_sums(done.counters.update_seq, &done.blocks);
+        let committed = |done: &Finished| {
+            self.advance_sums(done.commit.counters.update_seq, &done.blocks);
             *self.times.lock() = done.times;
             *self.oldest_record.lock() = done.oldest_record;
-            if done.reindex {
+            if done.commit.reindex {
                 // What is given up now may lie before it.
                 *self.removal.lock() = None;
             }
         };
-        let (outcomes, finished) = self.commit(room, plan, committed)?;
-        let Finished { changes, gone, vanished, sweep, reindex, counters, .. } = finished;
-        Ok(Commit { requests: outcomes, changes, gone, vanished, sweep, reindex, counters })
+        let finished = self.commit(room, plan, committed)?;
+        Ok(finished.commit)
     }
 
     /// Takes note that everybody sees by now what was committed up to a sequence: whoever asks for what came to be seen in a

@@ -26,8 +26,8 @@ impl Batch<'_> {
     /// sequence up and leaves no row behind.
     ///
     /// Source: CouchDB `couch_db_updater:apply_purge_reqs`.
-    pub(super) fn plan_purge(&mut self, request: usize, id: &DocId, revs: &[RevId]) -> Result<Outcome, StorageError> {
-        let view = self.view;
+    pub(super) fn plan_purge(&mut self, id: &DocId, revs: &[RevId]) -> Result<Outcome, StorageError> {
+        let (view, request) = (self.view, self.number());
         let draft = Draft::in_batch(&mut self.drafts, view, id)?;
         let planned = match plan_purge(draft.tree.whole(), revs) {
             Ok(planned) => planned,

@@ -52,10 +52,11 @@ fn write(store: &Store, request: &Request) -> (RequestOutcome, Cost) {
             let transactions = Transactions::new(TransactionLimits::default(), 0);
             let moment = Moment::new(1, Times::default());
             let mut batch = Batch::new(view, transactions, store.feed_keys(), moment)?;
-            let outcome = batch.plan_request(0, request)?;
-            Ok::<_, StorageError>((outcome, batch.finish()?.0))
+            batch.plan(std::slice::from_ref(request))?;
+            batch.finish()
         });
-        let (outcome, rows) = planned?;
+        let (rows, mut finished) = planned?;
+        let outcome = finished.commit.requests.remove(0);
         let cost = Cost { read, rows: rows.clone() };
         Ok((rows, (outcome, cost)))
     };
