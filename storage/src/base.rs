@@ -54,14 +54,6 @@ impl Base {
         }
     }
 
-    /// The address space reserved.
-    pub fn map_bytes(&self) -> usize {
-        match self {
-            Base::Sound(logged) => logged.map_bytes(),
-            Base::Damaged(..) => 0,
-        }
-    }
-
     /// The length of the file.
     pub fn file_bytes(&self) -> Result<u64, StorageError> {
         match self {

@@ -312,7 +312,7 @@ impl Env {
     }
 
     /// The address space reserved.
-    pub fn map_bytes(&self) -> usize {
+    fn map_bytes(&self) -> usize {
         self.map_bytes.load(Ordering::Relaxed)
     }
 

@@ -259,11 +259,7 @@ impl Snapshot<'_> {
     }
 
     /// Reads a page of the feed by looking up the listed documents, each once; for lists much shorter than the feed.
-    pub fn changes_of(&self, ids: &HashSet<DocId>, read: &ReadChanges) -> Result<ChangesPage, StorageError> {
-        self.changes_of_shown(ids, read, |change| Ok(Some(change)))
-    }
-
-    /// The same with what `show` makes of each row, as in [`Snapshot::changes_shown`].
+    /// `show` is as in [`Snapshot::changes_shown`].
     pub fn changes_of_shown<T: AsRef<Change>>(
         &self,
         ids: &HashSet<DocId>,

@@ -217,11 +217,6 @@ impl Store {
         self.base.gauge()
     }
 
-    /// The address space reserved, in bytes.
-    pub fn map_bytes(&self) -> usize {
-        self.base.map_bytes()
-    }
-
     /// Opens the newest state for reading. A thread that has a snapshot must neither take another nor write before it
     /// is dropped: a map about to grow waits until no snapshot is left.
     ///

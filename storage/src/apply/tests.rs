@@ -75,9 +75,9 @@ impl Disk {
         let mut tree = self.tree();
         for _ in 0..edits {
             let rev = RevId::new(parent.as_ref().map_or(0, |rev| rev.generation) + 1, self.new_hash());
-            let extended =
-                |tree: &RevTree| tree.extended(parent.as_ref(), rev.clone(), false, BodyPlace::Empty, limit).unwrap();
-            (tree, self.whole) = (extended(&tree), extended(&self.whole));
+            for tree in [&mut tree, &mut self.whole] {
+                assert!(tree.extend(parent.as_ref(), rev.clone(), false, BodyPlace::Empty, limit));
+            }
             parent = Some(rev);
         }
         self.apply(tree);

@@ -184,7 +184,7 @@ mod tests {
             for (hash, deleted, body) in revs {
                 let before = tree.leaves()[0].clone();
                 let rev = RevId::new(parent.generation + 1, hash);
-                tree = tree.extended(Some(&parent), rev.clone(), deleted, body, limit).unwrap();
+                prop_assert!(tree.extend(Some(&parent), rev.clone(), deleted, body, limit));
                 let Leaf { ancestors, .. } = &tree.leaves()[0];
                 let mut line = vec![Ancestor { hash: before.rev.hash, deleted: before.deleted, body: before.body }];
                 line.extend(before.ancestors.recent.iter());

@@ -284,11 +284,6 @@ impl Logged {
         StoreGauge { log_syncs: self.shared.syncs.read(), ..self.shared.env.gauge() }
     }
 
-    /// The address space reserved.
-    pub fn map_bytes(&self) -> usize {
-        self.shared.env.map_bytes()
-    }
-
     /// The length of LMDB's file.
     pub fn file_bytes(&self) -> Result<u64, StorageError> {
         self.shared.env.file_bytes()

@@ -41,10 +41,4 @@ impl RevPath {
     pub fn hashes(&self) -> &[RevHash] {
         &self.hashes
     }
-
-    /// The hash at a generation, if the path reaches it.
-    pub fn hash_at(&self, generation: u64) -> Option<&RevHash> {
-        let steps = self.start.checked_sub(generation)?;
-        self.hashes.get(usize::try_from(steps).ok()?)
-    }
 }

@@ -238,22 +238,16 @@ impl RevTree {
         Ok(tree)
     }
 
-    /// The tree with a new revision on top of the leaf `parent`, or as a new root; branches keep at most `revs_limit`
-    /// revisions. `None` when `parent` is not a leaf.
-    pub fn extended(
-        &self,
+    /// Puts a new revision on top of the leaf `parent`, or as a new root; branches keep at most `revs_limit` revisions.
+    /// Says whether `parent` is a leaf, and stays as it is if not.
+    pub fn extend(
+        &mut self,
         parent: Option<&RevId>,
         rev: RevId,
         deleted: bool,
         body: BodyPlace,
         revs_limit: u32,
-    ) -> Option<RevTree> {
-        let mut tree = self.clone();
-        tree.extend(parent, rev, deleted, body, revs_limit).then_some(tree)
-    }
-
-    /// Becomes what [`RevTree::extended`] gives; says whether `parent` is a leaf, and stays as it is if not.
-    fn extend(&mut self, parent: Option<&RevId>, rev: RevId, deleted: bool, body: BodyPlace, revs_limit: u32) -> bool {
+    ) -> bool {
         let at = match parent.map(|parent| self.place_of(parent)) {
             Some(None) => return false,
             at => at.flatten(),

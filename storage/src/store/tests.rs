@@ -97,7 +97,7 @@ fn complaints(store: &Store) -> Vec<String> {
             read.summary(&doc()).map(drop),
             read.local(&local()).map(drop),
             read.changes(&changes, &|_| true).map(drop),
-            read.changes_of(&HashSet::from([doc()]), &changes).map(drop),
+            read.changes_of_shown(&HashSet::from([doc()]), &changes, |change| Ok(Some(change))).map(drop),
             read.docs(&docs).map(drop),
             read.count_docs(&docs.from, &docs.to, 9).map(drop),
         ]

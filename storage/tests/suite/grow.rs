@@ -22,8 +22,8 @@ fn big_json(n: usize) -> String {
 /// Writes are in the log first: the map grows when LMDB gets their rows.
 fn wait_for_map(db: &Db, bytes: usize) {
     let deadline = Instant::now() + Duration::from_secs(60);
-    while db.store.map_bytes() < bytes {
-        assert!(Instant::now() < deadline, "{} bytes", db.store.map_bytes());
+    while db.store.gauge().map_bytes < bytes {
+        assert!(Instant::now() < deadline, "{} bytes", db.store.gauge().map_bytes);
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -42,11 +42,13 @@ fn place(seq: Sequence) -> BodyPlace {
 
 /// A tree of one branch with so many revisions.
 fn tree(revisions: u64) -> RevTree {
-    (1..=revisions).fold(RevTree::default(), |tree, generation| {
+    let mut tree = RevTree::default();
+    for generation in 1..=revisions {
         let parent = (generation > 1).then(|| rev(generation - 1));
         let body = place(Sequence::new(0, generation));
-        tree.extended(parent.as_ref(), rev(generation), false, body, REVS_LIMIT).expect("the parent is a leaf")
-    })
+        assert!(tree.extend(parent.as_ref(), rev(generation), false, body, REVS_LIMIT), "the parent is a leaf");
+    }
+    tree
 }
 
 #[divan::bench]
@@ -71,7 +73,10 @@ fn make_edit(bencher: Bencher) {
 fn extend_tree(bencher: Bencher, revisions: u64) {
     let (tree, parent, next) = (tree(revisions), rev(revisions), rev(revisions + 1));
     let body = place(Sequence::new(0, revisions + 1));
-    bencher.bench(|| tree.extended(Some(black_box(&parent)), next.clone(), false, body, REVS_LIMIT));
+    bencher.bench(|| {
+        let mut tree = tree.clone();
+        tree.extend(Some(black_box(&parent)), next.clone(), false, body, REVS_LIMIT).then_some(tree)
+    });
 }
 
 fn document_head(revisions: u64) -> DocHead {

@@ -49,7 +49,7 @@ impl Growing {
         (self.tree, self.apart) = (tree, None);
     }
 
-    /// Puts a new revision on top of the leaf `parent` as [`RevTree::extended`] does; says whether that is a leaf.
+    /// Puts a new revision on top of the leaf `parent` as [`RevTree::extend`] does; says whether that is a leaf.
     pub fn extend(
         &mut self,
         parent: Option<&RevId>,

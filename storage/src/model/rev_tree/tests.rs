@@ -68,8 +68,10 @@ fn a_path_that_joins_two_roots_leaves_one_branch() {
 #[test]
 fn an_interactive_edit_needs_a_leaf() {
     let tree = tree_of(&[(2, &["b", "a"], false)]);
-    assert_eq!(tree.extended(Some(&rev("1-a")), rev("2-x"), false, BodyPlace::Empty, LIMIT), None);
-    let longer = tree.extended(Some(&rev("2-b")), rev("3-c"), true, BodyPlace::Empty, LIMIT).unwrap();
+    let mut longer = tree.clone();
+    assert!(!longer.extend(Some(&rev("1-a")), rev("2-x"), false, BodyPlace::Empty, LIMIT));
+    assert_eq!(longer, tree);
+    assert!(longer.extend(Some(&rev("2-b")), rev("3-c"), true, BodyPlace::Empty, LIMIT));
     assert_eq!((leaves(&longer), longer.is_live()), (vec!["3-c".to_owned()], false));
 }
 
@@ -77,7 +79,7 @@ fn an_interactive_edit_needs_a_leaf() {
 fn branches_are_stemmed_and_what_was_cut_off_comes_back_as_a_root() {
     let mut tree = tree_of(&[(1, &["a"], false)]);
     for (parent, child) in [("1-a", "2-b"), ("2-b", "3-c"), ("3-c", "4-d"), ("4-d", "5-e")] {
-        tree = tree.extended(Some(&rev(parent)), rev(child), false, BodyPlace::Empty, 3).unwrap();
+        assert!(tree.extend(Some(&rev(parent)), rev(child), false, BodyPlace::Empty, 3));
     }
     assert_eq!(line(&tree.leaves()[0]), ["d", "c"]);
     assert_eq!(tree.find(&rev("2-b")), Presence::Absent);

@@ -146,7 +146,7 @@ fn read_feed(direction: Direction, read: impl Fn(&ReadChanges) -> Result<Changes
 }
 
 fn feed_of(snapshot: &Snapshot<'_>, ids: &HashSet<DocId>) -> Listing {
-    read_feed(Direction::Forward, |stretch| snapshot.changes_of(ids, stretch))
+    read_feed(Direction::Forward, |stretch| snapshot.changes_of_shown(ids, stretch, |change| Ok(Some(change))))
 }
 
 /// What an index finds, where there is one.
