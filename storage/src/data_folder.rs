@@ -15,6 +15,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 
 use self::catalogue::{Catalogue, FLOORS_MAX};
@@ -259,7 +260,7 @@ impl DataFolder {
             // It is not written to, so it gives out no new tokens.
             return Ok(Some(store));
         }
-        let uuid = hex(&store.identity().uuid);
+        let uuid = HEXLOWER.encode(&store.identity().uuid);
         let incarnation = store.snapshot()?.counters()?.update_seq.incarnation;
         let known = uuid == entry.uuid;
         let due = if known { entry.incarnation } else { entry.incarnation.max(incarnation).saturating_add(1) };
@@ -409,10 +410,6 @@ fn sync_data(folder: &Path) -> Result<(), StorageError> {
 
 fn sync_folder(folder: &Path) -> Result<(), StorageError> {
     sync_folder::sync_folder(folder).map_err(StorageError::io(folder))
-}
-
-fn hex(bytes: &[u8; 16]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn random_bytes() -> Result<[u8; 16], StorageError> {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use rustix::io::Errno;
 
 use crate::codec::Malformed;
@@ -216,6 +217,6 @@ pub(crate) fn unless_damaged<T>(read: Result<T, StorageError>) -> Result<Option<
 pub(crate) fn printable(key: &[u8]) -> String {
     match std::str::from_utf8(key) {
         Ok(text) if !text.chars().any(char::is_control) => format!("{text:?}"),
-        _ => key.iter().map(|byte| format!("{byte:02x}")).collect(),
+        _ => HEXLOWER.encode(key),
     }
 }

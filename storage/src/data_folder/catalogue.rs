@@ -6,9 +6,10 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
-use super::{hex, random_bytes, remove_folder};
+use super::{random_bytes, remove_folder};
 use crate::error::StorageError;
 use crate::model::db_name::DbName;
 use crate::model::sequence::Sequence;
@@ -112,7 +113,7 @@ impl Catalogue {
         if let Some(found) = Catalogue::read(path)? {
             return Ok(found);
         }
-        let new = Catalogue { server_uuid: hex(&random_bytes()?), ..Catalogue::default() };
+        let new = Catalogue { server_uuid: HEXLOWER.encode(&random_bytes()?), ..Catalogue::default() };
         new.save(path)?;
         Ok(new)
     }
@@ -159,7 +160,7 @@ impl Catalogue {
             return None;
         }
         let start = self.floor_of(name);
-        let entry = Entry { unfinished: true, ..Entry::new(hex(uuid), start.incarnation) };
+        let entry = Entry { unfinished: true, ..Entry::new(HEXLOWER.encode(uuid), start.incarnation) };
         self.databases.insert(name.as_str().to_owned(), entry);
         Some(start)
     }

@@ -7,6 +7,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+
 use crate::json::write_json_string;
 
 /// The longest text hash that is accepted, in bytes.
@@ -28,7 +30,9 @@ impl RevHash {
     /// [`RevError::Format`] when 32 characters are not hex, [`RevError::TooLong`] above [`REV_HASH_MAX_BYTES`].
     pub fn parse(text: &str) -> Result<RevHash, RevError> {
         if text.len() == 32 {
-            return parse_hex16(text).map(RevHash::Md5).ok_or(RevError::Format);
+            let mut digest = [0; 16];
+            let read = HEXLOWER_PERMISSIVE.decode_mut(text.as_bytes(), &mut digest);
+            return read.map(|_all| RevHash::Md5(digest)).map_err(|_| RevError::Format);
         }
         if text.len() > REV_HASH_MAX_BYTES {
             return Err(RevError::TooLong);
@@ -43,26 +47,6 @@ impl RevHash {
             RevHash::Text(text) => text.as_bytes(),
         }
     }
-}
-
-fn print_hex16(digest: &[u8; 16]) -> [u8; 32] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = [0u8; 32];
-    for (pair, byte) in text.chunks_exact_mut(2).zip(digest) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
-    text
-}
-
-fn parse_hex16(text: &str) -> Option<[u8; 16]> {
-    let mut out = [0u8; 16];
-    for (slot, pair) in out.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        let high = char::from(pair[0]).to_digit(16)?;
-        let low = char::from(pair[1]).to_digit(16)?;
-        *slot = (high * 16 + low) as u8;
-    }
-    Some(out)
 }
 
 /// CouchDB's order of binaries: byte order, a prefix before its extension. The kind decides only between equal bytes.
@@ -82,7 +66,7 @@ impl PartialOrd for RevHash {
 impl fmt::Display for RevHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RevHash::Md5(digest) => f.write_str(std::str::from_utf8(&print_hex16(digest)).unwrap_or_default()),
+            RevHash::Md5(digest) => f.write_str(HEXLOWER.encode_mut_str(digest, &mut [0; 32])),
             RevHash::Text(text) => f.write_str(text),
         }
     }
@@ -130,7 +114,7 @@ impl RevId {
                 out.push(b'"');
                 out.extend_from_slice(itoa::Buffer::new().format(self.generation).as_bytes());
                 out.push(b'-');
-                out.extend_from_slice(&print_hex16(digest));
+                out.extend_from_slice(HEXLOWER.encode_mut_str(digest, &mut [0; 32]).as_bytes());
                 out.push(b'"');
             }
             RevHash::Text(_) => write_json_string(out, &self.to_string()),

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
+
 /// How many bits the integer form keeps for the version: an incarnation of 8 bits above it fits in 53.
 const VERSION_BITS: u32 = 45;
 const VERSION_MAX: u64 = (1 << VERSION_BITS) - 1;
@@ -92,7 +94,9 @@ impl Sequence {
     /// `None` for anything else.
     pub fn parse(text: &str) -> Option<Sequence> {
         if text.len() == 2 * Sequence::BYTES {
-            return parse_versionstamp(text);
+            let mut bytes = [0; Sequence::BYTES];
+            HEXLOWER_PERMISSIVE.decode_mut(text.as_bytes(), &mut bytes).ok()?;
+            return Some(Sequence::from_bytes(&bytes));
         }
         let decimal = !text.is_empty() && text.len() <= DECIMAL_DIGITS_MAX && text.bytes().all(|b| b.is_ascii_digit());
         if !decimal {
@@ -100,16 +104,6 @@ impl Sequence {
         }
         text.parse().ok().map(Sequence::from_integer)
     }
-}
-
-fn parse_versionstamp(text: &str) -> Option<Sequence> {
-    let mut bytes = [0u8; Sequence::BYTES];
-    for (slot, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        let high = char::from(pair[0]).to_digit(16)?;
-        let low = char::from(pair[1]).to_digit(16)?;
-        *slot = (high * 16 + low) as u8;
-    }
-    Some(Sequence::from_bytes(&bytes))
 }
 
 /// How a database writes its sequences as text. Chosen when it is made; both forms are read everywhere.
@@ -171,11 +165,8 @@ impl fmt::Display for SeqText {
             return write!(f, "{}", self.seq.to_integer());
         }
         let quote = if self.quoted { "\"" } else { "" };
-        f.write_str(quote)?;
-        for byte in self.seq.to_bytes() {
-            write!(f, "{byte:02x}")?;
-        }
-        f.write_str(quote)
+        let mut digits = [0; 2 * Sequence::BYTES];
+        write!(f, "{quote}{}{quote}", HEXLOWER.encode_mut_str(&self.seq.to_bytes(), &mut digits))
     }
 }
 
