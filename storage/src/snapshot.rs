@@ -26,7 +26,7 @@ use crate::request::{RequestKey, RequestOutcome};
 use crate::tables::Table;
 use crate::times::{self, Times};
 use crate::transactions::{TransactionLimits, recorded};
-use crate::view::{Direction, META_REVS_LIMIT, Range, RawRow, View};
+use crate::view::{Direction, META_REVS_LIMIT, RawRow, View};
 
 pub use self::locals::{LocalDoc, LocalsPage, ReadLocals};
 
@@ -248,9 +248,6 @@ impl Snapshot<'_> {
         keep: KeepId<'_>,
         show: impl Fn(Change) -> Result<Option<T>, StorageError>,
     ) -> Result<ChangesPage<T>, StorageError> {
-        if read.after >= read.up_to {
-            return Ok(ChangesPage::empty());
-        }
         let view = self.view();
         let (after, up_to) = (keys::seq(read.after), keys::seq(read.up_to));
         let rows = view.range(Table::BySeq, (Bound::Excluded(&after), Bound::Included(&up_to)), read.direction)?;
@@ -266,6 +263,7 @@ impl Snapshot<'_> {
         read: &ReadChanges,
         show: impl Fn(Change) -> Result<Option<T>, StorageError>,
     ) -> Result<ChangesPage<T>, StorageError> {
+        // No document lies in it: none is looked up.
         if read.after >= read.up_to {
             return Ok(ChangesPage::empty());
         }
@@ -351,7 +349,8 @@ impl Snapshot<'_> {
         to: &Bound<String>,
         direction: Direction,
     ) -> Result<impl Iterator<Item = Result<(&str, DocSummary), StorageError>>, StorageError> {
-        let rows = text_range(self.view(), Table::Docs, from, to, direction)?;
+        let range = (from.as_ref().map(String::as_bytes), to.as_ref().map(String::as_bytes));
+        let rows = self.view().range(Table::Docs, range, direction)?;
         Ok(rows.map(|row| {
             let (key, value) = row?;
             let damaged = |what| StorageError::damaged(Table::Docs, key, what);
@@ -373,39 +372,6 @@ fn live_row(
     }
     let row = ChangeRow { seq, id, rev, deleted, branches, body, previous: Previous::Unknown };
     complete_row(bodies, row, detail).map(Some)
-}
-
-/// Rows of a table whose keys are texts.
-fn text_range<'txn>(
-    view: View<'txn>,
-    table: Table,
-    from: &Bound<String>,
-    to: &Bound<String>,
-    direction: Direction,
-) -> Result<std::iter::Flatten<std::option::IntoIter<Range<'txn>>>, StorageError> {
-    let (from, to) = (from.as_ref().map(String::as_bytes), to.as_ref().map(String::as_bytes));
-    let range = (above_nothing(from), to);
-    let rows = if is_empty(range) { None } else { Some(view.range(table, range, direction)?) };
-    Ok(rows.into_iter().flatten())
-}
-
-/// The empty key is below every key, and LMDB refuses to look for it.
-fn above_nothing(from: Bound<&[u8]>) -> Bound<&[u8]> {
-    match from {
-        Bound::Included([]) | Bound::Excluded([]) => Bound::Unbounded,
-        from => from,
-    }
-}
-
-/// Whether a range has no keys: it ends at the empty key, or has its ends the wrong way round, which LMDB's cursors do
-/// not expect.
-fn is_empty((from, to): (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
-    match (from, to) {
-        (_, Bound::Included([]) | Bound::Excluded([])) => true,
-        (Bound::Included(from), Bound::Included(to)) => from > to,
-        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
-        _ => false,
-    }
 }
 
 /// A page ends before what is damaged, and the next one begins with the error.

@@ -88,8 +88,18 @@ impl<'txn> View<'txn> {
         }
     }
 
-    /// Rows of a range; after one that is damaged, or a stretch of them, the next.
-    pub fn range(&self, table: Table, range: KeyRange<'_>, direction: Direction) -> Result<Range<'txn>, StorageError> {
+    /// Rows of a range, none where its ends are the wrong way round; after one that is damaged, or a stretch of them,
+    /// the next.
+    pub fn range(
+        &self,
+        table: Table,
+        (from, to): KeyRange<'_>,
+        direction: Direction,
+    ) -> Result<Range<'txn>, StorageError> {
+        let range = (above_nothing(from), to);
+        if is_empty(range) {
+            return Ok(Range::Empty);
+        }
         #[cfg(test)]
         reads::count(table);
         let rows = match self.base {
@@ -192,12 +202,32 @@ pub(crate) const META_BORN: &[u8] = b"born";
 /// Row of `meta`: the number of LMDB's transaction that wrote it, which is the newest.
 pub(crate) const META_COMMIT: &[u8] = b"commit";
 
+/// The empty key is below every key, and LMDB refuses to look for it.
+fn above_nothing(from: Bound<&[u8]>) -> Bound<&[u8]> {
+    match from {
+        Bound::Included([]) | Bound::Excluded([]) => Bound::Unbounded,
+        from => from,
+    }
+}
+
+/// Whether a range has no keys: it ends at the empty key, or has its ends the wrong way round, which LMDB's cursors do
+/// not expect.
+fn is_empty(range: KeyRange<'_>) -> bool {
+    match range {
+        (_, Bound::Included([]) | Bound::Excluded([])) => true,
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
+        _ => false,
+    }
+}
+
 fn unseal<'a>(table: Table, key: &[u8], stored: &'a [u8], seals: Seals) -> Result<&'a [u8], StorageError> {
     seal::open(table, key, stored, seals).map_err(|what| StorageError::damaged(table, key, what))
 }
 
 /// Rows of a range, one after the other.
 pub(crate) enum Range<'txn> {
+    Empty,
     Base(BaseRange<'txn>),
     Merged(Merged<'txn, BaseRange<'txn>>),
 }
@@ -207,6 +237,7 @@ impl<'txn> Iterator for Range<'txn> {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
+            Range::Empty => None,
             Range::Base(rows) => rows.next(),
             Range::Merged(rows) => rows.next(),
         }

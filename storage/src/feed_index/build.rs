@@ -77,9 +77,7 @@ fn build(
     let mut budget = Budget::new(limits);
     let mut examined = 0;
     let mut last = done;
-    // Where LMDB refuses a range with its ends the wrong way round, there is nothing to go through.
-    let range = if done < until { Some(view.range(Table::BySeq, stretch, Direction::Forward)?) } else { None };
-    for row in range.into_iter().flatten() {
+    for row in view.range(Table::BySeq, stretch, Direction::Forward)? {
         if budget.spent() || found.len() >= ROWS_A_SLICE {
             index.building = Some(Building { done: last, until });
             put_rows(found, rows);
@@ -122,10 +120,9 @@ fn remove_rows(
     let ends = numbers.iter().map(Some).chain(std::iter::once(None));
     let mut removed = 0;
     for (first, end) in firsts.zip(ends) {
-        let Some(first) = first.filter(|first| end.is_none_or(|end| first < end)) else { continue };
+        let Some(first) = first else { continue };
         let (first, end) = (first.to_be_bytes(), end.map(|end| end.to_be_bytes()));
         let from = match behind.as_deref() {
-            Some(behind) if end.is_some_and(|end| behind >= &end[..]) => continue,
             Some(behind) if behind >= &first[..] => Bound::Excluded(behind),
             _ => Bound::Included(&first[..]),
         };

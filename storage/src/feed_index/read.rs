@@ -89,9 +89,6 @@ impl Snapshot<'_> {
         if lookup.keys.len() > KEYS_READ_MAX {
             return Ok(None);
         }
-        if read.after >= read.up_to {
-            return Ok(Some(ChangesPage::empty()));
-        }
         let rows = Candidates::open(view, field, lookup, read)?;
         let mut bodies = Bodies::new(view);
         let open = |row: Result<Candidate<'_>, StorageError>| {

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use super::{Budget, PageLimits, Snapshot, text_range};
+use super::{Budget, PageLimits, Snapshot};
 use crate::codec::{as_text, local};
 use crate::error::StorageError;
 use crate::json::Body;
@@ -47,7 +47,8 @@ impl Snapshot<'_> {
     pub fn locals(&self, read: &ReadLocals) -> Result<LocalsPage, StorageError> {
         let mut page = LocalsPage { docs: Vec::new(), next_after: None };
         let mut budget = Budget::new(read.limits);
-        for row in text_range(self.view(), Table::Local, &read.from, &read.to, read.direction)? {
+        let range = (read.from.as_ref().map(String::as_bytes), read.to.as_ref().map(String::as_bytes));
+        for row in self.view().range(Table::Local, range, read.direction)? {
             if budget.spent() {
                 page.next_after = page.docs.last().map(|doc| doc.name.clone());
                 break;

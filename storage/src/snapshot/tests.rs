@@ -155,3 +155,30 @@ fn f08_a_leaf_pushed_again_takes_no_sequence() {
     assert_eq!(db.push("a", "-aaa a").update_seq, Sequence::new(0, 4));
     assert_eq!((db.rows(), db.store.snapshot().unwrap().counters().unwrap()), before);
 }
+
+#[test]
+fn a_range_that_ends_where_it_begins_or_before_has_no_rows() {
+    let db = Db::new();
+    for id in ["a", "b", "c"] {
+        db.push(id, "a");
+    }
+    let snapshot = db.store.snapshot().unwrap();
+    let ids = |from, to, direction| {
+        let rows = snapshot.view().range(Table::Docs, (from, to), direction).unwrap();
+        rows.map(|row| row.unwrap().0).collect::<Vec<_>>()
+    };
+    let (a, b, nothing) = (&b"a"[..], &b"b"[..], &b""[..]);
+    for direction in [Direction::Forward, Direction::Backward] {
+        for (from, to) in [
+            (Bound::Included(b), Bound::Included(a)),
+            (Bound::Excluded(b), Bound::Excluded(a)),
+            (Bound::Excluded(a), Bound::Included(a)),
+            (Bound::Included(a), Bound::Excluded(a)),
+            (Bound::Unbounded, Bound::Included(nothing)),
+        ] {
+            assert!(ids(from, to, direction).is_empty(), "{from:?} {to:?} {direction:?}");
+        }
+        assert_eq!(ids(Bound::Included(a), Bound::Included(a), direction), [a]);
+        assert_eq!(ids(Bound::Included(nothing), Bound::Unbounded, direction).len(), 3);
+    }
+}
