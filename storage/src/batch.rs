@@ -26,10 +26,10 @@ use crate::model::sequence::Sequence;
 use crate::plan::{Edit, Expected, Plan, make};
 use crate::request::{Attempt, Request, RequestOutcome};
 use crate::rows::Rows;
-use crate::tables::Table;
+use crate::tables::{META_COUNTERS, META_REVS_LIMIT, Table};
 use crate::times::Times;
 use crate::transactions::Transactions;
-use crate::view::{META_COUNTERS, META_REVS_LIMIT, View};
+use crate::view::View;
 use crate::write::{LocalEdit, Outcome, Write};
 
 /// What a commit did.

@@ -9,8 +9,9 @@ use crate::codec::{body, keys};
 use crate::error::StorageError;
 use crate::json::Body;
 use crate::model::body_place::{BodyKey, BodyPlace};
+use crate::range::Direction;
 use crate::tables::Table;
-use crate::view::{Direction, Range, View};
+use crate::view::{Range, View};
 
 /// A body so few sequences further on is walked to: looking it up from the root costs about as much.
 const NEAR: u64 = 16;

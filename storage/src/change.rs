@@ -6,7 +6,15 @@ use crate::model::doc_id::DocId;
 use crate::model::rev::RevId;
 use crate::model::rev_tree::{Leaf, RevTree};
 use crate::model::sequence::Sequence;
-use crate::snapshot::Detail;
+
+/// Which part of a document a page of changes carries besides the winner's revision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// All leaves.
+    pub leaves: bool,
+    /// The winner's body.
+    pub bodies: bool,
+}
 
 /// A leaf as a feed lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,8 +20,9 @@ use crate::model::doc_id::DocId;
 use crate::model::rev_tree::Leaf;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::pages::Damage;
-use crate::tables::Table;
-use crate::view::{Direction, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, RawRow, View};
+use crate::range::{Direction, RawRow};
+use crate::tables::{META_FORMAT, META_IDENTITY, META_REVS_LIMIT, Table};
+use crate::view::View;
 
 /// Problems beyond these are counted, not kept.
 const PROBLEMS_KEPT: usize = 100;

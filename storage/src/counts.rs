@@ -12,9 +12,10 @@ use parking_lot::Mutex;
 use crate::codec::{Malformed, keys, meta};
 use crate::error::{StorageError, unless_damaged};
 use crate::model::sequence::Sequence;
+use crate::range::{Direction, RawRow};
 use crate::rows::Rows;
 use crate::tables::Table;
-use crate::view::{Direction, RawRow, View};
+use crate::view::View;
 
 const BLOCK_VERSIONS: u64 = 1024;
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 
-use crate::error::StorageError;
+use crate::error::{StorageError, is_full};
 
 /// LMDB has two meta pages, at the beginning of its file.
 const META_PAGES: usize = 2;
@@ -80,12 +80,6 @@ fn probe(end: u64, mut write: impl FnMut(&[u8], u64) -> io::Result<()>) -> io::R
         at += piece.len() as u64;
     }
     Ok(())
-}
-
-/// Whether an error says that there is no room.
-pub(crate) fn is_full(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// How many bytes of a folder's disk are free for this process.

@@ -7,7 +7,6 @@ use data_encoding::HEXLOWER;
 use rustix::io::Errno;
 
 use crate::codec::Malformed;
-use crate::disk::is_full;
 use crate::pages::Damage;
 use crate::tables::Table;
 
@@ -211,6 +210,12 @@ pub(crate) fn unless_damaged<T>(read: Result<T, StorageError>) -> Result<Option<
         Err(error) if error.is_damage() => Ok(None),
         read => read.map(Some),
     }
+}
+
+/// Whether an error says that there is no room.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// A key in words: text where it is text, else hexadecimal.

@@ -28,6 +28,7 @@ mod notice;
 mod pages;
 mod plan;
 mod purge;
+mod range;
 mod reclaim;
 mod refusal;
 mod rehearsal;
@@ -48,11 +49,11 @@ mod write;
 mod write_rows;
 
 pub use batch::Commit;
-pub use change::{Change, LeafRev, Previous, PreviousWinner};
+pub use change::{Change, Detail, LeafRev, Previous, PreviousWinner};
 pub use check::CheckReport;
 pub use clock::now_secs;
 pub use codec::head::DocSummary;
-pub use codec::meta::{Counters, Identity};
+pub use codec::meta::{Counters, FORMAT, Identity};
 pub use data_folder::{CreateError, DataFolder};
 pub use env::Durability;
 pub use error::StorageError;
@@ -62,18 +63,18 @@ pub use leaf_body::LeafBody;
 pub use notice::{NewIncarnation, Notice, Tell};
 pub use pages::{At, Damage, Lost};
 pub use plan::{Edit, EditKind, Expected};
+pub use range::Direction;
 pub use reclaim::{ReclaimPolicy, Reclaimed};
 pub use refusal::{Refusal, RefusalKind};
 pub use rehearsal::{BaseLeaf, Rehearsal, Rehearsed};
 pub use request::{Attempt, Request, RequestKey, RequestOutcome};
 pub use snapshot::{
-    ChangesPage, Detail, DocTree, DocsPage, KeepId, LocalDoc, LocalsPage, PageLimits, ReadChanges, ReadDocs,
-    ReadLocals, Snapshot,
+    ChangesPage, DocTree, DocsPage, KeepId, LocalDoc, LocalsPage, PageLimits, ReadChanges, ReadDocs, ReadLocals,
+    Snapshot,
 };
-pub use store::{Birth, FORMAT, Store, StoreOptions};
+pub use store::{Birth, Store, StoreOptions};
 pub use tables::Table;
 pub use transactions::TransactionLimits;
 pub use unwinding::unwinding;
 pub use updates::{DbUpdate, ReadUpdates, UpdateKind, UpdateLog, UpdatesPage};
-pub use view::Direction;
 pub use write::{LocalEdit, Outcome, Write};

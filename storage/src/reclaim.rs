@@ -10,12 +10,13 @@ use crate::codec::{body, keys, meta};
 use crate::error::{StorageError, unless_damaged};
 use crate::model::body_place::{BodyKey, BodyPlace};
 use crate::model::doc_id::DocId;
+use crate::range::Direction;
 use crate::room::Room;
 use crate::rows::Rows;
 use crate::snapshot::{Budget, PageLimits};
 use crate::store::Store;
-use crate::tables::Table;
-use crate::view::{Direction, META_COUNTERS, View};
+use crate::tables::{META_COUNTERS, Table};
+use crate::view::View;
 
 /// What a slice of a sweep did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

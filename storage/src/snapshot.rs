@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::base::Reading;
 use crate::bodies::Bodies;
-use crate::change::{Change, LeafRev, Previous, leaf_revs};
+use crate::change::{Change, Detail, LeafRev, Previous, leaf_revs};
 use crate::codec::change::ChangeRow;
 use crate::codec::head::{DocHead, DocSummary};
 use crate::codec::meta::Counters;
@@ -22,11 +22,12 @@ use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::{DocId, LocalId};
 use crate::model::rev_tree::RevTree;
 use crate::model::sequence::Sequence;
+use crate::range::{Direction, RawRow};
 use crate::request::{RequestKey, RequestOutcome};
-use crate::tables::Table;
+use crate::tables::{META_REVS_LIMIT, Table};
 use crate::times::{self, Times};
 use crate::transactions::{TransactionLimits, recorded};
-use crate::view::{Direction, META_REVS_LIMIT, RawRow, View};
+use crate::view::View;
 
 pub use self::locals::{LocalDoc, LocalsPage, ReadLocals};
 
@@ -55,15 +56,6 @@ impl Default for PageLimits {
     fn default() -> PageLimits {
         PageLimits { rows_max: 1000, bytes_max: 1 << 20, time_max: Duration::from_millis(50) }
     }
-}
-
-/// Which part of a document a page of changes carries besides the winner's revision.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Detail {
-    /// All leaves.
-    pub leaves: bool,
-    /// The winner's body.
-    pub bodies: bool,
 }
 
 /// A stretch of `by_seq` to read.

@@ -10,7 +10,7 @@ use crate::batch::{Batch, Commit, Finished, Moment};
 use crate::check::{CheckReport, check};
 use crate::clock::now_secs;
 use crate::codec::feed_index::{self, FeedIndex, IndexKey};
-use crate::codec::meta::{self, Counters, Identity};
+use crate::codec::meta::{self, Counters, FORMAT, FORMAT_WITH_SEALS, Identity};
 use crate::counts::{BlockChanges, BlockSums};
 use crate::env::{DATA_FILE, Durability, Env, EnvOptions};
 use crate::error::{StorageError, unless_damaged};
@@ -22,22 +22,15 @@ use crate::model::body_place::BodyKey;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::notice::Tell;
 use crate::pages::{Damage, Looked, Survey, look};
+use crate::range::Direction;
 use crate::request::Request;
 use crate::room::Room;
 use crate::rows::Rows;
 use crate::snapshot::Snapshot;
-use crate::tables::Table;
+use crate::tables::{META_BORN, META_COUNTERS, META_FEED_INDEX, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, Table};
 use crate::times::Times;
 use crate::transactions::{TransactionLimits, Transactions};
-use crate::view::{
-    Direction, META_BORN, META_COUNTERS, META_FEED_INDEX, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, View,
-};
-
-/// The newest file format this version reads and writes.
-pub const FORMAT: u64 = 5;
-
-/// From this format on every row has a checksum.
-const FORMAT_WITH_SEALS: u64 = 2;
+use crate::view::View;
 
 /// A log that is written to while it is read may look as if records were missing ([`FoundLog::read`]), but not again and
 /// again: both files would have to change their parts each time in the moment in which they are read. It is read as often

@@ -63,6 +63,28 @@ impl Table {
     }
 }
 
+/// Row of `meta`: the format the database was born in.
+pub(crate) const META_BORN: &[u8] = b"born";
+/// Row of `meta`: the number of LMDB's transaction that wrote it, which is the newest.
+pub(crate) const META_COMMIT: &[u8] = b"commit";
+/// Row of `meta`: the counters.
+pub(crate) const META_COUNTERS: &[u8] = b"counters";
+/// Row of `meta`: what the index of the feed is of. It is not there before there was one.
+pub(crate) const META_FEED_INDEX: &[u8] = b"feed_index";
+/// Row of `meta`: the file format.
+pub(crate) const META_FORMAT: &[u8] = b"format";
+/// Row of `meta`: uuid, time of making, form of sequences.
+pub(crate) const META_IDENTITY: &[u8] = b"identity";
+/// Row of `meta`: the number of the last record of the log whose rows are in the tables. It is not there before there
+/// was a log.
+pub(crate) const META_LOG: &[u8] = b"log";
+/// Row of `meta`: how many purges have changed a document. It is not there before the first.
+pub(crate) const META_PURGE_SEQ: &[u8] = b"purge_seq";
+/// Row of `meta`: how many revisions a branch keeps.
+pub(crate) const META_REVS_LIMIT: &[u8] = b"revs_limit";
+/// Row of `meta`: how many records of keyed requests there are.
+pub(crate) const META_TRANSACTIONS: &[u8] = b"transactions";
+
 /// LMDB's handle of a table: rows are bytes here, their meaning is in `codec`.
 pub(crate) type Handle<'env> = heed::Database<'env, Bytes, Bytes>;
 

@@ -11,9 +11,10 @@ use std::ops::Bound;
 use crate::codec::{keys, times};
 use crate::error::{StorageError, unless_damaged};
 use crate::model::sequence::Sequence;
+use crate::range::{Direction, KeyRange, RawRow};
 use crate::rows::Rows;
 use crate::tables::Table;
-use crate::view::{Direction, KeyRange, RawRow, View};
+use crate::view::View;
 
 /// Rows looked at with each new one, to be taken out.
 const LOOKED_AT: usize = 8;

@@ -11,10 +11,11 @@ use crate::codec::keys;
 use crate::codec::transaction::{self, Age, Totals, Transaction};
 use crate::error::{StorageError, unless_damaged};
 use crate::model::idempotency::IdempotencyKey;
+use crate::range::{Direction, RawRow};
 use crate::request::{RequestKey, RequestOutcome};
 use crate::rows::Rows;
-use crate::tables::Table;
-use crate::view::{Direction, META_TRANSACTIONS, RawRow, View};
+use crate::tables::{META_TRANSACTIONS, Table};
+use crate::view::View;
 
 /// Old records that a commit may remove beyond twice as many as it adds.
 const REMOVED_MORE: u64 = 16;

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::db_name::DbName;
 use crate::model::sequence::Sequence;
-use crate::view::Direction;
+use crate::range::Direction;
 
 /// Sequences are given out below a ceiling that is on disk, which rises by this much at a time: a million commits, or
 /// the gap that a crash leaves.

@@ -15,30 +15,9 @@ use crate::log::merge::Merged;
 use crate::model::doc_id::DocId;
 use crate::model::rev_tree::{Leaf, Line, RevTree};
 use crate::pages::{Survey, SurveyRows};
+use crate::range::{Direction, KeyRange, RawRow};
 use crate::seal::{self, Seals};
-use crate::tables::{Handles, Table};
-
-/// Which way a range is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// From the lowest key up.
-    Forward,
-    /// From the highest key down.
-    Backward,
-}
-
-impl Direction {
-    /// The other one.
-    pub fn reversed(self) -> Direction {
-        match self {
-            Direction::Forward => Direction::Backward,
-            Direction::Backward => Direction::Forward,
-        }
-    }
-}
-
-/// Bounds of a range of keys.
-pub(crate) type KeyRange<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+use crate::tables::{Handles, META_COUNTERS, META_FEED_INDEX, META_PURGE_SEQ, Table};
 
 /// One state of all tables.
 #[derive(Clone, Copy)]
@@ -55,9 +34,6 @@ enum BaseView<'txn> {
     /// What is left of a damaged file's.
     Survey(&'txn Survey),
 }
-
-/// A row's key and value.
-pub(crate) type RawRow<'txn> = (&'txn [u8], &'txn [u8]);
 
 impl<'txn> View<'txn> {
     pub fn of_lmdb(txn: &'txn RoTxn<'_>, handles: Handles, seals: Seals) -> View<'txn> {
@@ -178,29 +154,6 @@ impl<'txn> View<'txn> {
         tree.with_history(|leaf| self.ancestors(id, leaf))
     }
 }
-
-/// Row of `meta`: the counters.
-pub(crate) const META_COUNTERS: &[u8] = b"counters";
-/// Row of `meta`: what the index of the feed is of. It is not there before there was one.
-pub(crate) const META_FEED_INDEX: &[u8] = b"feed_index";
-/// Row of `meta`: the file format.
-pub(crate) const META_FORMAT: &[u8] = b"format";
-/// Row of `meta`: uuid, time of making, form of sequences.
-pub(crate) const META_IDENTITY: &[u8] = b"identity";
-/// Row of `meta`: how many purges have changed a document. It is not there before the first.
-pub(crate) const META_PURGE_SEQ: &[u8] = b"purge_seq";
-/// Row of `meta`: how many revisions a branch keeps.
-pub(crate) const META_REVS_LIMIT: &[u8] = b"revs_limit";
-/// Row of `meta`: how many records of keyed requests there are.
-pub(crate) const META_TRANSACTIONS: &[u8] = b"transactions";
-
-/// Row of `meta`: the number of the last record of the log whose rows are in the tables. It is not there before there
-/// was a log.
-pub(crate) const META_LOG: &[u8] = b"log";
-/// Row of `meta`: the format the database was born in.
-pub(crate) const META_BORN: &[u8] = b"born";
-/// Row of `meta`: the number of LMDB's transaction that wrote it, which is the newest.
-pub(crate) const META_COMMIT: &[u8] = b"commit";
 
 /// The empty key is below every key, and LMDB refuses to look for it.
 fn above_nothing(from: Bound<&[u8]>) -> Bound<&[u8]> {

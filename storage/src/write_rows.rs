@@ -6,8 +6,7 @@ use crate::codec::meta;
 use crate::error::StorageError;
 use crate::rows::Row;
 use crate::seal::seal;
-use crate::tables::{Handle, Handles, Table};
-use crate::view::META_COMMIT;
+use crate::tables::{Handle, Handles, META_COMMIT, Table};
 
 /// Writes rows in a transaction. Those behind a table's last one are appended: LMDB then fills its pages.
 pub(crate) struct WriteRows<'t, 'env> {

@@ -11,8 +11,8 @@ use crate::error::StorageError;
 use crate::feed_index::{FeedKeys, Indexed, Indexer};
 use crate::model::sequence::Sequence;
 use crate::rows::Rows;
-use crate::tables::Table;
-use crate::view::{META_FEED_INDEX, View};
+use crate::tables::{META_FEED_INDEX, Table};
+use crate::view::View;
 
 /// What the index is of, as the batch stands.
 pub(super) struct IndexUpkeep {

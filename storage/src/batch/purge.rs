@@ -9,8 +9,8 @@ use crate::model::rev::RevId;
 use crate::model::rev_tree::RevTree;
 use crate::purge::{Purge, plan_purge};
 use crate::rows::Rows;
-use crate::tables::Table;
-use crate::view::{META_PURGE_SEQ, View};
+use crate::tables::{META_PURGE_SEQ, Table};
+use crate::view::View;
 
 /// What the purges of a batch did beside what their documents say.
 #[derive(Debug, Default)]

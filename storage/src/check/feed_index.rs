@@ -5,8 +5,9 @@ use crate::codec::feed_index::{self, FeedIndex, IndexKey};
 use crate::codec::{change, keys};
 use crate::error::StorageError;
 use crate::feed_index::{FeedKeys, Indexer};
-use crate::tables::Table;
-use crate::view::{META_FEED_INDEX, RawRow, View};
+use crate::range::RawRow;
+use crate::tables::{META_FEED_INDEX, Table};
+use crate::view::View;
 
 pub(super) fn check(view: View<'_>, keys: &dyn FeedKeys, report: &mut CheckReport) -> Result<(), StorageError> {
     let Some(stored) = report.noting(view.read(Table::Meta, META_FEED_INDEX, feed_index::decode))? else {

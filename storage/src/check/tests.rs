@@ -10,7 +10,7 @@ use crate::model::rev::RevId;
 use crate::plan::Edit;
 use crate::store::tests::damage;
 use crate::store::{Birth, Store, StoreOptions};
-use crate::view::{META_COUNTERS, META_TRANSACTIONS};
+use crate::tables::{META_COUNTERS, META_TRANSACTIONS};
 use crate::{Identity, LocalEdit, PageLimits, Request, RequestKey, Write};
 
 fn body(json: &str) -> Body {

@@ -4,9 +4,9 @@ use super::{CheckReport, all, decoded};
 use crate::codec::transaction::{self, Age, Totals};
 use crate::codec::{as_text, keys};
 use crate::error::StorageError;
-use crate::tables::Table;
+use crate::tables::{META_TRANSACTIONS, Table};
 use crate::transactions::record_bytes;
-use crate::view::{META_TRANSACTIONS, View};
+use crate::view::View;
 
 pub(super) fn check(view: View<'_>, report: &mut CheckReport) -> Result<(), StorageError> {
     let stored = report.noting(view.read(Table::Meta, META_TRANSACTIONS, transaction::decode_totals))?;

@@ -5,6 +5,12 @@ use crate::model::sequence::{SeqFormat, Sequence};
 
 const TAG: u8 = 1;
 
+/// The newest file format this version reads and writes.
+pub const FORMAT: u64 = 5;
+
+/// From this format on every row has a checksum.
+pub(crate) const FORMAT_WITH_SEALS: u64 = 2;
+
 /// What never changes in a database's life but by moving or restoring it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {

@@ -7,12 +7,13 @@ use super::{FeedKeys, Indexer};
 use crate::codec::feed_index::{self, Building, FeedIndex};
 use crate::codec::{change, keys};
 use crate::error::{StorageError, unless_damaged};
+use crate::range::Direction;
 use crate::room::Room;
 use crate::rows::Rows;
 use crate::snapshot::{Budget, PageLimits};
 use crate::store::Store;
-use crate::tables::Table;
-use crate::view::{Direction, META_FEED_INDEX, View};
+use crate::tables::{META_FEED_INDEX, Table};
+use crate::view::View;
 
 /// What a slice did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

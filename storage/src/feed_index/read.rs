@@ -9,9 +9,10 @@ use crate::change::Change;
 use crate::codec::feed_index::{self, Building, FeedIndex, IndexKey};
 use crate::codec::keys;
 use crate::error::StorageError;
+use crate::range::{Direction, RawRow};
 use crate::snapshot::{ChangesPage, KeepId, ReadChanges, Snapshot, examine, fill_page};
 use crate::tables::Table;
-use crate::view::{Direction, Range, RawRow, View};
+use crate::view::{Range, View};
 
 /// Keys looked for at once are at most so many: each is a place of its own to read from.
 const KEYS_READ_MAX: usize = 100;

@@ -14,9 +14,9 @@ use crate::error::StorageError;
 use crate::notice::Notice;
 use crate::room::Room;
 use crate::rows::{Row, ToWrite};
-use crate::tables::Table;
+use crate::tables::{META_LOG, Table};
 use crate::unwinding::unwinding;
-use crate::view::{META_LOG, View};
+use crate::view::View;
 
 /// Rows go to LMDB when they have waited for so long. A sync of the log that meets LMDB's takes several times as long: so
 /// few do where little is written, and the more is written the more rows share a page.

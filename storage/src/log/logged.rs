@@ -33,9 +33,9 @@ use crate::gauge::{Stopwatch, StoreGauge};
 use crate::notice::Tell;
 use crate::room::Room;
 use crate::rows::{Rows, ToWrite};
-use crate::tables::Table;
+use crate::tables::{META_LOG, Table};
 use crate::unwinding::unwinding;
-use crate::view::{META_LOG, View};
+use crate::view::View;
 
 /// A record larger than this goes to LMDB by itself.
 const RECORD_BYTES_MAX: usize = BYTES_MAX as usize / 4;

@@ -5,9 +5,9 @@ use imbl::OrdMap;
 
 use super::key::{Key, Sought};
 use super::maybe_there::MaybeThere;
+use crate::range::{Direction, KeyRange};
 use crate::rows::Row;
 use crate::tables::Table;
-use crate::view::{Direction, KeyRange};
 
 /// A row that is laid over LMDB's: a value, or that there is none.
 pub(crate) type Over = Option<Bytes>;

@@ -5,8 +5,8 @@ use std::iter::Peekable;
 
 use super::memtable::{OverRows, Overlay};
 use crate::error::StorageError;
+use crate::range::{Direction, KeyRange, RawRow};
 use crate::tables::Table;
-use crate::view::{Direction, KeyRange, RawRow};
 
 /// The rows of a range below, with the overlay's in their places; where both have a key, the upper one counts. A damaged
 /// row below is told of when it is come upon, and the next one follows.

@@ -12,8 +12,8 @@ use super::segments::{NAMES, Segments};
 use crate::codec::meta;
 use crate::error::StorageError;
 use crate::pages::Damage;
-use crate::tables::Table;
-use crate::view::{META_IDENTITY, META_LOG, View};
+use crate::tables::{META_IDENTITY, META_LOG, Table};
+use crate::view::View;
 
 /// The log in a folder, read.
 pub(crate) struct FoundLog([Option<Found>; 2]);

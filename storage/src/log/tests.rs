@@ -22,10 +22,11 @@ use crate::error::StorageError;
 use crate::model::sequence::SeqFormat;
 use crate::notice::{Notice, Tell};
 use crate::pages::{At, Damage, Lost};
+use crate::range::Direction;
 use crate::room::Room;
 use crate::rows::Rows;
-use crate::tables::Table;
-use crate::view::{Direction, META_IDENTITY, View};
+use crate::tables::{META_IDENTITY, Table};
+use crate::view::View;
 
 mod bounds;
 

@@ -16,7 +16,7 @@ use super::rows::read_meta_row;
 use crate::codec::meta;
 use crate::env::MAP_BYTES_MAX;
 use crate::seal::Seals;
-use crate::view::{META_COMMIT, META_FORMAT};
+use crate::tables::{META_COMMIT, META_FORMAT};
 
 const KIND: u16 = 8;
 const MAGIC: u32 = 0xBEEF_C0DE;

@@ -9,9 +9,9 @@ use super::rows::read_value;
 use super::survey::Survey;
 use crate::codec::Malformed;
 use crate::error::StorageError;
+use crate::range::{Direction, KeyRange, RawRow};
 use crate::seal::{self, Seals};
 use crate::tables::Table;
-use crate::view::{Direction, KeyRange, RawRow};
 
 /// The sound rows of a leaf.
 pub(super) struct SoundRows<'s> {

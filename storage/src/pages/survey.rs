@@ -13,13 +13,13 @@ use super::meta::{self, Newest};
 use super::page::Nodes;
 use super::read::{SoundRows, SurveyRows};
 use super::walk::{Walked, walk};
+use crate::codec::meta::FORMAT;
 use crate::disk::READERS_NAME;
 use crate::env::Pin;
 use crate::error::StorageError;
+use crate::range::{Direction, KeyRange};
 use crate::seal::Seals;
-use crate::store::FORMAT;
-use crate::tables::Table;
-use crate::view::{Direction, KeyRange, META_BORN, META_FORMAT};
+use crate::tables::{META_BORN, META_FORMAT, Table};
 
 /// What a look at a folder's file shows.
 pub(crate) enum Looked {

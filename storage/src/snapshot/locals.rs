@@ -6,8 +6,8 @@ use super::{Budget, PageLimits, Snapshot};
 use crate::codec::{as_text, local};
 use crate::error::StorageError;
 use crate::json::Body;
+use crate::range::Direction;
 use crate::tables::Table;
-use crate::view::Direction;
 
 /// A stretch of `_local` documents, by their names: what follows `_local/` in their ids.
 #[derive(Debug, Clone)]

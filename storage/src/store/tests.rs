@@ -4,6 +4,7 @@ use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::change::Detail;
 use crate::codec::history;
 use crate::feed_index::ReadKeys;
 use crate::json::{Body, ScanLimits, scan_document};
@@ -13,9 +14,11 @@ use crate::model::idempotency::{Fingerprint, IdempotencyKey};
 use crate::model::rev::{RevHash, RevId};
 use crate::model::rev_path::RevPath;
 use crate::plan::Edit;
+use crate::range::Direction;
 use crate::request::RequestKey;
-use crate::snapshot::{Detail, PageLimits, ReadChanges, ReadDocs};
-use crate::view::{Direction, META_LOG, reads};
+use crate::snapshot::{PageLimits, ReadChanges, ReadDocs};
+use crate::tables::META_LOG;
+use crate::view::reads;
 use crate::{LocalEdit, Rehearsed, Write, codec::keys};
 
 fn new_store(folder: &Path) -> Store {
