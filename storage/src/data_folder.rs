@@ -8,10 +8,11 @@
 //! ```
 
 mod catalogue;
+mod files;
 mod updates;
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -19,16 +20,16 @@ use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 
 use self::catalogue::{Catalogue, FLOORS_MAX};
+use self::files::{lock, make_folders, random_bytes, remove_folder, sync_data, sync_folder};
 use crate::clock::now_secs;
 use crate::codec::meta::Identity;
-use crate::env::{DATA_FILE, Durability};
+use crate::env::Durability;
 use crate::error::StorageError;
 use crate::model::db_name::DbName;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::notice::{NewIncarnation, Notice};
 use crate::pages::{Damage, FileState};
 use crate::store::{Birth, Store, StoreOptions, has_tables};
-use crate::sync_folder;
 use crate::updates::{UpdateKind, UpdateLog};
 
 /// The data folder, held by this process.
@@ -360,62 +361,6 @@ impl DataFolder {
     pub fn release(&self) -> Result<(), StorageError> {
         self.lock.unlock().map_err(StorageError::io(&self.path))
     }
-}
-
-fn lock(path: &Path) -> Result<File, StorageError> {
-    let file = path.join("lock");
-    let lock =
-        OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(StorageError::io(&file))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(StorageError::FolderInUse { path: path.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(StorageError::io(&file)(error)),
-    }
-}
-
-/// Makes a folder and those it is in, and syncs what names them: a new folder could be gone after a power cut, and all
-/// that is in it.
-fn make_folders(folder: &Path) -> Result<(), StorageError> {
-    let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
-    fs::create_dir_all(folder).map_err(StorageError::io(folder))?;
-    let here = Path::new(".");
-    let parents = missing.iter().filter_map(|made| made.parent());
-    parents.map(|parent| if parent.as_os_str().is_empty() { here } else { parent }).try_for_each(sync_folder)
-}
-
-/// Whoever checks a folder from outside while it is removed may put LMDB's table of readers into it once more. It is removed
-/// as often as this.
-const REMOVE_ATTEMPTS: usize = 10;
-
-/// Removes a database's folder for good: unsynced, it could be back after a power cut.
-fn remove_folder(databases: &Path, name: &DbName) -> Result<(), StorageError> {
-    let folder = databases.join(name.folder());
-    let mut attempts = 1..REMOVE_ATTEMPTS;
-    loop {
-        match fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && attempts.next().is_some() => {}
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(StorageError::io(&folder)(error)),
-            _ => return sync_folder(databases),
-        }
-    }
-}
-
-fn sync_data(folder: &Path) -> Result<(), StorageError> {
-    let file = folder.join(DATA_FILE);
-    match File::open(&file).and_then(|data| data.sync_all()) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(StorageError::io(&file)(error)),
-        _ => Ok(()),
-    }
-}
-
-fn sync_folder(folder: &Path) -> Result<(), StorageError> {
-    sync_folder::sync_folder(folder).map_err(StorageError::io(folder))
-}
-
-fn random_bytes() -> Result<[u8; 16], StorageError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| StorageError::io(Path::new("random bytes"))(error.into()))?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 
 mod build;
 mod read;
+mod remake;
 
 use std::fmt;
 
@@ -24,6 +25,7 @@ use crate::view::View;
 
 pub use self::build::Tended;
 pub use self::read::{FeedIndexStatus, Lookup};
+pub(crate) use self::remake::remade_index;
 
 /// What an index knows of documents. Pure: the same of the same document, in every process on every machine.
 pub trait FeedKeys: fmt::Debug + Send + Sync {

@@ -1,33 +1,33 @@
 //! A database on disk.
 
-use std::ops::Bound;
+mod open;
+
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
+use self::open::open_base;
 use crate::base::{Base, Reading};
 use crate::batch::{Batch, Commit, Finished, Moment};
 use crate::check::{CheckReport, check};
 use crate::clock::now_secs;
-use crate::codec::feed_index::{self, FeedIndex, IndexKey};
-use crate::codec::meta::{self, Counters, FORMAT, FORMAT_WITH_SEALS, Identity};
+use crate::codec::meta::{self, Identity};
 use crate::counts::{BlockChanges, BlockSums};
-use crate::env::{DATA_FILE, Durability, Env, EnvOptions};
+use crate::env::{DATA_FILE, Durability};
 use crate::error::{StorageError, unless_damaged};
-use crate::feed_index::{FeedKeys, NoKeys};
+use crate::feed_index::{FeedKeys, NoKeys, remade_index};
 use crate::gauge::StoreGauge;
+use crate::log;
 use crate::log::replay::{FoundLog, Replayed};
-use crate::log::{self, logged::Logged};
 use crate::model::body_place::BodyKey;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::notice::Tell;
-use crate::pages::{Damage, Looked, Survey, look};
-use crate::range::Direction;
+use crate::pages::{Damage, Survey};
 use crate::request::Request;
 use crate::room::Room;
 use crate::rows::Rows;
 use crate::snapshot::Snapshot;
-use crate::tables::{META_BORN, META_COUNTERS, META_FEED_INDEX, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, Table};
+use crate::tables::{META_COUNTERS, META_IDENTITY, Table};
 use crate::times::Times;
 use crate::transactions::{TransactionLimits, Transactions};
 use crate::view::View;
@@ -364,97 +364,6 @@ impl Store {
     pub fn close(self) -> Result<(), StorageError> {
         self.base.close()
     }
-}
-
-/// Opens a database's file and the log in front of it, with a damage that was put right.
-fn open_base(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<(Base, Option<Damage>), StorageError> {
-    let log = FoundLog::read(folder)?;
-    let mended = match look(folder, options.verify_at_open_bytes_max)? {
-        Looked::Sound { mended } => mended,
-        Looked::Damaged(mut survey) => {
-            let Replayed { over, damage, .. } = log.replay(View::of_survey(&survey))?;
-            damage.into_iter().for_each(|damage| survey.add(damage));
-            return Ok((Base::Damaged(survey, Box::new(over)), None));
-        }
-    };
-    let env = open_env(folder, options, birth)?;
-    let mut replayed = log.replay(env.read()?.view())?;
-    if let Some(damage) = replayed.damage.take() {
-        env.close();
-        let survey = Survey::because_of(folder, damage)?;
-        return Ok((Base::Damaged(Box::new(survey), Box::new(replayed.over)), mended));
-    }
-    let logged = Logged::open(folder, env, options.durability, options.tell, log, replayed)?;
-    Ok((Base::Sound(Box::new(logged)), mended))
-}
-
-/// Opens a sound file, or makes a new one. One of an older format becomes one of this format, its rows as they are.
-fn open_env(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Env, StorageError> {
-    let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit, .. } = *options;
-    let mut env = Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max, durability })?;
-    let settle = |view: View<'_>| {
-        let mut rows = Rows::default();
-        let born = match view.read(Table::Meta, META_FORMAT, meta::decode_number)? {
-            None => {
-                put_birth(&mut rows, birth, revs_limit);
-                FORMAT
-            }
-            Some(FORMAT) => view.expect(Table::Meta, META_BORN, meta::decode_number)?,
-            Some(found) if found > FORMAT => {
-                return Err(StorageError::NewerFormat { path: folder.to_owned(), found, known: FORMAT });
-            }
-            Some(older) => {
-                rows.put(Table::Meta, META_FORMAT, meta::encode_number(FORMAT));
-                // Since format 2 it says itself in which it was born.
-                let born = view.read(Table::Meta, META_BORN, meta::decode_number)?.unwrap_or(older);
-                rows.put(Table::Meta, META_BORN, meta::encode_number(born));
-                born
-            }
-        };
-        Ok((rows, born))
-    };
-    if env.write(Room::Reserve, settle, |_| {})? >= FORMAT_WITH_SEALS {
-        env.require_seals();
-    }
-    Ok(env)
-}
-
-/// An index whose keys are made in another way now is begun anew. What a damaged one was of is not known any more: it is
-/// asked for anew, as documents and feeds do not need it.
-fn remade_index(view: View<'_>, keys_version: u64) -> Result<Rows, StorageError> {
-    let mut rows = Rows::default();
-    let remade = match view.feed_index() {
-        Err(error) if error.is_damage() => Some(FeedIndex::given_up(keys_version, next_number(view)?)),
-        Ok(Some(index)) if index.keys_version != keys_version => {
-            Some(index.remade(keys_version, view.counters()?.update_seq))
-        }
-        read => read.map(|_as_it_is| None)?,
-    };
-    if let Some(remade) = remade {
-        rows.put(Table::Meta, META_FEED_INDEX, feed_index::encode(&remade));
-    }
-    Ok(rows)
-}
-
-/// A number above those of all fields that have rows in the index of the feed.
-fn next_number(view: View<'_>) -> Result<u32, StorageError> {
-    let all = (Bound::Unbounded, Bound::Unbounded);
-    let last = view.range(Table::FeedIndex, all, Direction::Backward)?.next();
-    Ok(match last {
-        None => 0,
-        Some(Ok((key, _))) => IndexKey::from_bytes(key).map_or(u32::MAX / 2, |last| last.field.saturating_add(1)),
-        // A damaged row: its number is not known, and no database has had so many fields.
-        Some(Err(_)) => u32::MAX / 2,
-    })
-}
-
-fn put_birth(rows: &mut Rows, birth: &Birth, revs_limit: u32) {
-    let counters = Counters { update_seq: birth.start, docs: 0, deleted_docs: 0, body_bytes: 0, garbage_bytes: 0 };
-    rows.put(Table::Meta, META_FORMAT, meta::encode_number(FORMAT));
-    rows.put(Table::Meta, META_BORN, meta::encode_number(FORMAT));
-    rows.put(Table::Meta, META_IDENTITY, meta::encode_identity(&birth.identity));
-    rows.put(Table::Meta, META_REVS_LIMIT, meta::encode_number(u64::from(revs_limit)));
-    rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
 }
 
 #[cfg(test)]

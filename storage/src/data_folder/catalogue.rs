@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
-use super::{random_bytes, remove_folder};
+use super::files::{random_bytes, remove_folder};
 use crate::error::StorageError;
 use crate::model::db_name::DbName;
 use crate::model::sequence::Sequence;

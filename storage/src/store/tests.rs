@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::change::Detail;
+use crate::codec::feed_index::IndexKey;
 use crate::codec::history;
+use crate::codec::meta::{Counters, FORMAT};
+use crate::env::{Env, EnvOptions};
 use crate::feed_index::ReadKeys;
 use crate::json::{Body, ScanLimits, scan_document};
 use crate::log::logged::meanwhile;
@@ -17,7 +20,7 @@ use crate::plan::Edit;
 use crate::range::Direction;
 use crate::request::RequestKey;
 use crate::snapshot::{PageLimits, ReadChanges, ReadDocs};
-use crate::tables::META_LOG;
+use crate::tables::{META_FEED_INDEX, META_FORMAT, META_LOG, META_REVS_LIMIT};
 use crate::view::reads;
 use crate::{LocalEdit, Rehearsed, Write, codec::keys};
 

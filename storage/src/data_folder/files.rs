@@ -1,0 +1,69 @@
+//! Folders and files of a data folder: locked, made, removed and synced.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::env::DATA_FILE;
+use crate::error::StorageError;
+use crate::model::db_name::DbName;
+
+/// Takes the lock of a data folder, which ends with the process.
+pub(super) fn lock(path: &Path) -> Result<File, StorageError> {
+    let file = path.join("lock");
+    let lock =
+        OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(StorageError::io(&file))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(StorageError::FolderInUse { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(StorageError::io(&file)(error)),
+    }
+}
+
+/// Makes a folder and those it is in, and syncs what names them: a new folder could be gone after a power cut, and all
+/// that is in it.
+pub(super) fn make_folders(folder: &Path) -> Result<(), StorageError> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    fs::create_dir_all(folder).map_err(StorageError::io(folder))?;
+    let here = Path::new(".");
+    let parents = missing.iter().filter_map(|made| made.parent());
+    parents.map(|parent| if parent.as_os_str().is_empty() { here } else { parent }).try_for_each(sync_folder)
+}
+
+/// Whoever checks a folder from outside while it is removed may put LMDB's table of readers into it once more. It is removed
+/// as often as this.
+const REMOVE_ATTEMPTS: usize = 10;
+
+/// Removes a database's folder for good: unsynced, it could be back after a power cut.
+pub(super) fn remove_folder(databases: &Path, name: &DbName) -> Result<(), StorageError> {
+    let folder = databases.join(name.folder());
+    let mut attempts = 1..REMOVE_ATTEMPTS;
+    loop {
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && attempts.next().is_some() => {}
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(StorageError::io(&folder)(error)),
+            _ => return sync_folder(databases),
+        }
+    }
+}
+
+/// Syncs a database's file, if it is there.
+pub(super) fn sync_data(folder: &Path) -> Result<(), StorageError> {
+    let file = folder.join(DATA_FILE);
+    match File::open(&file).and_then(|data| data.sync_all()) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(StorageError::io(&file)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the names of a folder's files outlive a power cut.
+pub(super) fn sync_folder(folder: &Path) -> Result<(), StorageError> {
+    crate::sync_folder::sync_folder(folder).map_err(StorageError::io(folder))
+}
+
+/// Random bytes, as nobody else has them.
+pub(super) fn random_bytes() -> Result<[u8; 16], StorageError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| StorageError::io(Path::new("random bytes"))(error.into()))?;
+    Ok(bytes)
+}
