@@ -27,7 +27,7 @@ use crate::plan::{Edit, Expected, Plan, make};
 use crate::request::{Attempt, Request, RequestOutcome};
 use crate::rows::Rows;
 use crate::tables::{META_COUNTERS, META_REVS_LIMIT, Table};
-use crate::times::Times;
+use crate::times::{Brought, Times};
 use crate::transactions::Transactions;
 use crate::view::View;
 use crate::write::{LocalEdit, Outcome, Write};
@@ -292,7 +292,8 @@ impl<'txn> Batch<'txn> {
         let Moment { now, mut times, behind } = self.moment;
         if !docs.is_empty() {
             rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&self.counters));
-            times = times.note(self.view, now, (behind, self.counters.update_seq), &mut rows)?;
+            let brought = Brought { behind, newest: self.counters.update_seq };
+            times = times.note(self.view, now, brought, &mut rows)?;
         }
         let (requests, counters) = (self.requests, self.counters);
         let (sweep, reindex) = (self.purges.stemmed, self.index.is_redefined());

@@ -131,7 +131,7 @@ impl Env {
 
     /// Opens a read transaction. It must not outlive a page: it pins what it can see. A thread that has one open must
     /// neither open another nor write: a map about to grow waits for the first and holds up the second.
-    pub fn read(&self) -> Result<Reading<'_>, StorageError> {
+    pub fn read(&self) -> Result<ReadTxn<'_>, StorageError> {
         match self.try_read() {
             Err(StorageError::Closed | StorageError::Lmdb(heed::Error::Mdb(MdbError::Panic))) => {
                 // The writer is about to open the environment anew, or could not: then it may be possible by now.
@@ -144,10 +144,10 @@ impl Env {
         }
     }
 
-    fn try_read(&self) -> Result<Reading<'_>, StorageError> {
+    fn try_read(&self) -> Result<ReadTxn<'_>, StorageError> {
         let gate = self.lmdb.read();
         let Lmdb { env, handles, .. } = gate.clone().ok_or(StorageError::Closed)?;
-        Ok(Reading { txn: env.static_read_txn()?, handles, seals: self.seals, _gate: gate })
+        Ok(ReadTxn { txn: env.static_read_txn()?, handles, seals: self.seals, _gate: gate })
     }
 
     fn lmdb(&self) -> Result<Lmdb, StorageError> {
@@ -475,14 +475,14 @@ pub(crate) fn map_file(file: &File) -> io::Result<Mmap> {
 }
 
 /// An open read transaction.
-pub(crate) struct Reading<'env> {
+pub(crate) struct ReadTxn<'env> {
     txn: RoTxn<'static, WithoutTls>,
     handles: Handles,
     seals: Seals,
     _gate: RwLockReadGuard<'env, Option<Lmdb>>,
 }
 
-impl Reading<'_> {
+impl ReadTxn<'_> {
     pub fn view(&self) -> View<'_> {
         View::of_lmdb(&self.txn, self.handles, self.seals)
     }

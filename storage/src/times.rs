@@ -48,6 +48,15 @@ struct Latest {
     seen: Option<u64>,
 }
 
+/// What a commit brings that changes documents: all that lies behind one sequence, up to another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Brought {
+    /// The update sequence before it.
+    pub behind: Sequence,
+    /// That after it.
+    pub newest: Sequence,
+}
+
 /// A row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimeRow {
@@ -81,12 +90,12 @@ impl Times {
         self.latest.newest = newest;
     }
 
-    /// Adds what a commit at `now` leaves that brings what lies between two sequences; gives how the table stands then.
+    /// Adds what a commit at `now` leaves; gives how the table stands then.
     pub fn note(
         self,
         view: View<'_>,
         now: u64,
-        (behind, newest): (Sequence, Sequence),
+        Brought { behind, newest }: Brought,
         rows: &mut Rows,
     ) -> Result<Times, StorageError> {
         let Times { mut last, looked, latest: before } = self;

@@ -27,7 +27,7 @@ use super::segment::BYTES_MAX;
 use super::segments::Segments;
 use crate::codec::meta;
 use crate::disk::FreeBytes;
-use crate::env::{self, Durability, Env};
+use crate::env::{Durability, Env, ReadTxn};
 use crate::error::StorageError;
 use crate::gauge::{Stopwatch, StoreGauge};
 use crate::notice::Tell;
@@ -154,7 +154,7 @@ impl State {
 /// One state of the tables.
 pub(crate) struct Reading<'env> {
     over: Box<Overlay>,
-    lmdb: env::Reading<'env>,
+    lmdb: ReadTxn<'env>,
 }
 
 impl Reading<'_> {
