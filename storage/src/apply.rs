@@ -103,8 +103,8 @@ impl PlannedDoc {
         DocHead { seq: self.seq, tree, next_chunk }
     }
 
-    /// The same leaf with the same line before: its ancestors stay as they are stored. One that was purged may be there again
-    /// with others far down.
+    /// The leaf as it was stored, if it has the same line now: then its ancestors stay as they are stored. One that was
+    /// purged may be there again with other ancestors far down.
     fn unchanged(&self, leaf: &Leaf) -> Option<&Leaf> {
         let stored = self.before.as_ref()?.tree.leaf(&leaf.rev)?;
         let whole = self.whole.as_ref().and_then(|tree| tree.leaf(&leaf.rev));

@@ -199,8 +199,8 @@ fn check_leaf(view: View<'_>, id: &DocId, leaf: &Leaf, report: &mut CheckReport)
     Ok(())
 }
 
-/// Each body belongs to a document; or once did, if it may have been purged: bodies that stemming had cut off from their
-/// trees before are left to a sweep.
+/// Each body belongs to a document, or once did, if there may have been purges: bodies that stemming had cut off from
+/// their trees before are left to a sweep.
 fn check_bodies(view: View<'_>, report: &mut CheckReport, sums: &mut Sums) -> Result<(), StorageError> {
     let purged = report.noting(view.purge_seq())?.unwrap_or(0) > 0;
     for row in all(view, Table::Bodies)? {

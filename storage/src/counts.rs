@@ -69,8 +69,8 @@ impl BlockSums {
         BlockSums { at: None, first_block: 0, sums: Vec::new(), rows: 0 }
     }
 
-    /// Reads all blocks. Where they are damaged, counts the rows instead; where these are damaged too, only who asks for what
-    /// cannot be told is told so.
+    /// Reads all blocks. Where they are damaged, counts the rows instead. Where these are damaged too, only those are
+    /// told so who ask for what cannot be told.
     pub fn load(view: View<'_>) -> Result<BlockSums, StorageError> {
         let at = view.counters()?.update_seq;
         if let Some(sums) = unless_damaged(BlockSums::of(at, stored_blocks(view)?))? {

@@ -66,9 +66,10 @@ pub enum CreateError {
 }
 
 impl DataFolder {
-    /// Takes a data folder, making it if it is not there. Databases whose making or deletion was cut short are removed,
-    /// folders of databases that the catalogue does not know are taken in with a new incarnation. What the path means is
-    /// found out once: it stays this folder when the process changes its working directory, or a symbolic link is switched.
+    /// Takes a data folder, making it if it is not there. Databases whose making or deletion was cut short are removed;
+    /// folders of databases that the catalogue does not know are taken in with a new incarnation. What the path means
+    /// is found out once: it stays this folder when the process changes its working directory, or a symbolic link is
+    /// switched.
     ///
     /// # Errors
     /// [`StorageError::FolderInUse`] when another process has it; [`StorageError::Io`], also for an empty path.
@@ -282,7 +283,7 @@ impl DataFolder {
     }
 
     /// Decides that a database goes, to which nothing is written any more; `last` is its update sequence. From then on
-    /// there is none of its name, and what it leaves is removed by [`DataFolder::finish_deletion`], when the name is wanted
+    /// there is none of its name. What it leaves is removed by [`DataFolder::finish_deletion`], when the name is wanted
     /// again, or at the next start.
     ///
     /// # Errors

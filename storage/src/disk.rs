@@ -2,8 +2,9 @@
 //! the blocks of its lock file before they are needed.
 //!
 //! A commit writes pages that nobody needs yet, syncs them, and then overwrites one of the two meta pages. When any of
-//! it fails, the tables are what they were, as long as both meta pages are. Those a sync had failed for may be gone from
-//! memory as if they had been written, so another sync proves nothing: they are written once more, then synced.
+//! it fails, the tables are what they were, as long as both meta pages are. Where a sync of these has failed, the
+//! system may have let go of them as if they had been written, so that another sync proves nothing: they are written
+//! once more, then synced.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -52,8 +53,9 @@ impl MetaPages {
         self.data.sync_data()
     }
 
-    /// Why a commit failed. LMDB reports a write that was cut short as `EIO`; going on with it tells a full disk, or a
-    /// quota used up, from a broken one, unless there has come room meanwhile. Where a large write did not fit, a small one may.
+    /// Why a commit failed. LMDB reports a write that was cut short as `EIO`, whatever the reason. Writing on tells a
+    /// full disk, or a quota used up, from a broken one, unless there is room again by now. As a small write may fit
+    /// where a large one did not, as much is written as LMDB writes at once.
     pub fn why(&self, error: io::Error) -> io::Error {
         if error.raw_os_error() != Some(Errno::IO.raw_os_error()) {
             return error;
@@ -93,9 +95,9 @@ pub(crate) fn free_bytes(folder: &Path) -> io::Result<u64> {
 
 /// What was found free of a disk, so that it need not be asked each time.
 ///
-/// An answer counts for [`FreeBytes::COUNTS_FOR`], and only while it leaves [`FreeBytes::PLENTY`] beyond what is needed: to take
-/// that in this time, all programs together would have to write 20 GB a second. One that takes room without writing, as
-/// by `fallocate`, may do so behind any answer, however new.
+/// An answer counts for [`FreeBytes::COUNTS_FOR`], and only while it leaves [`FreeBytes::PLENTY`] beyond what is
+/// needed: to take that in this time, all programs together would have to write 20 GB a second. One that takes room
+/// without writing, as by `fallocate`, may do so behind any answer, however new.
 #[derive(Debug, Default)]
 pub(crate) struct FreeBytes {
     last: Option<(Instant, u64)>,
@@ -105,7 +107,8 @@ impl FreeBytes {
     const COUNTS_FOR: Duration = Duration::from_millis(50);
     const PLENTY: u64 = 1 << 30;
 
-    /// Whether this folder's disk, always the same, has so many bytes free for this process. One that does not say has not.
+    /// Whether the disk of this folder, the same one each time, has so many bytes free for this process. A disk that
+    /// does not say has not.
     pub fn are_at_least(&mut self, needed: u64, folder: &Path) -> bool {
         self.are_at_least_by(needed, || free_bytes(folder))
     }

@@ -65,12 +65,13 @@ pub(crate) struct EnvOptions {
     pub durability: Durability,
 }
 
-/// LMDB reports a write that was cut short by a full disk as it reports a disk that fails. Where there is room again when
-/// it is asked why, only writing once more tells which it was: a commit that the disk fails is tried as often as this.
+/// How often a commit is tried that the disk fails. LMDB reports a write that was cut short by a full disk as it
+/// reports a disk that fails. Where there is room again by the time it is asked why, only writing once more tells which
+/// it was.
 const DISK_ATTEMPTS: usize = 2;
 
-/// How often it is looked for readers in other processes that have ended without a word, as a `seqtide check` that was killed:
-/// what they saw could not be used again.
+/// How often it is looked for readers in other processes that have ended without a word, as a `seqtide check` that was
+/// killed: the pages that they saw could not be used again.
 const STALE_READERS_EVERY: Duration = Duration::from_secs(5);
 
 /// No map is larger, in bytes: half the address space a process has on common machines.
@@ -87,7 +88,8 @@ pub(crate) struct Env {
     used_bytes: AtomicUsize,
     /// Where the last page ends that was ever in use, as of the last commit.
     end_bytes: AtomicUsize,
-    /// The address space reserved. Known without the gate, which is shut for as long as a reader takes while the map is to grow.
+    /// The address space reserved. It is kept here to be known without the gate, which is shut while the map is to
+    /// grow, for as long as readers take.
     map_bytes: AtomicUsize,
     /// How large a page is.
     page_bytes: usize,
@@ -160,8 +162,8 @@ impl Env {
     }
 
     /// Lets `plan` read the newest state and decide on rows, writes them, commits, and tells `committed` before the
-    /// next write starts. While the map is too small for the rows it grows, and the same plan is made once more; so it is
-    /// after a failure that may have been a disk full for a moment. Nothing is written when anything fails, but see
+    /// next write starts. While the map is too small for the rows it grows, and the same plan is made once more; so it
+    /// is after a failure that may have been a disk full for a moment. Nothing is written when anything fails, but see
     /// [`StorageError::InDoubt`].
     pub fn write<R: ToWrite, T>(
         &self,
@@ -347,17 +349,17 @@ fn open_lmdb(folder: &Path, options: EnvOptions) -> Result<Lmdb, StorageError> {
     Ok(Lmdb { env, handles, data })
 }
 
-/// Has the programs that this process starts not inherit LMDB's descriptor of a data file, of which this is a copy. LMDB
-/// opens it so that they do, and nothing tells its number: it is mostly the one just below the copy's. A program that
-/// another thread starts in this very moment has it all the same.
+/// Has the programs that this process starts not inherit LMDB's descriptor of a data file, of which `data` is a copy.
+/// LMDB opens it so that they do, and nothing tells its number: it is mostly the one just below the copy's. A program
+/// that another thread starts in this very moment has it all the same.
 fn keep_from_children(data: &File) -> Result<(), StorageError> {
     let copy = data.as_raw_fd();
     let place = |file: Stat| (file.st_dev, file.st_ino);
     let opened = fstat(data).map(place).map_err(|why| heed::Error::Io(why.into()))?;
     let end = getrlimit(Resource::Nofile).current.and_then(|end| RawFd::try_from(end).ok()).unwrap_or(copy);
     for number in (0..copy).rev().chain(copy + 1..end) {
-        // SAFETY: the descriptor may be anybody's, or none. It is only asked about, unless it is the data file's; of those
-        // LMDB's alone are inherited, and the one that was just opened is not closed meanwhile.
+        // SAFETY: the descriptor may be anybody's, or none. It is only asked about, unless it is the data file's; of
+        // those LMDB's alone are inherited, and the one that was just opened is not closed meanwhile.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
         if fcntl_getfd(descriptor) != Ok(FdFlags::empty()) {
             continue;

@@ -134,7 +134,8 @@ impl StorageError {
         matches!(self, Damaged { table, .. } | Missing { table, .. } if *table == of.name())
     }
 
-    /// Whether this process, or the system, has as many files open as it may: closing a database makes room for another.
+    /// Whether this process, or the system, has as many files open as it may. Closing a database makes room for
+    /// another.
     pub fn is_too_many_files(&self) -> bool {
         use StorageError::{DiskFailed, InDoubt, Io, Lmdb};
         let (Io { source, .. } | DiskFailed { source } | InDoubt { source } | Lmdb(heed::Error::Io(source))) = self

@@ -71,8 +71,8 @@ impl Edit {
         self.expected.as_ref()
     }
 
-    /// The leaf of a tree that the edit names as what it goes on from; of a replicated one, the nearest of its ancestors
-    /// that is a leaf.
+    /// The leaf of a tree that the edit names as what it goes on from; of a replicated edit, the nearest of its
+    /// ancestors that is a leaf.
     pub(crate) fn base_in(&self, tree: &Growing) -> Option<(RevId, Tip)> {
         let leaf = |rev: RevId| tree.tip(&rev).map(|tip| (rev, tip));
         match &self.kind {
@@ -161,8 +161,8 @@ fn merged(path: &RevPath, is_new: bool) -> Plan {
 /// The revision that an interactive edit makes, and the leaf that it goes on from.
 ///
 /// # Errors
-/// [`HistoryNeeded`] when that revision may lie among ancestors that are not at hand. Its parent is a leaf, and nobody's ancestor:
-/// it can only be the oldest of a branch.
+/// [`HistoryNeeded`] when that revision may lie among ancestors that are not at hand. As its parent is a leaf, and
+/// nobody's ancestor, it can only be the oldest of a branch.
 fn interactive_rev(
     tree: &RevTree,
     edit: &Edit,

@@ -55,8 +55,8 @@ impl ReclaimPolicy {
 }
 
 impl Store {
-    /// Sweeps bodies as far as the limits reach, one at least, on from where the last slice ended, in one commit. Where there
-    /// is no garbage, the sweep is over.
+    /// Sweeps bodies as far as the limits reach, but one at least, in one commit. It goes on where the last slice
+    /// ended; where there is no garbage, the sweep is over.
     ///
     /// # Errors
     /// [`StorageError`]: then nothing was freed, and the next slice starts anew.
@@ -139,8 +139,8 @@ impl Slice {
     }
 }
 
-/// Which bodies the document needs that was looked at last. Those that one request brings to a document lie side by side, and it
-/// takes the longer to be read the more leaves it has.
+/// Which bodies the document needs that was looked at last. It is remembered, as the bodies that one request brings to
+/// a document lie side by side, and a document takes the longer to be read the more leaves it has.
 struct Needs<'txn> {
     id: &'txn str,
     /// What its leaves have, in order; `None` where it is damaged.

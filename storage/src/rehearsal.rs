@@ -152,7 +152,8 @@ mod tests {
         }
     }
 
-    /// What an edit would go on from, as text: `new`, `conflict`, `known`, or the base's revision, tombstone or not, and body.
+    /// What an edit would go on from, as text: `new`, `conflict`, `known`, or the revision of the base, whether it is a
+    /// tombstone, and its body.
     fn said(store: &Store, rehearsal: &mut Rehearsal, edit: &Edit) -> String {
         match rehearsal.try_edit(edit) {
             Rehearsed::Nothing(Outcome::Known { .. }) => "known".to_owned(),

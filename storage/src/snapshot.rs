@@ -156,8 +156,8 @@ impl Snapshot<'_> {
         rows_after(self.view(), self.sums, seq)
     }
 
-    /// The place behind which lies all that was written when the clock said so many seconds since 1970 or more. What was
-    /// written before may lie there too: up to a second before, or a thousandth of how long ago that is.
+    /// The place behind which lies all that was written when the clock said so many seconds since 1970 or more. What
+    /// was written before may lie there too: up to a second before, or a thousandth of how long ago that is.
     pub fn seq_before(&self, secs: u64) -> Result<Sequence, StorageError> {
         let times = *self.times.lock();
         times::seq_before(self.view(), times, secs)
@@ -268,8 +268,8 @@ impl Snapshot<'_> {
         if read.direction == Direction::Backward {
             seqs.reverse();
         }
-        // The last row of the stretch is passed in any case, as when all are gone through: a page that is full before it
-        // is not the last one.
+        // A reader comes past the last row of the stretch in any case, as if all rows were read: a page that is full
+        // before it is not the last one.
         let last = self.last_row_of(read)?.filter(|last| seqs.last().is_none_or(|(seq, _)| seq != last));
         seqs.extend(last.map(|seq| (seq, false)));
         let view = self.view();

@@ -32,9 +32,9 @@ use crate::times::Times;
 use crate::transactions::{TransactionLimits, Transactions};
 use crate::view::View;
 
-/// A log that is written to while it is read may look as if records were missing ([`FoundLog::read`]), but not again and
-/// again: both files would have to change their parts each time in the moment in which they are read. It is read as often
-/// as this.
+/// How often a log is read that seems to lack records. One that is written to meanwhile may look so
+/// ([`FoundLog::read`]), but not again and again: both files would have to change their parts each time in the moment
+/// in which they are read.
 const LOG_ATTEMPTS: usize = 5;
 
 /// How databases are opened.
@@ -124,8 +124,8 @@ pub(crate) fn has_tables(folder: &Path) -> bool {
     folder.join(DATA_FILE).metadata().is_ok_and(|file| file.len() > 0)
 }
 
-/// A log, which goes with an orderly end, may have the only copy of acknowledged writes: nothing is made in the place of the
-/// tables that it belongs to.
+/// Refuses a folder that has a log and no tables. A log goes with an orderly end, so it may have the only copy of
+/// acknowledged writes: nothing is made in the place of the tables that it belongs to.
 fn refuse_lost_tables(folder: &Path) -> Result<(), StorageError> {
     if has_tables(folder) || log::FILES.iter().all(|log| !folder.join(log).exists()) {
         return Ok(());
@@ -138,8 +138,8 @@ impl Store {
     /// can be read as far as it is sound, and not written to: see [`Store::damages`].
     ///
     /// # Errors
-    /// [`StorageError`], among others [`StorageError::NewerFormat`], and [`StorageError::DamagedFile`] when nothing of it
-    /// can be read.
+    /// [`StorageError`], among others [`StorageError::NewerFormat`], and [`StorageError::DamagedFile`] when nothing of
+    /// it can be read.
     pub fn open(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Store, StorageError> {
         refuse_lost_tables(folder)?;
         let (base, mended) = open_base(folder, options, birth)?;
@@ -250,8 +250,8 @@ impl Store {
         Ok(finished.commit)
     }
 
-    /// Takes note that everybody sees by now what was committed up to a sequence: whoever asks for what came to be seen in a
-    /// later second ([`Snapshot::seq_before`]) is not given it.
+    /// Takes note that everybody sees by now what was committed up to a sequence: it is not given to those who ask for
+    /// what came to be seen in a later second ([`Snapshot::seq_before`]).
     pub fn note_seen(&self, up_to: Sequence) {
         self.times.lock().seen(up_to, (self.clock)());
     }

@@ -1,10 +1,13 @@
 //! When what was written: a sparse table from seconds to sequences, so that a feed can begin at a time.
 //!
-//! The first commit of a second that changes documents leaves a row: the second, and the update sequence before it. It was not
-//! seen before its end, which may come in a later second: the next commit then says so, in a row of that second with the same
-//! sequence. Seconds only rise: while the clock stands behind the last row's, as after it was set back, there are no new ones. So
-//! all that came to be seen when the clock said so much or more lies behind the sequence of any row up to then, however many rows
-//! are taken out. Old ones are: of three in a row the middle one goes when the outer ones are [near](spacing) each other.
+//! The first commit of a second that changes documents leaves a row: the second, and the update sequence before it.
+//! Nobody sees a commit before its end, which may come in a later second: then the next commit leaves a row for that
+//! second too, with the sequence before the one that was seen. Seconds only rise: while the clock stands behind the
+//! last row's, as after it was set back, there are no new ones.
+//!
+//! So all that came to be seen when the clock said so much or more lies behind the sequence of any row up to then,
+//! however many rows are taken out. Old ones are: of three in a row the middle one goes when the outer ones are
+//! [near](spacing) each other.
 
 use std::ops::Bound;
 
@@ -67,12 +70,13 @@ pub(crate) struct TimeRow {
 }
 
 impl Times {
-    /// How the table stands that was opened at `now`, when all that it is of can be seen. In which second of those since the last
-    /// row that came to be is not known.
+    /// How the table stands when it is opened at `now`, and all that was committed can be seen. In which second since
+    /// the last row that came to be is not known.
     pub fn opened(view: View<'_>, now: u64) -> Result<Times, StorageError> {
         let last = last_row(view)?.unwrap_or(TimeRow { secs: 0, behind: Sequence::ZERO });
-        // Where the clock says no more than it did then, that is later than it says. Where it was set back to between the last
-        // commit's beginning and its end, that is not known either, and it is taken to be seen now: a limit that is told of.
+        // Where the clock says no more than in the last row, it does not say when the last commit came to be seen: that
+        // may be later. A clock that was set back to between that commit's beginning and its end cannot be told from
+        // one that is right, and the commit is taken to be seen now: `docs/feeds.md` says what that may hide.
         let seen = (now > last.secs).then_some(now);
         let latest = Latest { behind: last.behind, newest: view.counters()?.update_seq, seen };
         Ok(Times { last: last.secs, looked: 0, latest })
@@ -122,8 +126,8 @@ impl Times {
         Ok(Times { last, looked, latest })
     }
 
-    /// The place behind which all of a state lies that came to be seen when the clock said so many seconds or more, where that
-    /// is later than the last row; `None` where it is not the state that is known.
+    /// Where seconds are later than the last row's: the place in a state behind which all lies that came to be seen
+    /// when the clock said so many or more; `None` where it is not the state that is known.
     fn newest_before(&self, secs: u64, newest: Sequence) -> Option<Sequence> {
         let Latest { behind, newest: known, seen } = self.latest;
         (newest == known).then(|| if seen.is_some_and(|seen| seen < secs) { newest } else { behind })
@@ -173,8 +177,8 @@ pub(crate) fn seq_before(view: View<'_>, times: Times, secs: u64) -> Result<Sequ
     Ok(if may_be_thinned_out { row.behind } else { next.behind })
 }
 
-/// When the first of what lies behind a sequence was written, as far as rows are [near](spacing) to each other; `None` where that
-/// is not known.
+/// When the first of what lies behind a sequence was written, as exactly as rows are [near](spacing) each other; `None`
+/// where that is not known.
 pub(crate) fn secs_behind(view: View<'_>, seq: Sequence) -> Result<Option<u64>, StorageError> {
     let Some(last) = last_while(view, |row| row.behind <= seq)? else { return Ok(None) };
     // Of rows with one sequence the first tells when that was.

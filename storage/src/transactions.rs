@@ -110,8 +110,8 @@ impl Transactions {
         self.made.push((request.key.clone(), record));
     }
 
-    /// Adds the rows of the records made, and removes old ones where a bound is passed; gives the order from which on there are
-    /// any then.
+    /// Adds the rows of the records made, and removes old ones where a bound is passed. Gives the place in the age
+    /// order before which there are none then.
     pub fn write(self, view: View<'_>, rows: &mut Rows) -> Result<u64, StorageError> {
         let Some((_, newest)) = self.made.last() else { return Ok(self.oldest) };
         let now_secs = newest.at_secs;
@@ -170,8 +170,9 @@ impl Tables<'_, '_> {
         Ok(bytes)
     }
 
-    /// Removes the oldest records while a bound is passed and the quota lasts; `made_anew` are gone already. It begins at an
-    /// order, as each row that was removed before it costs a look until LMDB has taken it out, and gives where to go on.
+    /// Removes the oldest records while a bound is passed and the quota lasts; `made_anew` are gone already. It begins
+    /// at a place in the age order, not at the first row: each row that was removed before costs a look until LMDB has
+    /// taken it out. Gives where to go on.
     fn remove_oldest(
         &mut self,
         limits: &TransactionLimits,
@@ -183,7 +184,7 @@ impl Tables<'_, '_> {
         let from = keys::number(oldest);
         let range = (Bound::Included(&from[..]), Bound::Unbounded);
         for row in self.view.range(Table::TransactionAges, range, Direction::Forward)? {
-            // Nobody's write needs it to be read: what is damaged stays, and counts, and what is behind it goes in its turn.
+            // A damaged row fails nobody's write: it stays, and counts, and those behind it are removed in their turn.
             let Some((order, age)) = unless_damaged(row.and_then(read_age))? else { continue };
             oldest = order;
             if !limits.passed(&self.totals, &age, now_secs) || (quota.count == 0 && quota.bytes == 0) {

@@ -214,8 +214,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Takes in folders the catalogue does not know; opening them finds a foreign uuid and raises the incarnation. Gives
-    /// those that no database can have.
+    /// Takes in folders that the catalogue does not know; opening them finds a foreign uuid and raises the incarnation.
+    /// Gives those whose names no database can have.
     pub fn adopt_strangers(&mut self, databases: &Path) -> Result<Vec<PathBuf>, StorageError> {
         let mut nameless = Vec::new();
         for folder in fs::read_dir(databases).map_err(StorageError::io(databases))? {

@@ -30,8 +30,8 @@ pub(super) fn make_folders(folder: &Path) -> Result<(), StorageError> {
     parents.map(|parent| if parent.as_os_str().is_empty() { here } else { parent }).try_for_each(sync_folder)
 }
 
-/// Whoever checks a folder from outside while it is removed may put LMDB's table of readers into it once more. It is removed
-/// as often as this.
+/// How often a folder is removed: whoever checks it from outside meanwhile may put LMDB's table of readers into it once
+/// more.
 const REMOVE_ATTEMPTS: usize = 10;
 
 /// Removes a database's folder for good: unsynced, it could be back after a power cut.

@@ -104,8 +104,8 @@ fn put_rows(mut found: Vec<feed_index::IndexKey>, rows: &mut Rows) {
     }
 }
 
-/// Removes rows whose fields were given up. A damaged one is left as it is. It goes on behind the `last` that was removed, as each
-/// row before it costs a look until LMDB has taken it out.
+/// Removes rows whose fields were given up; a damaged one is left as it is. It goes on behind the `last` that was
+/// removed, as each row before it costs a look until LMDB has taken it out.
 fn remove_rows(
     view: View<'_>,
     index: &mut FeedIndex,

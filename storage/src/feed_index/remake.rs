@@ -9,8 +9,8 @@ use crate::rows::Rows;
 use crate::tables::{META_FEED_INDEX, Table};
 use crate::view::View;
 
-/// An index whose keys are made in another way now is begun anew. What a damaged one was of is not known any more: it is
-/// asked for anew, as documents and feeds do not need it.
+/// An index whose keys are made in another way now is begun anew. Of a damaged one it is not known any more what it was
+/// of: it is given up, and has to be asked for anew, as documents and feeds do not need it.
 pub(crate) fn remade_index(view: View<'_>, keys_version: u64) -> Result<Rows, StorageError> {
     let mut rows = Rows::default();
     let remade = match view.feed_index() {

@@ -18,13 +18,13 @@ use crate::tables::{META_LOG, Table};
 use crate::unwinding::unwinding;
 use crate::view::View;
 
-/// Rows go to LMDB when they have waited for so long. A sync of the log that meets LMDB's takes several times as long: so
-/// few do where little is written, and the more is written the more rows share a page.
+/// Rows go to LMDB when they have waited for so long. A sync of the log that meets one of LMDB's takes several times as
+/// long: in this way few do where little is written, and the more is written, the more rows share a page.
 pub const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Rows go to LMDB when they are so many bytes.
 const FREEZE_BYTES: usize = 8 << 20;
-/// Rows go to LMDB when they are so many. Of fewer, fewer share a page; among more, each takes longer to be put and found. With
-/// a quarter of them, and with twice as many, one database was written to more slowly.
+/// Rows go to LMDB when they are so many. Of fewer, fewer share a page; of more, each takes longer to be put in and
+/// found. One database was written to more slowly with a quarter of them, and with twice as many.
 const FREEZE_ROWS: usize = 80_000;
 /// A thread that has nothing to do for so long ends.
 const IDLE_MAX: Duration = Duration::from_secs(1);
@@ -187,8 +187,8 @@ impl Shared {
     }
 }
 
-/// Makes this thread nicer than those that write. Nobody waits for it before much has come; where processors are few it would
-/// take turns with them otherwise, and whoever waits for an answer would wait for it.
+/// Makes this thread nicer than those that write. Nobody waits for it before much has come. Where processors are few it
+/// would otherwise take turns with them, and clients would wait that much longer for their answers.
 fn be_nice() {
     // Elsewhere niceness is not a thread's but the process's.
     #[cfg(target_os = "linux")]

@@ -1,10 +1,11 @@
-//! A file that is written one piece behind the other, in whole blocks and past the system's page cache (`O_DIRECT`), each
-//! piece synced before the next: the disk gets the bytes at once, which costs less than having the cache find and write
-//! the pages that have changed.
+//! A file that is written one piece behind the other, each synced before the next. It is written in whole blocks and
+//! past the system's page cache (`O_DIRECT`): the disk gets the bytes at once, which costs less than having the cache
+//! find and write the pages that have changed.
 //!
-//! The last block is partly filled as a rule, and is written again with the next piece. What is in it of earlier pieces was
-//! synced, and is the same in what is written over it: whichever sectors of both a power cut leaves, each of them
-//! holds it. So a piece that is torn costs none before it, as long as the disk writes a sector as a whole or not at all.
+//! The last block is partly filled as a rule, and is written again with the next piece. What it has of earlier pieces
+//! was synced, and is the same in what is written over it: whichever sectors of the two a power cut leaves, they hold
+//! these bytes. So a piece that is torn costs none before it, as long as the disk writes a sector as a whole or not at
+//! all.
 
 use std::fs::File;
 use std::io;
@@ -61,8 +62,8 @@ impl Blocks {
     /// [`io::Error`] when the piece is not safe; it, or parts of it, may be in the file then.
     pub fn append(&mut self, piece: &[u8]) -> io::Result<()> {
         self.write(piece)?;
-        // It has the disk empty its own cache too, which a direct write alone does not. With `O_DSYNC` each write would do so,
-        // in about the same time, but those that go through the page cache as well.
+        // This has the disk empty its own cache too, which a direct write alone does not. With `O_DSYNC` each direct
+        // write would do so, in about the same time, but also each of those that go through the page cache.
         self.file.sync_data()?;
         self.end += piece.len() as u64;
         let in_last = usize::try_from(self.end).unwrap_or(0) % BLOCK_BYTES;

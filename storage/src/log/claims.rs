@@ -1,5 +1,5 @@
-//! What the logs of a process share. Each log claims what it needs, and knows at once what all of them claim together, so
-//! that no two count on the same.
+//! What the logs of a process share: each claims the room that it needs, and knows at once what all of them claim
+//! together, so that no two count on the same.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct Total(AtomicU64);
 
-/// What rows in logs may need of the disk when they go to LMDB. Databases may lie on several disks: each is then taken to
-/// have to hold all of it.
+/// What rows in logs may need of the disk when they go to LMDB. Databases may lie on several disks: then each disk is
+/// taken to have to hold all of it.
 pub static DISK: Total = Total::new();
 /// What rows in logs take in memory.
 pub static MEMORY: Total = Total::new();

@@ -1,5 +1,5 @@
-//! What waits for LMDB, and whether it will fit: in LMDB, as what is acknowledged must not meet a full disk or a full map
-//! later, and in memory until then.
+//! What waits for LMDB, and whether it will fit: into LMDB, as what is acknowledged must not meet a full disk or a full
+//! map later, and into memory until then.
 
 use super::logged::{Shared, State};
 use super::memtable::Memtable;
@@ -111,8 +111,8 @@ impl State {
 }
 
 impl Shared {
-    /// Claims what a commit is about to add, once so much of what waits has gone to LMDB that it fits; `false`, and nothing
-    /// of it is claimed, where it does not.
+    /// Claims what a commit is about to add, once so much of what waits has gone to LMDB that it fits. Gives `false`,
+    /// and claims nothing of it, where it does not fit.
     pub fn claim(&self, coming: Coming, room: Room, free: &mut FreeBytes) -> bool {
         while !self.try_claim(coming, room, free) {
             let waits = self.state().waits_for();

@@ -5,13 +5,13 @@
 //! synced commit that says up to which record it has come; a segment is written over when LMDB has come past its last
 //! record. So LMDB is a whole database by itself at every moment, only an older one.
 //!
-//! Where the log is of no use (the disk, the map or memory is nearly full, a commit is huge, readers have all slots, LMDB
-//! or the log's disk fails), LMDB is brought up to date first and then written to as if there were no log: what there is
-//! to say is said there.
+//! The log is of no use while the disk, the map or memory is nearly full, for a huge commit, when readers have all
+//! slots, and when LMDB or the log's disk fails. Then LMDB is brought up to date first and written to as if there were
+//! no log: what there is to say is said there.
 //!
-//! Locks are taken in this order, and none is waited for while the state is held: writing, applying, a permit to apply, the
-//! environment's own, the state. They are the standard library's, as none is handed to whoever waits for it: that may be the
-//! thread, which gives way to all others, and these would wait until it has had its turn.
+//! Locks are taken in this order: writing, applying, a permit to apply, the environment's own, the state. None is
+//! waited for while the state is held. They are the standard library's, which are not handed over to whoever waits for
+//! them: that may be the thread, which gives way to all others, and these would wait until it has had its turn.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -42,8 +42,9 @@ const RECORD_BYTES_MAX: usize = BYTES_MAX as usize / 4;
 /// A reader that came in between a commit and its being told looks again after so long, if it is not told before.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// After a failure whoever writes has LMDB asked again whether it works at most so often. A disk takes its time to fail, on
-/// a thread that other databases wait for, and clients try again at once; but nobody who has made room should notice.
+/// After a failure whoever writes has LMDB asked at most so often whether it works again. A disk takes its time to
+/// fail, on a thread that other databases wait for, and clients try again at once; but nobody who has made room should
+/// notice.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// An environment and its log.
@@ -108,8 +109,9 @@ pub(super) struct State {
     /// Whether the thread runs.
     pub running: bool,
     pub closing: bool,
-    /// The panic that broke off a commit. Half of it may be among the rows then, and its number may be in the log, where
-    /// another of that number would be damage. So nothing is made of either any more; the next opening reads the log.
+    /// The panic that broke off a commit. Half of the commit may be among the rows, and its number may be in the log,
+    /// where another record of that number would be damage. So neither is used any more; the next opening reads the
+    /// log.
     broken_off: Option<String>,
 }
 
@@ -164,8 +166,8 @@ impl Reading<'_> {
 }
 
 impl Logged {
-    /// Puts a log in front of an environment, with what was replayed of the one that was found. Where LMDB does not take
-    /// that, as on a full disk, it lies over LMDB and is read; writing waits until LMDB does.
+    /// Puts a log in front of an environment, with what was replayed of the one that was found. Where LMDB does not
+    /// take that, as on a full disk, it lies over LMDB and is read; writing waits until LMDB has taken it.
     pub fn open(
         folder: &Path,
         env: Env,
@@ -174,8 +176,8 @@ impl Logged {
         found: FoundLog,
         replayed: Replayed,
     ) -> Result<Logged, StorageError> {
-        // What the log is built on, and what it has, must outlive a power cut before it is seen. LMDB has to take what the
-        // log cannot keep.
+        // What the log is built on, and what it has, must outlive a power cut before anybody sees it. What the log
+        // cannot keep LMDB has to take.
         let kept = found.keep(folder, &replayed);
         let logged = Logged::new(folder, env, durability, tell, found, replayed, true)?;
         let shared = &logged.shared;
@@ -348,7 +350,8 @@ impl Shared {
         }
     }
 
-    /// Whether a record of these rows can be appended now. Waits for LMDB where there is no room before it has got more.
+    /// Whether a record of these rows can be appended now. Where there is no room before LMDB has got more, it waits
+    /// for that.
     fn is_ready_for(&self, writing: &mut Writing, room: Room, rows: &Rows) -> bool {
         let bytes = rows.record_bytes();
         let coming = Coming { rows: Load::of(rows), segment_bytes: writing.segments.grow_by(bytes) };
@@ -495,8 +498,8 @@ impl State {
     }
 }
 
-/// What a test has happen while a thread has taken the rows in memory and not yet LMDB's state, or one file of the log and
-/// not yet the other; or while it puts rows into LMDB, or shows them.
+/// What a test has happen while a thread has read one thing and not yet the other (the rows in memory and LMDB's state,
+/// or the two files of the log), puts rows into LMDB, or shows them.
 #[cfg(test)]
 pub(crate) mod meanwhile {
     use std::cell::RefCell;

@@ -14,8 +14,8 @@ const KEYS_MIN: usize = if cfg!(test) { 2 } else { 256 };
 const BITS: usize = 1 << 19;
 const HASHES: u32 = 2;
 
-/// Every key that was added, and some that were not. Clones share what they know: a key that was added to one may be said
-/// to be in the others, which is found out when it is looked for.
+/// Every key that was added, and some that were not. Clones share what they know: a key that was added to one may be
+/// said to be in the others, which costs no more than to look for it in vain.
 #[derive(Clone, Default)]
 pub(super) struct MaybeThere {
     /// `None` while there are few keys: any may be there.

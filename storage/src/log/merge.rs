@@ -8,8 +8,8 @@ use crate::error::StorageError;
 use crate::range::{Direction, KeyRange, RawRow};
 use crate::tables::Table;
 
-/// The rows of a range below, with the overlay's in their places; where both have a key, the upper one counts. A damaged
-/// row below is told of when it is come upon, and the next one follows.
+/// The rows of a range below, with the overlay's in their places; where both have a key, the upper one counts. A
+/// damaged row below is told of when it is come upon, and the next one follows.
 pub(crate) struct Merged<'txn, I: Iterator> {
     direction: Direction,
     below: Peekable<I>,

@@ -41,8 +41,8 @@ impl Origin {
     }
 }
 
-/// Makes a record of rows: length and checksum of the rest, in 4 bytes each, then generation and number in 8 bytes each,
-/// all big-endian, then the rows. The checksum is CRC-32C of the database's uuid and that rest.
+/// Makes a record of rows: length and checksum of the rest, in 4 bytes each; generation and number, in 8 bytes each;
+/// the rows. Numbers are big-endian. The checksum is CRC-32C of the database's uuid and that rest.
 pub fn encode(origin: Origin, generation: u64, number: u64, rows: &mut Rows) -> &[u8] {
     let record = rows.record();
     record[GENERATION_AT..NUMBER_AT].copy_from_slice(&generation.to_be_bytes());

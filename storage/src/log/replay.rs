@@ -35,9 +35,9 @@ pub(crate) struct Replayed {
 }
 
 impl FoundLog {
-    /// Reads the log in a folder, which may have none; nothing is changed. It is read before the tables are: what they do
-    /// not have is then among what was read, also where a server goes on. But there one file may be read before it is
-    /// filled, and the other after it was begun: then the records in between are missing.
+    /// Reads the log in a folder, which may have none; nothing is changed. It is read before the tables are: what they
+    /// do not have is then among what was read, also while a server goes on writing. But then one file may be read
+    /// before it is filled, and the other after it was begun, so that the records in between are missing.
     pub fn read(folder: &Path) -> Result<FoundLog, StorageError> {
         let find = |name| {
             let path = folder.join(name);
@@ -53,9 +53,9 @@ impl FoundLog {
     /// of others costs nothing.
     ///
     /// A record at the end that is not whole was not acknowledged, or cannot be told from one that was not. But each is
-    /// written when the one before has been synced: where a later one is whole, one that was acknowledged is lost. So
-    /// one may be where the disk does not give what lies behind the last record, or where the file ends in a record: none
-    /// is written that does not fit.
+    /// written when the one before has been synced: where a later one is whole, one that was acknowledged is lost. One
+    /// may be lost, too, where the disk does not give what lies behind the last record, or where the file ends within a
+    /// record: none is written that does not fit.
     ///
     /// Where the row is damaged that says how far the tables have come, none is laid over them.
     pub fn replay(&self, tables: View<'_>) -> Result<Replayed, StorageError> {

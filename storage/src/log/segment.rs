@@ -1,5 +1,5 @@
-//! A segment of the log: a file that is filled with zeros before it is used, and used again and again. Writing over what
-//! is there costs one small sync; a file that grows costs its new length as well.
+//! A segment of the log: a file that is filled with zeros before it is used, and used again and again. To write over
+//! what is there costs one small sync; of a file that grows the new length has to be synced as well.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,8 +11,8 @@ use super::blocks::Blocks;
 use super::record::{self, HEAD_BYTES, Origin, Record};
 use crate::sync_folder::sync_folder;
 
-/// The first segments of a database are small: there may be many databases. Those of tests are soon full. Each length is a
-/// power of two: so one that was cut off is known by it.
+/// The first segments of a database are small, as there may be many databases; those of tests are soon full. Each
+/// length is a power of two, so that a file that was cut off is known by its length.
 pub const BYTES_MIN: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 /// No segment is larger: what is replayed after a crash is at most two of them.
 pub const BYTES_MAX: u64 = 32 << 20;
@@ -169,7 +169,8 @@ impl Found {
     /// are of one generation. What is damaged, cut off, or left of an earlier use is passed over.
     pub fn records_above(&self, origin: Origin, number: u64) -> Records {
         let mut found: Vec<(Range<usize>, Record)> = Vec::new();
-        // Where those end that lie one behind the other from the beginning on, whatever their numbers, and the last of them.
+        // How far records follow each other from the beginning on, whatever their numbers, and which is the last of
+        // them.
         let mut chain = Chain::default();
         let mut at = 0;
         while at < self.content.len() {
@@ -190,9 +191,10 @@ impl Found {
         Records { above: found, cut: self.ends_in_a_record(&chain, number) }
     }
 
-    /// Whether the file ends before the record does that begins here, as none is written that does not fit, or so close
-    /// behind that it cannot be told. A head that a power cut has torn is not taken for one: behind the record before there
-    /// were zeros as far as its block goes, so that an old length with a new generation is no larger than the new one.
+    /// Whether the file was cut off behind the chain. It was where it ends before the record does whose head is there,
+    /// as none is written that does not fit, or so close behind the chain that this cannot be told. A head that a power
+    /// cut has torn is not taken for one: behind the record before there were zeros up to the end of its block, so a
+    /// length that was not written yet, with a generation that was, is no larger than the one that was to be written.
     fn ends_in_a_record(&self, chain: &Chain, number: u64) -> bool {
         let rest = &self.content[chain.end..];
         // Of a file that is as long as it was made nothing is missing that the tables do not have.
@@ -221,9 +223,9 @@ impl Found {
         places.find(may_be).unwrap_or(self.content.len())
     }
 
-    /// Makes this part of it outlive a power cut: whoever wrote it may have ended before it was synced. It is written once
-    /// more before: a sync that has failed before may have left it in memory as if it were on the disk, and the next
-    /// one then says nothing.
+    /// Makes this part of it outlive a power cut, as whoever wrote it may have ended before it was synced. It is
+    /// written once more first: a sync that failed may have left it in memory as if it were on the disk, and the next
+    /// sync would say nothing.
     pub fn keep(&self, path: &Path, part: Range<usize>) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(path)?;
         file.write_all_at(&self.content[part.clone()], part.start as u64)?;

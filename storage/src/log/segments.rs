@@ -159,9 +159,9 @@ impl Segments {
         self.slots.iter().any(Option::is_some)
     }
 
-    /// Removes the files, of which LMDB must have everything. One that stays does no harm, nor does one that is back after
-    /// a power cut, for which the folder would have to be synced: no number of its records is used again in the life of
-    /// the database, and to another one of its name, which has another uuid, they are no records.
+    /// Removes the files, when LMDB has everything of them. One that stays does no harm, nor does one that is back
+    /// after a power cut, as the folder is not synced: no number of its records is used again in the life of the
+    /// database, and to another database of its name, which has another uuid, they are no records.
     pub fn remove(&mut self) {
         for segment in self.slots.iter_mut().filter_map(Option::take) {
             let _ = segment.remove();

@@ -9,7 +9,9 @@ pub const DB_NAME_MAX_BYTES: usize = 238;
 /// The longest name of a file, in bytes, on any usual file system.
 const FOLDER_MAX_BYTES: usize = 255;
 
-/// A database's name: a lower-case letter, then `a-z 0-9 _ $ ( ) + - /`. Source: CouchDB `couch_db.erl` `?DBNAME_REGEX`.
+/// A database's name: a lower-case letter, then `a-z 0-9 _ $ ( ) + - /`.
+///
+/// Source: CouchDB `couch_db.erl` `?DBNAME_REGEX`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DbName(Arc<str>);
 

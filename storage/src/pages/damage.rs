@@ -82,7 +82,7 @@ impl Damage {
         Damage { at: At::Log(file, end), what, lost: Lost::Newest(misses) }
     }
 
-    /// That a log, which begins with this file, is of no use, as it cannot be told which of its records the tables have.
+    /// Of a log that begins with this file and is of no use, as it cannot be told which of its records the tables have.
     pub(crate) fn of_whole_log(file: &'static str, why: &StorageError) -> Damage {
         let what = format!("it is not known which records the tables have: {why}");
         Damage { at: At::Log(file, 0), what, lost: Lost::Log }

@@ -175,8 +175,8 @@ fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
     assert!(logged.shared.state().over.is_empty());
 }
 
-/// LMDB keeps the pages of 64 MiB; what is more it writes before the commit, and reads again where it is changed once more.
-/// The first attempt ends with a map that is full.
+/// LMDB keeps 64 MiB of changed pages in memory. What is more it writes before the commit, and reads again where it is
+/// changed once more. The first attempt ends with a map that is full.
 #[test]
 fn a_transaction_of_more_pages_than_lmdb_has_in_memory_is_whole() {
     const ROWS: u64 = 40_000;

@@ -105,8 +105,8 @@ impl Growing {
         }
     }
 
-    /// Takes note of a path that comes, and takes the tree apart when there have been many. What the path does to it while it is
-    /// apart; `None` when it has to be whole for it.
+    /// Takes note of a path that comes, and takes the tree apart when there have been many. Gives what the path does to
+    /// the tree while that is apart; `None` where the tree has to be whole for it.
     fn growth_apart(&mut self, path: &RevPath, revs_limit: u32) -> Option<Growth> {
         if self.apart.is_none() && self.paths >= self.paths_few {
             (self.paths, self.paths_few) = (0, self.paths_few.saturating_mul(2));
