@@ -1,4 +1,4 @@
-//! Which media types a client takes.
+//! Which media types a client takes, and whether it asks for a WebSocket.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{self, Accept, Header, Quality};
@@ -26,6 +26,12 @@ pub fn wants_events(req: &HttpRequest) -> bool {
     };
     let events = quality("text", "event-stream");
     events > Quality::ZERO && events >= quality("application", "x-ndjson")
+}
+
+/// Whether a request asks for a WebSocket.
+pub fn wants_websocket(req: &HttpRequest) -> bool {
+    let mut values = req.headers().get_all(header::UPGRADE).filter_map(|value| value.to_str().ok());
+    values.any(|value| value.to_ascii_lowercase().contains("websocket"))
 }
 
 /// 3 for the type itself, 2 for `kind/*`, 1 for `*/*`, 0 for another.

@@ -12,7 +12,7 @@ use seqtide::storage::{Outcome, Write};
 use seqtide::{Database, Fingerprint, IdempotencyKey, WriteOptions, Written};
 
 use crate::error::ApiError;
-use crate::routes::new_id;
+use crate::ids::new_id;
 use crate::state::State;
 
 /// What a handler reaches the server through. A handler that writes, and makes ids, through this alone answers a

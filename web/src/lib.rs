@@ -4,6 +4,7 @@
 //! and shapes the answer. What goes wrong becomes an answer in one place, `error`.
 
 mod accept;
+mod call;
 mod call_state;
 pub mod check;
 pub mod config;
@@ -13,6 +14,7 @@ mod demo;
 mod error;
 mod feeds;
 mod front;
+mod ids;
 mod intake;
 pub mod js_worker;
 mod json;

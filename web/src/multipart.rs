@@ -1,6 +1,6 @@
 //! Words of `multipart/mixed` answers, as CouchDB writes them.
 
-use crate::routes::new_id;
+use crate::ids::new_id;
 
 /// The head of a part that is JSON.
 pub const JSON_PART: &[u8] = b"\r\nContent-Type: application/json\r\n\r\n";

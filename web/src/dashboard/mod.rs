@@ -8,11 +8,11 @@ use actix_web::HttpResponse;
 use actix_web::http::{Method, StatusCode, header};
 
 pub use self::figures::{Figures, sample};
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
-use crate::routes::Call;
 
 /// Answers a request below `/_dashboard`.
-pub fn answer(call: &Call, method: &Method, path: &str) -> Result<HttpResponse, ApiError> {
+pub fn answer(call: &Call, method: &Method, path: &str) -> Answer {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err(ApiError::method_not_allowed("GET,HEAD"));
     }

@@ -11,16 +11,16 @@ use futures_util::stream;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use super::Figures;
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::reply;
-use crate::routes::Call;
 
 /// Pages that follow the figures at once.
 const READERS_MAX: usize = 100;
 
 static READERS: Semaphore = Semaphore::const_new(READERS_MAX);
 
-pub fn answer(call: &Call) -> Result<HttpResponse, ApiError> {
+pub fn answer(call: &Call) -> Answer {
     let reader = READERS
         .try_acquire()
         .map_err(|_full| ApiError::unavailable(format!("{READERS_MAX} pages follow the figures already"), "5"))?;

@@ -8,8 +8,9 @@ use seqtide::storage::{Outcome, Write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::local;
 use super::update::{edit, replicated_path, scan, write_written};
-use super::{Answer, Call, local};
+use crate::call::{Answer, Call};
 use crate::call_state::CallState;
 use crate::error::ApiError;
 use crate::{json, reply, request};

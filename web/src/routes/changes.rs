@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::feed::last_event_id;
 use super::function::{AskedFunction, query_object};
-use super::{Answer, Call};
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::feeds::changes_body::{Changes, Extras, Form};
 use crate::feeds::{body, stopping};

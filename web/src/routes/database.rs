@@ -6,7 +6,7 @@ use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::sequence::SeqFormat;
 use seqtide::storage::{FORMAT, Write};
 
-use super::{Answer, Call};
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::{reply, request};
 

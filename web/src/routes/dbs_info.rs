@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::database::info_json;
-use super::{Answer, Call, server};
+use super::server;
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::state::State;
 use crate::{json, reply, request};

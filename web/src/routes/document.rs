@@ -5,7 +5,8 @@ use seqtide::documents::{Document, Extras, Which, read_document};
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::rev::RevId;
 
-use super::{Answer, Call, open_revs};
+use super::open_revs;
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::query::Query;
 use crate::reply;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use actix_web::http::{Method, StatusCode, header};
+use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse};
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::sequence::Sequence;
@@ -19,15 +19,15 @@ use time::format_description::well_known::Rfc3339;
 
 use super::changes::{doc_ids, parse_since};
 use super::function::AskedFunction;
-use super::{Answer, Call};
-use crate::accept::wants_events;
+use crate::accept::{wants_events, wants_websocket};
+use crate::call::{Answer, Call};
+use crate::cors::refuse_strange_page;
 use crate::error::ApiError;
 use crate::feeds::native::Form;
 use crate::feeds::websocket::{self, Connection, Start};
 use crate::feeds::{body, stopping};
 use crate::json::{self, Members};
 use crate::query::Query;
-use crate::state::State;
 use crate::takeover::{Cutter, Takeover};
 use crate::{reply, request};
 
@@ -151,22 +151,6 @@ fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
     let serving = websocket::serve(connection, start, async move |asked| door.open(asked).await, server_ends);
     actix_web::rt::spawn(serving);
     Ok(answer)
-}
-
-/// A browser lets any page open a WebSocket anywhere: what CORS does for other requests must be done here.
-pub fn refuse_strange_page(req: &HttpRequest, state: &State) -> Result<(), ApiError> {
-    let Some(origin) = req.headers().get(header::ORIGIN) else { return Ok(()) };
-    if origin.to_str().is_ok_and(|origin| state.config.cors_origins.allows(origin)) {
-        return Ok(());
-    }
-    let reason = format!("pages of {origin:?} may not connect; `cors_origins` lists those that may");
-    Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", reason))
-}
-
-/// Whether a request asks for a WebSocket.
-pub fn wants_websocket(req: &HttpRequest) -> bool {
-    let mut values = req.headers().get_all(header::UPGRADE).filter_map(|value| value.to_str().ok());
-    values.any(|value| value.to_ascii_lowercase().contains("websocket"))
 }
 
 /// What a client says that it was given last. What is no text is no token either, and is refused like others.

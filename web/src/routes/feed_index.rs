@@ -5,7 +5,7 @@ use seqtide::storage::Outcome;
 use seqtide::{Database, FeedIndex, IndexFields, IndexFieldsError};
 use serde_json::json;
 
-use super::{Answer, Call};
+use crate::call::{Answer, Call};
 use crate::call_state::CallState;
 use crate::error::ApiError;
 use crate::json::{BODY, Members, elements};

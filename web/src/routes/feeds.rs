@@ -6,7 +6,7 @@ use seqtide::storage::model::db_name::DbName;
 use seqtide::{FeedId, FeedInfo};
 use serde_json::{Value, json};
 
-use super::{Answer, Call};
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::{known_feeds, reply};
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use seqtide::{Database, Fingerprint, IdempotencyKey, IdempotencyKeyError, Written};
 
-use super::{Answer, Call};
+use crate::call::{Answer, Call};
 use crate::call_state::{CallState, Keyed};
 use crate::error::ApiError;
 use crate::query::Query;

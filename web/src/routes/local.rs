@@ -9,7 +9,7 @@ use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{LocalEdit, Outcome, Write};
 
 use super::update::{accepted, agreed_rev, scan_body, unattended, written_json};
-use super::{Answer, Call};
+use crate::call::{Answer, Call};
 use crate::call_state::CallState;
 use crate::error::ApiError;
 use crate::query::Query;

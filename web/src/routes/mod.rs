@@ -25,7 +25,6 @@ mod update;
 mod updates;
 
 pub(crate) use place::Place;
-pub(crate) use server::new_id;
 
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::web::{Data, Payload};
@@ -33,34 +32,13 @@ use actix_web::{HttpRequest, HttpResponse};
 use seqtide::storage::model::db_name::DbName;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 
+use crate::accept::wants_websocket;
+use crate::call::{Answer, Call};
 use crate::call_state::CallState;
 use crate::dashboard;
 use crate::error::ApiError;
 use crate::query::Query;
 use crate::state::State;
-use feed::wants_websocket;
-
-/// A request, its path and query decoded.
-pub(crate) struct Call {
-    pub req: HttpRequest,
-    pub payload: Payload,
-    pub query: Query,
-    pub state: CallState,
-}
-
-impl Call {
-    /// Reads the body, of at most the configured size.
-    async fn body(self) -> Result<(HttpRequest, Query, CallState, bytes::Bytes), ApiError> {
-        let Call { req, payload, query, state } = self;
-        let body = match state.body() {
-            Some(body) => body,
-            None => crate::request::read_body(&req, payload, state.config.limits.request_bytes_max).await?,
-        };
-        Ok((req, query, state, body))
-    }
-}
-
-type Answer = Result<HttpResponse, ApiError>;
 
 const METHODS: &str = "GET,HEAD,POST,PUT,DELETE,COPY,OPTIONS";
 

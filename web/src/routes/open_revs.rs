@@ -11,8 +11,8 @@ use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{Snapshot, StorageError};
 
 use super::document::rev_list;
-use super::{Answer, Call};
 use crate::accept::accepts;
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::multipart::{JSON_PART, JSON_PART_ERROR, boundary};
 use crate::pages::{Items, paged};

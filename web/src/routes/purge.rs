@@ -5,7 +5,7 @@ use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::{Outcome, Write};
 
 use super::revs::{parse, start_member, write_list};
-use super::{Answer, Call};
+use crate::call::{Answer, Call};
 use crate::{reply, request};
 
 /// Forgets the leaves that are named; the answer says which those were.

@@ -8,7 +8,7 @@ use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::rev::RevId;
 use serde_json::value::RawValue;
 
-use super::{Answer, Call};
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::json::{self, Members};
 use crate::{reply, request};

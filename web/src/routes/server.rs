@@ -9,8 +9,9 @@ use seqtide::storage::model::db_name::DbName;
 use seqtide::{Task, TaskKind};
 use serde_json::{Value, json};
 
-use super::{Answer, Call};
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
+use crate::ids::new_id;
 use crate::reply;
 
 /// The level of CouchDB's interface that is followed.
@@ -103,11 +104,6 @@ pub fn uuids(call: &Call) -> Answer {
     let mut answer = reply::json(StatusCode::OK);
     answer.insert_header((header::CACHE_CONTROL, "no-cache"));
     Ok(answer.body(body + "\n"))
-}
-
-/// A document id nobody else makes: 32 hex digits, those made one after the other close together in the order of ids.
-pub fn new_id() -> String {
-    uuid::Uuid::now_v7().simple().to_string()
 }
 
 pub async fn metrics(call: &Call) -> HttpResponse {

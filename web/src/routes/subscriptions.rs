@@ -12,9 +12,10 @@ use seqtide::Error;
 use seqtide::storage::json::write_json_string;
 use serde_json::value::RawValue;
 
-use super::feed::{Options, SUBSCRIPTIONS, last_event_id, refuse_strange_page, wants_websocket};
-use super::{Answer, Call};
-use crate::accept::wants_events;
+use super::feed::{Options, SUBSCRIPTIONS, last_event_id};
+use crate::accept::{wants_events, wants_websocket};
+use crate::call::{Answer, Call};
+use crate::cors::refuse_strange_page;
 use crate::error::ApiError;
 use crate::feeds::pieces::Pieces;
 use crate::feeds::stopping;

@@ -14,7 +14,8 @@ use seqtide::storage::model::rev_path::RevPath;
 use seqtide::storage::{Edit, Outcome, Snapshot, Write};
 use serde::Deserialize;
 
-use super::{Answer, Call, design, local};
+use super::{design, local};
+use crate::call::{Answer, Call};
 use crate::call_state::CallState;
 use crate::error::ApiError;
 use crate::query::{Query, decode};

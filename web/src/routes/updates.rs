@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use seqtide::{Ahead, Databases, Engine, Feed, FeedKind, UpdatesOptions};
 
+use super::changes;
 use super::feed::{Door, Options};
-use super::{Answer, Call, changes};
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::feeds::changes_body::{Extras, Form};
 use crate::reply;

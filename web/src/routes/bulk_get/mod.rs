@@ -14,8 +14,9 @@ use serde_json::value::RawValue;
 
 use self::item::{Item, Read};
 use super::bulk_docs::too_many_docs;
-use super::{Answer, Call, document};
+use super::document;
 use crate::accept::accepts;
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::multipart::boundary;
 use crate::pages::{Items, paged};

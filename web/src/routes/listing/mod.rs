@@ -16,7 +16,7 @@ use seqtide::{Database, Error};
 
 use self::namespace::Namespace;
 use self::options::Options;
-use super::{Answer, Call};
+use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::pages::paged;
 use crate::{reply, request};

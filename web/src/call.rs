@@ -1,0 +1,40 @@
+//! A request on its way to its handler, and what handlers answer.
+
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::Bytes;
+
+use crate::call_state::CallState;
+use crate::error::ApiError;
+use crate::query::Query;
+use crate::request;
+
+/// A request, its path and query decoded.
+pub struct Call {
+    /// It as it came.
+    pub req: HttpRequest,
+    /// Its body, not read yet.
+    pub payload: Payload,
+    /// What stands behind the `?`.
+    pub query: Query,
+    /// What it reaches the server through.
+    pub state: CallState,
+}
+
+impl Call {
+    /// Reads the body, of at most the configured size.
+    ///
+    /// # Errors
+    /// As [`request::read_body`].
+    pub async fn body(self) -> Result<(HttpRequest, Query, CallState, Bytes), ApiError> {
+        let Call { req, payload, query, state } = self;
+        let body = match state.body() {
+            Some(body) => body,
+            None => request::read_body(&req, payload, state.config.limits.request_bytes_max).await?,
+        };
+        Ok((req, query, state, body))
+    }
+}
+
+/// What a handler answers.
+pub type Answer = Result<HttpResponse, ApiError>;
