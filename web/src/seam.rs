@@ -8,7 +8,7 @@ use seqtide::{Database, FeedKind};
 
 use crate::error::ApiError;
 use crate::query::Query;
-use crate::routes::{self, feed::Door as _};
+use crate::routes::{self, feed::Followed as _};
 
 /// An answer that refuses a request.
 #[derive(Debug, PartialEq, Eq)]

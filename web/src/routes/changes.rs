@@ -59,7 +59,7 @@ pub async fn changes(call: Call, db: &str) -> Answer {
     answer(&req, &state, opened, asked.form, extras, etag).await
 }
 
-/// The answer that a feed fills, at this door and at `/_db_updates`.
+/// The answer that a feed fills, at `_changes` and at `/_db_updates`.
 pub async fn answer<S: Source>(
     req: &HttpRequest,
     state: &State,

@@ -31,8 +31,8 @@ use crate::query::Query;
 use crate::takeover::{Cutter, Takeover};
 use crate::{reply, request};
 
-/// What a feed is opened at: a database, or the server.
-pub trait Door: 'static {
+/// What is followed: a database, or the server with all that it has.
+pub trait Followed: 'static {
     /// What its feeds are of.
     type Source: Source;
     /// What a feed is asked for.
@@ -47,7 +47,7 @@ pub trait Door: 'static {
     async fn open(&self, asked: Self::Asked) -> Result<Feed<Self::Source>, seqtide::Error>;
 }
 
-impl Door for Database {
+impl Followed for Database {
     type Source = Documents;
     type Asked = AskedDocuments;
     const KNOWN: &'static [&'static str] = &[
@@ -94,27 +94,27 @@ pub struct AskedDocuments {
 
 pub async fn feed(call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
-    feed_at(call, database).await
+    feed_of(call, database).await
 }
 
-/// Answers a request for a feed at a door.
-pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
+/// Answers a request for a feed of a database, or of the server.
+pub async fn feed_of<F: Followed>(call: Call, followed: F) -> Answer {
     if wants_websocket(&call.req) {
-        return over_websocket(call, door);
+        return over_websocket(call, followed);
     }
     let Call { req, payload, query, state } = call;
-    let mut options = Options::of_query(&query, D::KNOWN)?;
+    let mut options = Options::of_query(&query, F::KNOWN)?;
     if req.method() == Method::POST {
         let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
-        options.take_body(&body, D::KNOWN)?;
+        options.take_body(&body, F::KNOWN)?;
     }
     if let Some(id) = last_event_id(&req) {
         options.go_on_behind(&id);
     }
     let form = if wants_events(&req) { Form::Sse } else { Form::Lines };
     let kind = if form == Form::Sse { FeedKind::Sse } else { FeedKind::Lines };
-    let asked = D::parse(&options, kind, state.config.feeds.heartbeat)?;
-    let feed = match door.open(asked).await {
+    let asked = F::parse(&options, kind, state.config.feeds.heartbeat)?;
+    let feed = match followed.open(asked).await {
         Err(Error::Draining { retry }) if form == Form::Sse => {
             return Ok(stopping::come_back(retry, stopping::EVENT));
         }
@@ -129,18 +129,18 @@ pub async fn feed_at<D: Door>(call: Call, door: D) -> Answer {
     Ok(reply::streaming(&req, answer, body::stream(feed, form, opening, Takeover::of(&req), cutting)))
 }
 
-fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
+fn over_websocket<F: Followed>(call: Call, followed: F) -> Answer {
     let Call { req, payload, query, state } = call;
     refuse_strange_page(&req, &state)?;
     state.engine.has_room_for_feeds()?;
     let heartbeat = state.config.feeds.heartbeat;
-    let parse = move |options: &Options| D::parse(options, FeedKind::Websocket, heartbeat);
-    let from_url = if query.is_empty() { None } else { Some(parse(&Options::of_query(&query, D::KNOWN)?)?) };
+    let parse = move |options: &Options| F::parse(options, FeedKind::Websocket, heartbeat);
+    let from_url = if query.is_empty() { None } else { Some(parse(&Options::of_query(&query, F::KNOWN)?)?) };
     let upgraded = Connection::new(&req, payload, state.config.limits.feed_body_bytes_max);
     let (answer, connection) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;
     let parse = move |text: &str| {
         let mut options = Options::default();
-        options.take_body(text.as_bytes(), D::KNOWN)?;
+        options.take_body(text.as_bytes(), F::KNOWN)?;
         parse(&options)
     };
     let start = match from_url {
@@ -148,7 +148,7 @@ fn over_websocket<D: Door>(call: Call, door: D) -> Answer {
         None => Start::AtMessage { parse, within: state.config.feeds.websocket_start },
     };
     let server_ends = state.ending.clone().cancelled_owned();
-    let serving = websocket::serve(connection, start, async move |asked| door.open(asked).await, server_ends);
+    let serving = websocket::serve(connection, start, async move |asked| followed.open(asked).await, server_ends);
     actix_web::rt::spawn(serving);
     Ok(answer)
 }

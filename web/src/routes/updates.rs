@@ -5,7 +5,7 @@ use std::time::Duration;
 use seqtide::{Ahead, Databases, Engine, Feed, FeedKind, UpdatesOptions};
 
 use super::changes;
-use super::feed::{Door, Options};
+use super::feed::{Followed, Options};
 use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::feeds::changes_body::{Extras, Form};
@@ -50,10 +50,10 @@ fn asked(call: &Call) -> Result<(UpdatesOptions, Form), ApiError> {
 
 pub async fn feed(call: Call) -> Answer {
     let engine = call.state.engine.clone();
-    super::feed::feed_at(call, engine).await
+    super::feed::feed_of(call, engine).await
 }
 
-impl Door for Engine {
+impl Followed for Engine {
     type Source = Databases;
     type Asked = UpdatesOptions;
     const KNOWN: &'static [&'static str] =

@@ -12,7 +12,7 @@ use super::message::Form;
 use super::resume_id::{ALL_DATABASES, Place, Resume, Subject};
 use crate::error::ApiError;
 use crate::json::{Members, elements};
-use crate::routes::feed::{AskedDocuments, Door, Options};
+use crate::routes::feed::{AskedDocuments, Followed, Options};
 use crate::state::State;
 
 /// Longest name of a subscription, in bytes.
