@@ -12,7 +12,7 @@ use crate::error::ApiError;
 
 /// The shape of the whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum Shape {
     /// `{"results":[…],"last_seq":…}`: normal and longpoll.
     Object,
     /// A row a line: continuous.
@@ -21,17 +21,17 @@ pub enum Form {
     EventSource,
 }
 
-impl Form {
+impl Shape {
     /// What comes before everything.
     pub fn opening(self) -> Bytes {
-        Bytes::from_static(if self == Form::Object { b"{\"results\":[\n" } else { b"" })
+        Bytes::from_static(if self == Shape::Object { b"{\"results\":[\n" } else { b"" })
     }
 
     /// The answer's content type.
     pub fn content_type(self) -> &'static str {
         match self {
-            Form::Object | Form::Lines => "application/json",
-            Form::EventSource => "text/event-stream",
+            Shape::Object | Shape::Lines => "application/json",
+            Shape::EventSource => "text/event-stream",
         }
     }
 }
@@ -54,7 +54,7 @@ const NO_LIMIT: u64 = 1_000_000_000_000_000;
 /// The bytes of one answer.
 #[derive(Debug, Clone)]
 pub struct Changes {
-    form: Form,
+    shape: Shape,
     extras: Extras,
     rows_left: u64,
     any_row: bool,
@@ -62,13 +62,13 @@ pub struct Changes {
 
 impl Changes {
     /// The bytes of an answer with at most so many rows.
-    pub fn new(form: Form, extras: Extras, limit: Option<u64>) -> Changes {
-        Changes { form, extras, rows_left: limit.unwrap_or(NO_LIMIT), any_row: false }
+    pub fn new(shape: Shape, extras: Extras, limit: Option<u64>) -> Changes {
+        Changes { shape, extras, rows_left: limit.unwrap_or(NO_LIMIT), any_row: false }
     }
 
     /// Sets what follows apart from the rows before it.
     fn begin_rows(&mut self, out: &mut impl Extend<Bytes>) {
-        if self.form == Form::Object && std::mem::replace(&mut self.any_row, true) {
+        if self.shape == Shape::Object && std::mem::replace(&mut self.any_row, true) {
             out.extend([Bytes::from_static(BETWEEN_ROWS.as_bytes())]);
         }
     }
@@ -82,13 +82,13 @@ impl Changes {
         }
     }
 
-    fn add_without_seq<R: FeedRow>(&self, row: &R, shape: RowShape, out: &mut impl Extend<Bytes>) {
+    fn add_without_seq<R: FeedRow>(&self, row: &R, row_shape: RowShape, out: &mut impl Extend<Bytes>) {
         let mut json = Vec::new();
-        row.write_without_seq(&mut json, shape);
-        let (before, after): (&[u8], &[u8]) = match self.form {
-            Form::Object => (b"", b""),
-            Form::Lines => (b"", b"\n"),
-            Form::EventSource => (b"data: ", b"\nid: null\n\n"),
+        row.write_without_seq(&mut json, row_shape);
+        let (before, after): (&[u8], &[u8]) = match self.shape {
+            Shape::Object => (b"", b""),
+            Shape::Lines => (b"", b"\n"),
+            Shape::EventSource => (b"data: ", b"\nid: null\n\n"),
         };
         out.extend([Bytes::from_static(before), json.into(), Bytes::from_static(after)]);
     }
@@ -96,30 +96,30 @@ impl Changes {
 
 impl Wire for Changes {
     fn is_alike_for_all(&self) -> bool {
-        self.form != Form::Object && self.extras.seq_interval.is_none()
+        self.shape != Shape::Object && self.extras.seq_interval.is_none()
     }
 
-    fn add_row<R: FeedRow>(&mut self, row: &R, shape: RowShape, out: &mut impl Extend<Bytes>) {
+    fn add_row<R: FeedRow>(&mut self, row: &R, row_shape: RowShape, out: &mut impl Extend<Bytes>) {
         let has_seq = self.extras.seq_interval.is_none_or(|interval| self.rows_left.is_multiple_of(interval));
         self.rows_left = self.rows_left.saturating_sub(1);
         self.begin_rows(out);
         if !has_seq {
-            return self.add_without_seq(row, shape, out);
+            return self.add_without_seq(row, row_shape, out);
         }
-        let frame = row.frame(shape);
-        out.extend([match self.form {
-            Form::Object => frame.json(),
-            Form::Lines => frame.line(),
-            Form::EventSource => frame.sse(),
+        let frame = row.frame(row_shape);
+        out.extend([match self.shape {
+            Shape::Object => frame.json(),
+            Shape::Lines => frame.line(),
+            Shape::EventSource => frame.sse(),
         }]);
     }
 
     /// A row without its `seq` has other bytes.
     fn frames(&self) -> Option<FrameForm> {
-        let form = match self.form {
-            Form::Object => FrameForm::List { between: BETWEEN_ROWS },
-            Form::Lines => FrameForm::Lines,
-            Form::EventSource => FrameForm::Sse,
+        let form = match self.shape {
+            Shape::Object => FrameForm::List { between: BETWEEN_ROWS },
+            Shape::Lines => FrameForm::Lines,
+            Shape::EventSource => FrameForm::Sse,
         };
         self.extras.seq_interval.is_none().then_some(form)
     }
@@ -130,24 +130,24 @@ impl Wire for Changes {
     }
 
     fn notice<R>(&self, format: SeqFormat, event: &FeedEvent<R>) -> Bytes {
-        match (event, self.form) {
-            (FeedEvent::Change(Portion::Waiting), _) | (FeedEvent::Heartbeat { .. }, Form::Object | Form::Lines) => {
+        match (event, self.shape) {
+            (FeedEvent::Change(Portion::Waiting), _) | (FeedEvent::Heartbeat { .. }, Shape::Object | Shape::Lines) => {
                 Bytes::from_static(b"\n")
             }
-            (FeedEvent::Heartbeat { .. }, Form::EventSource) => Bytes::from_static(b"event: heartbeat\ndata: \n\n"),
-            (FeedEvent::End { seq, pending, .. }, Form::Object) => {
+            (FeedEvent::Heartbeat { .. }, Shape::EventSource) => Bytes::from_static(b"event: heartbeat\ndata: \n\n"),
+            (FeedEvent::End { seq, pending, .. }, Shape::Object) => {
                 format!("\n],\n{}}}\n\n", self.last_seq(format, *seq, *pending)).into()
             }
             // A browser waits by itself, where it would not get through to a server that is not there yet.
-            (FeedEvent::Draining { retry, .. }, Form::EventSource) => {
+            (FeedEvent::Draining { retry, .. }, Shape::EventSource) => {
                 stopping::draining(*retry, stopping::EVENT).into()
             }
             // Whoever reads a `last_seq` here takes it for the end of all; without it for a connection that broke.
-            (FeedEvent::End { reason: EndReason::Shutdown, .. }, Form::Lines) => Bytes::new(),
-            (FeedEvent::End { seq, pending, .. }, Form::Lines) => {
+            (FeedEvent::End { reason: EndReason::Shutdown, .. }, Shape::Lines) => Bytes::new(),
+            (FeedEvent::End { seq, pending, .. }, Shape::Lines) => {
                 format!("{{{}}}\n\n", self.last_seq(format, *seq, *pending)).into()
             }
-            (FeedEvent::End { .. }, Form::EventSource) => Bytes::from_static(b"\n"),
+            (FeedEvent::End { .. }, Shape::EventSource) => Bytes::from_static(b"\n"),
             // The rest is the native door's.
             _ => Bytes::new(),
         }

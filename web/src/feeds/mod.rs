@@ -3,6 +3,7 @@
 pub mod body;
 pub mod changes_body;
 mod cut_short;
+pub mod form;
 pub mod heard;
 pub mod native;
 pub mod pieces;

@@ -8,30 +8,11 @@ use bytes::Bytes;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
 use seqtide::{EndReason, Extent, Feed, FeedEvent, FeedRow, FrameForm, Lag, Portion, RowShape, Source};
 
+use super::form::Form;
 use super::pieces::Pieces;
 use super::wire::Wire;
 use crate::error::ApiError;
 use crate::takeover::Framing;
-
-/// How a streaming answer carries events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Server-Sent Events; each has an `id:`.
-    Sse,
-    /// A JSON object a line.
-    Lines,
-}
-
-impl Form {
-    /// What comes before everything, as a part of the first event: when a browser comes back by itself if its connection breaks. Not
-    /// every client passes over an event of nothing else.
-    pub fn opening(self, comeback: Duration) -> Bytes {
-        match self {
-            Form::Sse => format!("retry: {}\n", comeback.as_millis()).into(),
-            Form::Lines => Bytes::new(),
-        }
-    }
-}
 
 /// Something to send.
 pub enum Item<R> {
@@ -115,20 +96,33 @@ impl Event {
 }
 
 impl Wire for Form {
+    fn framing(&self) -> Framing {
+        if *self == Form::Websocket { Framing::Messages } else { Framing::Chunks }
+    }
+
     fn add_row<R: FeedRow>(&mut self, row: &R, shape: RowShape, out: &mut impl Extend<Bytes>) {
         let frame = row.frame(shape);
-        out.extend([if *self == Form::Sse { frame.sse() } else { frame.line() }]);
+        out.extend([match self {
+            Form::Sse => frame.sse(),
+            Form::Lines => frame.line(),
+            Form::Websocket => frame.json(),
+        }]);
     }
 
     fn frames(&self) -> Option<FrameForm> {
-        Some(if *self == Form::Sse { FrameForm::Sse } else { FrameForm::Lines })
+        match self {
+            Form::Sse => Some(FrameForm::Sse),
+            Form::Lines => Some(FrameForm::Lines),
+            Form::Websocket => None,
+        }
     }
 
     fn notice<R>(&self, format: SeqFormat, event: &FeedEvent<R>) -> Bytes {
-        match (event_of(format, event), self) {
-            (None, _) => Bytes::new(),
-            (Some(event), Form::Sse) => event.sse().into(),
-            (Some(event), Form::Lines) => format!("{}\n", event.json).into(),
+        let Some(event) = event_of(format, event) else { return Bytes::new() };
+        match self {
+            Form::Sse => event.sse().into(),
+            Form::Lines => format!("{}\n", event.json).into(),
+            Form::Websocket => event.json.into(),
         }
     }
 
@@ -136,29 +130,8 @@ impl Wire for Form {
         match self {
             Form::Sse => format!("event: error\ndata: {}\n\n", failure(error)),
             Form::Lines => format!("{}\n", failure(error)),
+            Form::Websocket => failure(error),
         }
-    }
-}
-
-/// The form in which a feed goes on that is live on a WebSocket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Messages;
-
-impl Wire for Messages {
-    fn framing(&self) -> Framing {
-        Framing::Messages
-    }
-
-    fn add_row<R: FeedRow>(&mut self, row: &R, shape: RowShape, out: &mut impl Extend<Bytes>) {
-        out.extend([row.frame(shape).json()]);
-    }
-
-    fn notice<R>(&self, format: SeqFormat, event: &FeedEvent<R>) -> Bytes {
-        event_of(format, event).map_or(Bytes::new(), |event| event.json.into())
-    }
-
-    fn failure(&self, error: &ApiError) -> String {
-        failure(error)
     }
 }
 

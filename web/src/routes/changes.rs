@@ -17,7 +17,7 @@ use super::feed::last_event_id;
 use super::function::{AskedFunction, query_object};
 use crate::call::{Answer, Call};
 use crate::error::ApiError;
-use crate::feeds::changes_body::{Changes, Extras, Form};
+use crate::feeds::changes_body::{Changes, Extras, Shape};
 use crate::feeds::{body, stopping};
 use crate::json::{self, Members};
 use crate::query::Query;
@@ -29,7 +29,7 @@ use crate::{reply, request};
 pub struct Asked {
     options: FeedOptions,
     function: Option<AskedFunction>,
-    form: Form,
+    shape: Shape,
     /// Rows whose number from the end of the limit is no multiple of this have no `seq`.
     seq_interval: Option<u64>,
 }
@@ -56,7 +56,7 @@ pub async fn changes(call: Call, db: &str) -> Answer {
     }
     let opened = database.feed(options).await;
     let extras = Extras { seq_interval: asked.seq_interval, pending: true };
-    answer(&req, &state, opened, asked.form, extras, etag).await
+    answer(&req, &state, opened, asked.shape, extras, etag).await
 }
 
 /// The answer that a feed fills, at `_changes` and at `/_db_updates`.
@@ -64,12 +64,12 @@ pub async fn answer<S: Source>(
     req: &HttpRequest,
     state: &State,
     opened: Result<Feed<S>, Error>,
-    form: Form,
+    shape: Shape,
     extras: Extras,
     etag: Option<String>,
 ) -> Answer {
     let feed = match opened {
-        Err(Error::Draining { retry }) if form == Form::EventSource => {
+        Err(Error::Draining { retry }) if shape == Shape::EventSource => {
             return Ok(stopping::come_back(retry, stopping::EVENT));
         }
         Err(draining @ Error::Draining { .. }) => {
@@ -79,7 +79,7 @@ pub async fn answer<S: Source>(
         opened => opened?,
     };
     let mut answer = HttpResponse::build(StatusCode::OK);
-    answer.content_type(form.content_type());
+    answer.content_type(shape.content_type());
     if let Some(etag) = etag {
         answer.insert_header((header::ETAG, etag));
     }
@@ -96,9 +96,9 @@ pub async fn answer<S: Source>(
         answer.insert_header((reply::SEQTIDE_SINCE, "ahead"));
     }
     feed.read_by(req.peer_addr());
-    let wire = Changes::new(form, extras, feed.options().limit);
+    let wire = Changes::new(shape, extras, feed.options().limit);
     let cutting = Cutter::of(req).cut_when(feed.overdue());
-    Ok(reply::streaming(req, answer, body::stream(feed, wire, form.opening(), Takeover::of(req), cutting)))
+    Ok(reply::streaming(req, answer, body::stream(feed, wire, shape.opening(), Takeover::of(req), cutting)))
 }
 
 /// Tells two answers apart: another database, another state of it, another question.
@@ -113,7 +113,7 @@ impl Asked {
     /// Source: CouchDB `chttpd_db:parse_changes_query`.
     pub fn parse(req: &HttpRequest, query: &Query, body: Option<&[u8]>, longest: Duration) -> Result<Asked, ApiError> {
         let AskedFilter { filter, fields, function } = asked_filter(query, body)?;
-        let (kind, mode, form) = feed(query)?;
+        let (kind, mode, shape) = feed(query)?;
         let style = match query.get("style") {
             None | Some("main_only") => false,
             Some("all_docs") => true,
@@ -136,16 +136,16 @@ impl Asked {
             ahead: Ahead::Echo,
             ..FeedOptions::live(kind)
         };
-        Ok(Asked { options, function, form, seq_interval: seq_interval(query)? })
+        Ok(Asked { options, function, shape, seq_interval: seq_interval(query)? })
     }
 }
 
-pub fn feed(query: &Query) -> Result<(FeedKind, FeedMode, Form), ApiError> {
+pub fn feed(query: &Query) -> Result<(FeedKind, FeedMode, Shape), ApiError> {
     match query.get("feed").unwrap_or("normal") {
-        "normal" => Ok((FeedKind::Normal, FeedMode::Once, Form::Object)),
-        "longpoll" => Ok((FeedKind::Longpoll, FeedMode::Longpoll, Form::Object)),
-        "continuous" | "live" => Ok((FeedKind::Continuous, FeedMode::Live, Form::Lines)),
-        "eventsource" => Ok((FeedKind::Eventsource, FeedMode::Live, Form::EventSource)),
+        "normal" => Ok((FeedKind::Normal, FeedMode::Once, Shape::Object)),
+        "longpoll" => Ok((FeedKind::Longpoll, FeedMode::Longpoll, Shape::Object)),
+        "continuous" | "live" => Ok((FeedKind::Continuous, FeedMode::Live, Shape::Lines)),
+        "eventsource" => Ok((FeedKind::Eventsource, FeedMode::Live, Shape::EventSource)),
         _ => Err(ApiError::bad_request("Supported `feed` types: normal, continuous, live, longpoll, eventsource")),
     }
 }

@@ -19,11 +19,10 @@ use time::format_description::well_known::Rfc3339;
 
 use super::changes::{doc_ids, parse_since};
 use super::function::AskedFunction;
-use crate::accept::{wants_events, wants_websocket};
 use crate::call::{Answer, Call};
 use crate::cors::refuse_strange_page;
 use crate::error::ApiError;
-use crate::feeds::native::Form;
+use crate::feeds::form::Form;
 use crate::feeds::websocket::{self, Connection, Start};
 use crate::feeds::{body, stopping};
 use crate::json::{self, Members};
@@ -99,7 +98,8 @@ pub async fn feed(call: Call, db: &str) -> Answer {
 
 /// Answers a request for a feed of a database, or of the server.
 pub async fn feed_of<F: Followed>(call: Call, followed: F) -> Answer {
-    if wants_websocket(&call.req) {
+    let form = Form::of(&call.req);
+    if form == Form::Websocket {
         return over_websocket(call, followed);
     }
     let Call { req, payload, query, state } = call;
@@ -111,9 +111,7 @@ pub async fn feed_of<F: Followed>(call: Call, followed: F) -> Answer {
     if let Some(id) = last_event_id(&req) {
         options.go_on_behind(&id);
     }
-    let form = if wants_events(&req) { Form::Sse } else { Form::Lines };
-    let kind = if form == Form::Sse { FeedKind::Sse } else { FeedKind::Lines };
-    let asked = F::parse(&options, kind, state.config.feeds.heartbeat)?;
+    let asked = F::parse(&options, form.kind(), state.config.feeds.heartbeat)?;
     let feed = match followed.open(asked).await {
         Err(Error::Draining { retry }) if form == Form::Sse => {
             return Ok(stopping::come_back(retry, stopping::EVENT));
@@ -122,7 +120,7 @@ pub async fn feed_of<F: Followed>(call: Call, followed: F) -> Answer {
     };
     feed.read_by(req.peer_addr());
     let mut answer = HttpResponse::build(StatusCode::OK);
-    answer.content_type(if form == Form::Sse { "text/event-stream" } else { "application/x-ndjson" });
+    answer.content_type(form.content_type());
     reply::not_held_back(&mut answer);
     let opening = form.opening(feed.comeback(state.config.feeds.retry));
     let cutting = Cutter::of(&req).cut_when(feed.overdue());
@@ -134,7 +132,7 @@ fn over_websocket<F: Followed>(call: Call, followed: F) -> Answer {
     refuse_strange_page(&req, &state)?;
     state.engine.has_room_for_feeds()?;
     let heartbeat = state.config.feeds.heartbeat;
-    let parse = move |options: &Options| F::parse(options, FeedKind::Websocket, heartbeat);
+    let parse = move |options: &Options| F::parse(options, Form::Websocket.kind(), heartbeat);
     let from_url = if query.is_empty() { None } else { Some(parse(&Options::of_query(&query, F::KNOWN)?)?) };
     let upgraded = Connection::new(&req, payload, state.config.limits.feed_body_bytes_max);
     let (answer, connection) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use actix_web::HttpResponse;
 use actix_web::http::{Method, StatusCode};
-use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use seqtide::Error;
@@ -13,16 +13,15 @@ use seqtide::storage::json::write_json_string;
 use serde_json::value::RawValue;
 
 use super::feed::{Options, SUBSCRIPTIONS, last_event_id};
-use crate::accept::{wants_events, wants_websocket};
 use crate::call::{Answer, Call};
 use crate::cors::refuse_strange_page;
 use crate::error::ApiError;
+use crate::feeds::form::Form;
 use crate::feeds::pieces::Pieces;
 use crate::feeds::stopping;
 use crate::feeds::websocket::Connection;
 use crate::subscriptions::asked::{self, Asked, Change, Client, Reader};
 use crate::subscriptions::connections::Handle;
-use crate::subscriptions::message::Form;
 use crate::subscriptions::resume_id::{Resume, Resumed, checksum};
 use crate::subscriptions::together::Subscriptions;
 use crate::subscriptions::websocket;
@@ -38,7 +37,7 @@ const KNOWN: [&str; 3] = ["heartbeat", "last-event-id", SUBSCRIPTIONS];
 /// Opens a connection.
 pub async fn open(call: Call) -> Answer {
     let Call { req, payload, query, state } = call;
-    let form = form(&req);
+    let form = Form::of(&req);
     let mut options = Options::of_query(&query, &KNOWN)?;
     let message_bytes_max = state.config.limits.feed_body_bytes_max;
     let upgraded = if form == Form::Websocket {
@@ -82,16 +81,6 @@ pub async fn open(call: Call) -> Answer {
     reply::not_held_back(&mut answer);
     let opening = form.opening(subscriptions.comeback);
     Ok(reply::streaming(&req, answer, body(opening, subscriptions)))
-}
-
-fn form(req: &HttpRequest) -> Form {
-    if wants_websocket(req) {
-        Form::Websocket
-    } else if wants_events(req) {
-        Form::Sse
-    } else {
-        Form::Lines
-    }
 }
 
 fn body(opening: Bytes, subscriptions: Subscriptions) -> impl Stream<Item = Result<Bytes, Infallible>> {

@@ -8,12 +8,12 @@ use super::changes;
 use super::feed::{Followed, Options};
 use crate::call::{Answer, Call};
 use crate::error::ApiError;
-use crate::feeds::changes_body::{Extras, Form};
+use crate::feeds::changes_body::{Extras, Shape};
 use crate::reply;
 
 /// Source: CouchDB `global_changes_httpd`.
 pub async fn db_updates(call: &Call) -> Answer {
-    let (options, form) = asked(call)?;
+    let (options, shape) = asked(call)?;
     let engine = &call.state.engine;
     // The answer to the same question is the same until something happens.
     let question = (engine.uuid(), engine.update_seq(), call.req.query_string());
@@ -22,14 +22,14 @@ pub async fn db_updates(call: &Call) -> Answer {
         return Ok(reply::not_modified(known.clone()));
     }
     let opened = engine.updates_feed(options);
-    changes::answer(&call.req, &call.state, opened, form, Extras::default(), etag).await
+    changes::answer(&call.req, &call.state, opened, shape, Extras::default(), etag).await
 }
 
 /// Source: CouchDB `global_changes_httpd:parse_global_changes_query`; unknown options are passed over.
-fn asked(call: &Call) -> Result<(UpdatesOptions, Form), ApiError> {
+fn asked(call: &Call) -> Result<(UpdatesOptions, Shape), ApiError> {
     let Call { req, query, state, .. } = call;
     let longest = state.config.feeds.changes_timeout;
-    let (kind, mode, form) = changes::feed(query)?;
+    let (kind, mode, shape) = changes::feed(query)?;
     let heartbeat = match query.get("heartbeat") {
         Some("false") => None,
         _ => changes::heartbeat(query, longest)?,
@@ -45,7 +45,7 @@ fn asked(call: &Call) -> Result<(UpdatesOptions, Form), ApiError> {
         kind,
         ..UpdatesOptions::default()
     };
-    Ok((options, form))
+    Ok((options, shape))
 }
 
 pub async fn feed(call: Call) -> Answer {

@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 
 use super::any_feed::AnyFeed;
 use super::connections::{Handle, Lookout};
-use super::message::Form;
 use super::resume_id::{ALL_DATABASES, Place, Resume, Subject};
 use crate::error::ApiError;
+use crate::feeds::form::Form;
 use crate::json::{Members, elements};
 use crate::routes::feed::{AskedDocuments, Followed, Options};
 use crate::state::State;

@@ -3,54 +3,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use seqtide::FeedKind;
 use seqtide::storage::json::write_json_string;
 
+use crate::feeds::form::Form;
 use crate::feeds::pieces::Pieces;
 
-/// How messages look on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Server-Sent Events: the data of each is a JSON array of rows and events, and each has an `id:`.
-    Sse,
-    /// A row or event a line.
-    Lines,
-    /// WebSocket: a JSON array of rows and events.
-    Websocket,
-}
-
-impl Form {
-    /// What its feeds are counted as.
-    pub fn kind(self) -> FeedKind {
-        match self {
-            Form::Sse => FeedKind::Sse,
-            Form::Lines => FeedKind::Lines,
-            Form::Websocket => FeedKind::Websocket,
-        }
-    }
-
-    /// Whether its messages have ids, with which a client comes back.
-    pub fn has_ids(self) -> bool {
-        self == Form::Sse
-    }
-
-    /// What comes before everything, as a part of the first message: when to come back, where the client takes note of it.
-    pub fn opening(self, comeback: Duration) -> Bytes {
-        if self == Form::Sse { format!("retry: {}\n", comeback.as_millis()).into() } else { Bytes::new() }
-    }
-
-    /// The answer's content type, where there is one.
-    pub fn content_type(self) -> &'static str {
-        if self == Form::Sse { "text/event-stream" } else { "application/x-ndjson" }
-    }
-
-    /// What stands before the first of them, between two, and behind the last.
-    fn around(self) -> [&'static [u8]; 3] {
-        match self {
-            Form::Sse => [b"data: [", b",", b"]\nid: "],
-            Form::Lines => [b"", b"\n", b"\n"],
-            Form::Websocket => [b"[", b",", b"]"],
-        }
+/// What stands before the first of the objects that leave together, between two, and behind the last: Server-Sent Events and
+/// messages of a WebSocket have them as a JSON array.
+fn around(form: Form) -> [&'static [u8]; 3] {
+    match form {
+        Form::Sse => [b"data: [", b",", b"]\nid: "],
+        Form::Lines => [b"", b"\n", b"\n"],
+        Form::Websocket => [b"[", b",", b"]"],
     }
 }
 
@@ -81,7 +45,7 @@ impl Message {
 
     /// Adds an object as it is.
     pub fn add(&mut self, json: Bytes) {
-        let [before, between, _] = self.form.around();
+        let [before, between, _] = around(self.form);
         let is_first = std::mem::replace(&mut self.is_empty, false);
         self.pieces.add(Bytes::from_static(if is_first { before } else { between }));
         self.pieces.add(json);
@@ -100,7 +64,7 @@ impl Message {
 
     /// The whole, as it is sent. `id` is made where the form has one.
     pub fn finish(mut self, id: impl FnOnce() -> String) -> Pieces {
-        let [_, _, after] = self.form.around();
+        let [_, _, after] = around(self.form);
         self.pieces.add(Bytes::from_static(after));
         if self.form.has_ids() {
             let retry = self.retry.map(|retry| format!("retry: {}\n", retry.as_millis())).unwrap_or_default();

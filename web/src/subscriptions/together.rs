@@ -405,9 +405,9 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     use super::*;
+    use crate::feeds::form::Form;
     use crate::subscriptions::any_feed::AnyFeed;
     use crate::subscriptions::connections::Connections;
-    use crate::subscriptions::message::Form;
     use crate::takeover::Cutter;
 
     /// A connection without a subscription, and those among which it is.

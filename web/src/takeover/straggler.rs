@@ -202,7 +202,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::feeds::native::Messages;
+    use crate::feeds::form::Form;
 
     #[tokio::test]
     async fn what_comes_while_something_is_said_is_said_behind_it() {
@@ -233,7 +233,7 @@ mod tests {
         let feed = database.feed(FeedOptions::live(FeedKind::Websocket)).await.unwrap();
         // Nothing comes, and the others are never reached.
         let start = Rc::new(Cell::new(Sequence::MAX));
-        let mut straggler = Straggler { feed, wire: Messages, start };
+        let mut straggler = Straggler { feed, wire: Form::Websocket, start };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (mut socket, _) = listener.accept().await.unwrap();

@@ -20,8 +20,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 pub use self::serving::{Start, serve};
+use super::form::Form;
 use super::heard::{CloseCode, Heard, LATE_OPTIONS, Reply, Said, close, code_of, frame, reply};
-use super::native::{self, Item, Messages};
+use super::native::{self, Item};
 use super::pieces::Pieces;
 use crate::error::ApiError;
 use crate::takeover::{Cutter, READ_TIMEOUT, Takeover};
@@ -122,7 +123,7 @@ impl Connection {
     fn leave<S: Source>(&mut self, socket: std::net::TcpStream, likeness: Likeness, feed: Feed<S>) -> Over {
         let heard = self.incoming.rest();
         if let Some(takeover) = self.takeover.take() {
-            takeover.attach(socket, Some(heard), likeness, feed, Messages);
+            takeover.attach(socket, Some(heard), likeness, feed, Form::Websocket);
         }
         Over::Elsewhere
     }
