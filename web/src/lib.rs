@@ -12,6 +12,7 @@ mod cors;
 mod dashboard;
 mod demo;
 mod error;
+mod feed_options;
 mod feeds;
 mod front;
 mod ids;

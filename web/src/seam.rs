@@ -7,8 +7,10 @@ use actix_web::test::TestRequest;
 use seqtide::{Database, FeedKind};
 
 use crate::error::ApiError;
+use crate::feed_options::couchdb::Asked;
+use crate::feed_options::native::{Followed as _, Options};
 use crate::query::Query;
-use crate::routes::{self, feed::Followed as _};
+use crate::routes;
 
 /// An answer that refuses a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,12 +56,12 @@ pub fn options(query: &str, body: &[u8]) -> [(&'static str, Result<(), Refused>)
     let changes = |body| {
         move |query: &Query| {
             let request = TestRequest::default().to_http_request();
-            routes::changes::Asked::parse(&request, query, body, longest).map(drop)
+            Asked::parse(&request, query, body, longest).map(drop)
         }
     };
     let feed = |query: &Query| {
         let known = Database::KNOWN;
-        let mut options = routes::feed::Options::of_query(query, known)?;
+        let mut options = Options::of_query(query, known)?;
         options.take_body(body, known)?;
         Database::parse(&options, FeedKind::Lines, longest).map(drop)
     };

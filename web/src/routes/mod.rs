@@ -2,15 +2,14 @@
 
 mod bulk_docs;
 mod bulk_get;
-pub(crate) mod changes;
+mod changes;
 mod database;
 mod dbs_info;
 mod design;
 mod document;
-pub(crate) mod feed;
+mod feed;
 mod feed_index;
 mod feeds;
-mod function;
 mod idempotency;
 pub(crate) mod listing;
 mod local;

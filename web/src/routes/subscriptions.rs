@@ -12,10 +12,11 @@ use seqtide::Error;
 use seqtide::storage::json::write_json_string;
 use serde_json::value::RawValue;
 
-use super::feed::{Options, SUBSCRIPTIONS, last_event_id};
 use crate::call::{Answer, Call};
 use crate::cors::refuse_strange_page;
 use crate::error::ApiError;
+use crate::feed_options::last_event_id;
+use crate::feed_options::native::{Options, SUBSCRIPTIONS};
 use crate::feeds::form::Form;
 use crate::feeds::pieces::Pieces;
 use crate::feeds::stopping;

@@ -10,9 +10,9 @@ use super::any_feed::AnyFeed;
 use super::connections::{Handle, Lookout};
 use super::resume_id::{ALL_DATABASES, Place, Resume, Subject};
 use crate::error::ApiError;
+use crate::feed_options::native::{AskedDocuments, Followed, Options};
 use crate::feeds::form::Form;
 use crate::json::{Members, elements};
-use crate::routes::feed::{AskedDocuments, Followed, Options};
 use crate::state::State;
 
 /// Longest name of a subscription, in bytes.
