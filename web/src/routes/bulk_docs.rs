@@ -8,8 +8,8 @@ use seqtide::storage::{Outcome, Write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::edit::{edit, replicated_path, scan, write_written};
 use super::local;
-use super::update::{edit, replicated_path, scan, write_written};
 use crate::call::{Answer, Call};
 use crate::call_state::CallState;
 use crate::error::ApiError;

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use seqtide::{Database, Fingerprint, IdempotencyKey, IdempotencyKeyError, Written};
 
+use super::edit::unattended;
 use crate::call::{Answer, Call};
 use crate::call_state::{CallState, Keyed};
 use crate::error::ApiError;
@@ -27,7 +28,7 @@ const MEANINGFUL: [header::HeaderName; 2] = [header::IF_MATCH, header::HeaderNam
 /// Carries a write out, unless it has a key and was carried out before; then it is answered as it was then.
 pub async fn once(call: Call, db: &str, carry_out: impl AsyncFn(Call) -> Answer) -> Answer {
     let Some(key) = key_of(&call.req)? else { return carry_out(call).await };
-    if call.query.get("batch") == Some("ok") {
+    if unattended(&call.query) {
         let reason = "`batch=ok` answers before the write is made, so it cannot be had with an Idempotency-Key: \
                       leave one of them out";
         return Err(ApiError::bad_request(reason));

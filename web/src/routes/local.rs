@@ -8,7 +8,7 @@ use seqtide::storage::model::doc_id::LocalId;
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{LocalEdit, Outcome, Write};
 
-use super::update::{accepted, agreed_rev, scan_body, unattended, written_json};
+use super::edit::{accepted, agreed_rev, replicated, scan_body, unattended, written_json};
 use crate::call::{Answer, Call};
 use crate::call_state::CallState;
 use crate::error::ApiError;
@@ -66,7 +66,7 @@ pub async fn write(
     id: LocalId,
     document: Document,
 ) -> Answer {
-    let checked = query.get("new_edits") != Some("false");
+    let checked = !replicated(query);
     let name = id.to_string();
     let deleted = document.deleted;
     let tag_body = document.body.clone();

@@ -7,6 +7,7 @@ mod database;
 mod dbs_info;
 mod design;
 mod document;
+mod edit;
 mod feed;
 mod feed_index;
 mod feeds;
