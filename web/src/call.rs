@@ -22,6 +22,15 @@ pub struct Call {
 }
 
 impl Call {
+    /// It, if its method is one of these, which commas divide.
+    ///
+    /// # Errors
+    /// 405, which names them as they stand here.
+    pub fn only(self, methods: &'static str) -> Result<Call, ApiError> {
+        let is_one = methods.split(',').any(|method| method == self.req.method().as_str());
+        if is_one { Ok(self) } else { Err(ApiError::method_not_allowed(methods)) }
+    }
+
     /// Reads the body, of at most the configured size.
     ///
     /// # Errors

@@ -5,17 +5,13 @@ mod figures;
 mod stream;
 
 use actix_web::HttpResponse;
-use actix_web::http::{Method, StatusCode, header};
+use actix_web::http::{StatusCode, header};
 
 pub use self::figures::{Figures, sample};
 use crate::call::{Answer, Call};
-use crate::error::ApiError;
 
 /// Answers a request below `/_dashboard`.
-pub fn answer(call: &Call, method: &Method, path: &str) -> Answer {
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        return Err(ApiError::method_not_allowed("GET,HEAD"));
-    }
+pub fn answer(call: &Call, path: &str) -> Answer {
     match path {
         "figures" => stream::answer(call),
         // The page names its files relative to itself.

@@ -40,6 +40,10 @@ use crate::error::ApiError;
 use crate::query::Query;
 use crate::state::State;
 
+/// The methods of what can only be read.
+const READ: &str = "GET,HEAD";
+
+/// All methods.
 const METHODS: &str = "GET,HEAD,POST,PUT,DELETE,COPY,OPTIONS";
 
 /// Answers any request.
@@ -66,8 +70,8 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
 /// it is passed on.
 async fn route(call: Call, method: &Method, place: &Place) -> Answer {
     match place {
-        Place::Root => server::root(&call),
-        Place::Dashboard(path) => dashboard::answer(&call, method, path),
+        Place::Root => Ok(server::root(&call.only(READ)?)),
+        Place::Dashboard(path) => dashboard::answer(&call.only(READ)?, path),
         Place::Server(name) => Box::pin(on_server(call, method, name)).await,
         Place::Feed(id) => Box::pin(feeds::one(&call, method, id)).await,
         Place::Database(db) => Box::pin(on_database(call, method, db)).await,
@@ -83,31 +87,26 @@ async fn route(call: Call, method: &Method, place: &Place) -> Answer {
 }
 
 async fn on_server(call: Call, method: &Method, name: &str) -> Answer {
-    let read = matches!(*method, Method::GET | Method::HEAD);
-    match (name, method.clone()) {
-        (name, _) if not_built::is_of_server(name) => Err(ApiError::not_implemented("requests to this endpoint")),
+    match name {
+        "_active_tasks" => Ok(server::active_tasks(&call.only(READ)?).await),
+        "_all_dbs" => server::all_dbs(&call.only(READ)?),
+        "_db_updates" => updates::db_updates(&call.only(READ)?).await,
+        "_dbs_info" => match *method {
+            Method::POST => dbs_info::of_keys(call).await,
+            _ => dbs_info::of_all(&call.only("GET,HEAD,POST")?),
+        },
+        "_feed" => updates::feed(call.only("GET,POST")?).await,
+        subscriptions::PATH => subscriptions::open(call.only("GET,POST")?).await,
+        "_feeds" => feeds::list(&call.only(READ)?).await,
         // To CouchDB's replicator that there are no sessions is 404: it goes on with the name and password of its URL.
-        ("_session", _) => Err(ApiError::not_found("there are no sessions, since there are no users")),
-        ("_dbs_info", Method::POST) => dbs_info::of_keys(call).await,
-        ("_dbs_info", _) if !read => Err(ApiError::method_not_allowed("GET,HEAD,POST")),
-        ("_feed", Method::GET | Method::POST) => updates::feed(call).await,
-        (subscriptions::PATH, Method::GET | Method::POST) => subscriptions::open(call).await,
-        ("_feed" | subscriptions::PATH, _) => Err(ApiError::method_not_allowed("GET,POST")),
-        ("_active_tasks" | "_all_dbs" | "_db_updates" | "_feeds" | "_up" | "_uuids" | "metrics", _) if !read => {
-            Err(ApiError::method_not_allowed("GET,HEAD"))
-        }
-        ("_active_tasks", _) => Ok(server::active_tasks(&call).await),
-        ("_all_dbs", _) => server::all_dbs(&call),
-        ("_db_updates", _) => updates::db_updates(&call).await,
-        ("_dbs_info", _) => dbs_info::of_all(&call),
-        ("_feeds", _) => feeds::list(&call).await,
-        ("_up", _) => Ok(server::up(&call)),
-        ("_uuids", _) => server::uuids(&call),
-        ("metrics", _) => Ok(server::metrics(&call).await),
-        (name, method) => match name.strip_prefix("_feed/") {
-            Some(connection) if method == Method::POST => subscriptions::change(call, connection).await,
-            Some(_) => Err(ApiError::method_not_allowed("POST")),
-            None => Err(unknown(&method, name)),
+        "_session" => Err(ApiError::not_found("there are no sessions, since there are no users")),
+        "_up" => Ok(server::up(&call.only(READ)?)),
+        "_uuids" => server::uuids(&call.only(READ)?),
+        "metrics" => Ok(server::metrics(&call.only(READ)?).await),
+        name if not_built::is_of_server(name) => Err(ApiError::not_implemented("requests to this endpoint")),
+        name => match name.strip_prefix("_feed/") {
+            Some(connection) => subscriptions::change(call.only("POST")?, connection).await,
+            None => Err(unknown(method, name)),
         },
     }
 }
@@ -131,46 +130,40 @@ async fn on_database(call: Call, method: &Method, db: &str) -> Answer {
 }
 
 async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answer {
-    match (name, method.clone()) {
-        ("_changes", Method::GET | Method::HEAD | Method::POST) => changes::changes(call, db).await,
-        ("_changes", _) => Err(ApiError::method_not_allowed("GET,POST,HEAD")),
-        ("_feed", Method::GET | Method::POST) => feed::feed(call, db).await,
-        ("_feed", _) => Err(ApiError::method_not_allowed("GET,POST")),
-        (subscriptions::PATH, _) => {
+    match name {
+        "_bulk_docs" => bulk_docs::bulk_docs(call.only("POST")?, db).await,
+        "_bulk_get" => bulk_get::bulk_get(call.only("POST")?, db).await,
+        "_changes" => changes::changes(call.only("GET,POST,HEAD")?, db).await,
+        "_compact" => database::compact(&call.only("POST")?, db).await,
+        "_ensure_full_commit" => database::ensure_full_commit(&call.only("POST")?, db).await,
+        "_feed" => feed::feed(call.only("GET,POST")?, db).await,
+        "_feed_index" => match *method {
+            Method::PUT => feed_index::put(call, db).await,
+            Method::DELETE => feed_index::delete(&call, db).await,
+            _ => feed_index::get(&call.only("DELETE,GET,HEAD,PUT")?, db).await,
+        },
+        "_missing_revs" => revs::missing_revs(call.only("POST")?, db).await,
+        "_purge" => purge::purge(call.only("POST")?, db).await,
+        "_revs_diff" => revs::revs_diff(call.only("POST")?, db).await,
+        "_revs_limit" => match *method {
+            Method::PUT => database::set_revs_limit(call, db).await,
+            _ => database::revs_limit(&call.only("GET,HEAD,PUT")?, db).await,
+        },
+        subscriptions::PATH => {
             let reason = "many subscriptions are followed at the server's root, /_feed/many: each names its database";
             Err(ApiError::not_found(reason))
         }
-        (name, _) if listing::is_listing(name) => listing::answer(call, db, name).await,
-        ("_bulk_docs", Method::POST) => bulk_docs::bulk_docs(call, db).await,
-        ("_bulk_get", Method::POST) => bulk_get::bulk_get(call, db).await,
-        ("_revs_diff", Method::POST) => revs::revs_diff(call, db).await,
-        ("_missing_revs", Method::POST) => revs::missing_revs(call, db).await,
-        ("_revs_limit", Method::GET | Method::HEAD) => database::revs_limit(&call, db).await,
-        ("_revs_limit", Method::PUT) => database::set_revs_limit(call, db).await,
-        ("_revs_limit", _) => Err(ApiError::method_not_allowed("GET,HEAD,PUT")),
-        ("_feed_index", Method::GET | Method::HEAD) => feed_index::get(&call, db).await,
-        ("_feed_index", Method::PUT) => feed_index::put(call, db).await,
-        ("_feed_index", Method::DELETE) => feed_index::delete(&call, db).await,
-        ("_feed_index", _) => Err(ApiError::method_not_allowed("DELETE,GET,HEAD,PUT")),
-        ("_ensure_full_commit", Method::POST) => database::ensure_full_commit(&call, db).await,
-        ("_compact", Method::POST) => database::compact(&call, db).await,
-        ("_purge", Method::POST) => purge::purge(call, db).await,
-        (
-            "_bulk_docs" | "_bulk_get" | "_revs_diff" | "_missing_revs" | "_ensure_full_commit" | "_compact" | "_purge",
-            _,
-        ) => Err(ApiError::method_not_allowed("POST")),
-        (name, _) if not_built::is_of_database(name) || not_built::is_of_design(name) => {
+        name if listing::is_listing(name) => listing::answer(call, db, name).await,
+        name if not_built::is_of_database(name) || not_built::is_of_design(name) => {
             call.state.database(db)?;
             Err(ApiError::not_implemented("requests to this endpoint"))
         }
-        (_, Method::GET | Method::HEAD | Method::POST) => {
+        name => {
             call.state.database(db)?;
-            Err(ApiError::not_found("missing"))
-        }
-        // What would be written is a document, and its id is none.
-        _ => {
-            call.state.database(db)?;
-            DocId::parse(name)?;
+            // What would be written is a document, and its id is none.
+            if !matches!(*method, Method::GET | Method::HEAD | Method::POST) {
+                DocId::parse(name)?;
+            }
             Err(ApiError::not_found("missing"))
         }
     }

@@ -17,7 +17,7 @@ use crate::reply;
 /// The level of CouchDB's interface that is followed.
 const COUCHDB_LEVEL: &str = "3.5.0";
 
-pub fn root(call: &Call) -> Answer {
+pub fn root(call: &Call) -> HttpResponse {
     let welcome = json!({
         "couchdb": "Welcome",
         "version": COUCHDB_LEVEL,
@@ -25,10 +25,7 @@ pub fn root(call: &Call) -> Answer {
         "features": [],
         "vendor": {"name": "Seqtide", "version": env!("CARGO_PKG_VERSION")},
     });
-    match call.req.method().as_str() {
-        "GET" | "HEAD" => Ok(reply::json_body(StatusCode::OK, welcome.to_string().into_bytes())),
-        _ => Err(ApiError::method_not_allowed("GET,HEAD")),
-    }
+    reply::json_body(StatusCode::OK, welcome.to_string().into_bytes())
 }
 
 /// While the server is being stopped it says so, for whoever decides where clients are sent.

@@ -33,11 +33,10 @@ pub fn is_listing(endpoint: &str) -> bool {
 pub async fn answer(call: Call, db: &str, endpoint: &str) -> Answer {
     let (name, several) = endpoint.strip_suffix("/queries").map_or((endpoint, false), |name| (name, true));
     let namespace = Namespace::of(name).ok_or_else(|| ApiError::not_found("missing"))?;
-    match (several, call.req.method()) {
-        (false, &(Method::GET | Method::HEAD | Method::POST)) => one(call, db, namespace).await,
-        (false, _) => Err(ApiError::method_not_allowed("GET,HEAD,POST")),
-        (true, &Method::POST) => queries(call, db, namespace).await,
-        (true, _) => Err(ApiError::method_not_allowed("POST")),
+    if several {
+        queries(call.only("POST")?, db, namespace).await
+    } else {
+        one(call.only("GET,HEAD,POST")?, db, namespace).await
     }
 }
 
