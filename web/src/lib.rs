@@ -8,6 +8,7 @@ mod call;
 mod call_state;
 pub mod check;
 pub mod config;
+mod connection;
 mod cors;
 mod dashboard;
 mod demo;

@@ -11,8 +11,8 @@ use flate2::read::MultiGzDecoder;
 use futures_util::{FutureExt, Stream, StreamExt};
 use tokio::time::timeout;
 
+use crate::connection::Cutter;
 use crate::error::ApiError;
-use crate::takeover::Cutter;
 
 /// A body above this is parsed on a thread that may block.
 const INLINE_BYTES_MAX: usize = 256 << 10;

@@ -18,14 +18,15 @@ use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config};
+use crate::connection::listener::{self, Settings};
 use crate::cors::cors;
 use crate::dashboard::{self, Figures};
 use crate::front::Front;
 use crate::routes;
 use crate::state::State;
 use crate::subscriptions::connections::Connections;
-use crate::takeover::listener::{self, Settings};
 use crate::takeover::roll::Workers;
+use crate::takeover::worker::Worker;
 use crate::telemetry::Metrics;
 
 /// Connections that wait to be taken, where the system allows so many: after a restart thousands of readers come back.
@@ -162,8 +163,11 @@ pub async fn serve(
             .default_service(web::to(routes::dispatch))
     };
     let shutdown_timeout_secs = config.shutdown_timeout.as_secs().max(1);
-    let settings = Settings { workers: config.workers, feeds: feeds.clone(), shutdown_timeout_secs };
-    let server = listener::serve(listener, &settings, app)?;
+    let settings = Settings { workers: config.workers, shutdown_timeout_secs };
+    let server = {
+        let feeds = feeds.clone();
+        listener::serve(listener, &settings, move || Worker::of(&feeds), app)?
+    };
     let handle = server.handle();
     let ended = engine.clone();
     let mut running = actix_web::rt::spawn(server);

@@ -9,7 +9,8 @@ use seqtide::{Error, Feed, FeedEvent, Likeness, Portion, Source};
 use super::cut_short::saying_why;
 use super::pieces::Pieces;
 use super::wire::Wire;
-use crate::takeover::{Cutting, Takeover};
+use crate::connection::Cutting;
+use crate::takeover::Takeover;
 
 /// A feed's answer, which begins with `opening`. When it cannot go on, it says why, where its form has words for that, and is cut short: that is the only
 /// sign that no client takes for data. Where the connection can be taken over, the answer goes on there as soon as the feed is live;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse};
 
+use crate::connection::Cutter;
 use crate::reply;
 use crate::state::State;
-use crate::takeover::Cutter;
 
 /// What stands before and behind a `draining` as an event of its own.
 pub const EVENT: [&str; 2] = ["event: draining\ndata: ", ""];

@@ -5,12 +5,13 @@ use actix_web::{HttpRequest, HttpResponse};
 use seqtide::{Database, Error, Feed, FeedKind, FeedMode, Source};
 
 use crate::call::{Answer, Call};
+use crate::connection::Cutter;
 use crate::error::ApiError;
 use crate::feed_options::couchdb::Asked;
 use crate::feeds::changes_body::{Changes, Extras, Shape};
 use crate::feeds::{body, stopping};
 use crate::state::State;
-use crate::takeover::{Cutter, Takeover};
+use crate::takeover::Takeover;
 use crate::{reply, request};
 
 pub async fn changes(call: Call, db: &str) -> Answer {

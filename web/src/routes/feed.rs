@@ -6,6 +6,7 @@ use actix_web::http::{Method, StatusCode};
 use seqtide::Error;
 
 use crate::call::{Answer, Call};
+use crate::connection::Cutter;
 use crate::cors::refuse_strange_page;
 use crate::error::ApiError;
 use crate::feed_options::last_event_id;
@@ -13,7 +14,7 @@ use crate::feed_options::native::{Followed, Options};
 use crate::feeds::form::Form;
 use crate::feeds::websocket::{self, Connection, Start};
 use crate::feeds::{body, stopping};
-use crate::takeover::{Cutter, Takeover};
+use crate::takeover::Takeover;
 use crate::{reply, request};
 
 pub async fn feed(call: Call, db: &str) -> Answer {

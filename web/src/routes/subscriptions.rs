@@ -13,6 +13,7 @@ use seqtide::storage::json::write_json_string;
 use serde_json::value::RawValue;
 
 use crate::call::{Answer, Call};
+use crate::connection::{Cutter, Cutting};
 use crate::cors::refuse_strange_page;
 use crate::error::ApiError;
 use crate::feed_options::last_event_id;
@@ -26,7 +27,6 @@ use crate::subscriptions::connections::Handle;
 use crate::subscriptions::resume_id::{Resume, Resumed, checksum};
 use crate::subscriptions::together::Subscriptions;
 use crate::subscriptions::websocket;
-use crate::takeover::{Cutter, Cutting};
 use crate::{reply, request};
 
 /// Where a connection is opened.

@@ -20,10 +20,10 @@ use super::connections::{Handle, Holder, News};
 use super::message::{Message, Sub};
 use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Place, Resume};
 use super::turns::{Active, Turns};
+use crate::connection::Cutting;
 use crate::error::ApiError;
 use crate::feeds::native;
 use crate::feeds::pieces::{PIECE_BYTES, Pieces};
-use crate::takeover::Cutting;
 
 /// A connection without a subscription ends after so long.
 const UNUSED: Duration = Duration::from_secs(10);
@@ -405,10 +405,10 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     use super::*;
+    use crate::connection::Cutter;
     use crate::feeds::form::Form;
     use crate::subscriptions::any_feed::AnyFeed;
     use crate::subscriptions::connections::Connections;
-    use crate::takeover::Cutter;
 
     /// A connection without a subscription, and those among which it is.
     fn empty() -> (Arc<Connections>, Arc<Handle>, Subscriptions) {

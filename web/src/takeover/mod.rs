@@ -1,27 +1,24 @@
 //! Live feeds off the framework's buffers: once an answer's head is written and its feed is live, the connection's socket
 //! leaves the framework, and one actor a worker serves all that did.
 //!
-//! A connection's way: [`listener`] makes it [`Detachable`](detachable::Detachable); the body of a feed's answer takes its
-//! socket and hands it to [`Feeds`], its own worker's or the one that [`homes`] names, where it is a [`member`] of the
-//! [`group`] of feeds that give the same. A [`straggler`] reads for itself until it has caught up with its group.
+//! A connection's way: the body of a feed's answer takes its socket, which is [`Detachable`], and hands it to [`Feeds`], its
+//! own worker's or the one that [`homes`] names, where it is a [`member`] of the [`group`] of feeds that give the same. A
+//! [`straggler`] reads for itself until it has caught up with its group.
 
 mod block;
-mod detachable;
 mod draining;
 mod feeds;
 mod framing;
 mod group;
-mod head;
 mod homes;
 mod lingering;
-pub mod listener;
 mod member;
 mod offer;
 mod readiness;
 mod reading;
 pub mod roll;
 mod straggler;
-mod worker;
+pub mod worker;
 
 use std::io;
 use std::net::TcpStream;
@@ -30,15 +27,14 @@ use std::time::Duration;
 use actix::Addr;
 use actix_web::HttpRequest;
 use actix_web::http::{Method, Version};
-use actix_web::rt::task::JoinHandle;
 use seqtide::{Feed, Likeness, Source};
 use socket2::SockRef;
 
-use self::detachable::Detachable;
 use self::feeds::{Attach, Feeds};
 pub use self::framing::Framing;
 use self::homes::Homes;
 use self::worker::Worker;
+use crate::connection::Detachable;
 use crate::feeds::heard::Heard;
 use crate::feeds::wire::Wire;
 
@@ -47,13 +43,6 @@ pub const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// However often its feed beats, a peer may take nothing for this long.
 const PATIENCE_MIN: Duration = Duration::from_secs(10);
-
-/// What a connection's requests know of it.
-#[derive(Clone)]
-struct Connected {
-    socket: Detachable,
-    worker: Worker,
-}
 
 /// A connection that can be taken over.
 pub struct Takeover {
@@ -66,7 +55,7 @@ impl Takeover {
     /// The way out of the framework for the answer to a request; `None` where there is none, and where an answer is not in
     /// chunks.
     pub fn of(req: &HttpRequest) -> Option<Takeover> {
-        let Connected { socket, worker } = req.conn_data()?;
+        let (socket, worker) = (req.conn_data::<Detachable>()?, req.conn_data::<Worker>()?);
         let in_chunks = req.version() == Version::HTTP_11 && req.method() != Method::HEAD;
         if !in_chunks {
             return None;
@@ -110,55 +99,6 @@ impl Takeover {
         if let Some(attach) = Attach::new(socket, heard.map(Box::new), likeness, feed, wire) {
             // The mailbox takes it however full it is: no more come than feeds may be open.
             feeds.do_send(attach);
-        }
-    }
-}
-
-/// How long an answer has to go out on a connection that is then cut.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-
-/// A connection that can be cut, whether it can be taken over or not.
-pub struct Cutter(Option<Detachable>);
-
-impl Cutter {
-    /// For the connection of a request.
-    pub fn of(req: &HttpRequest) -> Cutter {
-        Cutter(req.conn_data().map(|Connected { socket, .. }| socket.clone()))
-    }
-
-    /// Cuts it, whatever was not written yet.
-    pub fn cut(&self) {
-        if let Some(socket) = &self.0 {
-            socket.cut();
-        }
-    }
-
-    /// Cuts it when the last of its answer has had time to go out: the framework would keep it for a client that does not read, or
-    /// for a body that does not come.
-    pub fn cut_soon(&self) {
-        self.cut_after(LAST_WORDS);
-    }
-
-    /// Cuts it after so long, if it is there still.
-    pub fn cut_after(&self, patience: Duration) {
-        if let Some(socket) = &self.0 {
-            socket.cut_after(patience);
-        }
-    }
-
-    /// Cuts it when this is ready, unless what is returned has been dropped before.
-    pub fn cut_when(&self, due: impl Future<Output = ()> + 'static) -> Cutting {
-        self.0.as_ref().map_or(Cutting(None), |socket| socket.cut_when(due))
-    }
-}
-
-/// A connection that is to be cut; dropped, it is not.
-pub struct Cutting(Option<JoinHandle<()>>);
-
-impl Drop for Cutting {
-    fn drop(&mut self) {
-        if let Some(cutting) = &self.0 {
-            cutting.abort();
         }
     }
 }

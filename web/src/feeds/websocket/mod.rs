@@ -24,8 +24,9 @@ use super::form::Form;
 use super::heard::{CloseCode, Heard, LATE_OPTIONS, Reply, Said, close, code_of, frame, reply};
 use super::native::{self, Item};
 use super::pieces::Pieces;
+use crate::connection::Cutter;
 use crate::error::ApiError;
-use crate::takeover::{Cutter, READ_TIMEOUT, Takeover};
+use crate::takeover::{READ_TIMEOUT, Takeover};
 
 /// A frame that could not be handed to the connection for this long has no reader.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);

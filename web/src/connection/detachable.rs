@@ -15,7 +15,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::Cutting;
+use super::cutting::Cutting;
 use super::head::Requests;
 
 /// The socket of a connection, for the framework and for the requests on it.

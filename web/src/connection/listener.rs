@@ -14,10 +14,7 @@ use actix_web::Error;
 use actix_web::dev::AppConfig;
 use tokio::net::TcpStream;
 
-use super::Connected;
 use super::detachable::Detachable;
-use super::roll::Workers;
-use super::worker::Worker;
 use crate::feeds::pieces::PIECE_BYTES;
 
 /// How long a client may take to send the head of its first request.
@@ -32,18 +29,22 @@ const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Settings {
     /// Threads that serve; 0 is one a core.
     pub workers: usize,
-    /// Who serves feeds.
-    pub feeds: Workers,
     /// How long requests under way may take when the server stops, in seconds.
     pub shutdown_timeout_secs: u64,
 }
 
-/// Serves an app.
+/// Serves an app. Each worker makes one `own` for itself, which the requests that it serves find among their connection's data.
 ///
 /// # Errors
 /// When the listener cannot be used.
-pub fn serve<F, I, S, B>(listener: TcpListener, settings: &Settings, app: F) -> io::Result<Server>
+pub fn serve<O, F, I, S, B>(
+    listener: TcpListener,
+    settings: &Settings,
+    own: impl Fn() -> O + Send + Clone + 'static,
+    app: F,
+) -> io::Result<Server>
 where
+    O: Clone + 'static,
     F: Fn() -> I + Send + Clone + 'static,
     I: IntoServiceFactory<S, Request>,
     S: ServiceFactory<Request, Config = AppConfig> + 'static,
@@ -60,9 +61,8 @@ where
         server = server.workers(settings.workers);
     }
     let stopping = server.graceful_shutdown_signal();
-    let workers = settings.feeds.clone();
     let server = server.listen("http", listener, move || {
-        let (worker, stopping) = (Worker::of(&workers), stopping.clone());
+        let (own, stopping) = (own(), stopping.clone());
         let app = app().into_factory().map_err(|error| error.into().error_response());
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {
@@ -78,7 +78,8 @@ where
             .h1_write_buffer_size(PIECE_BYTES)
             .local_addr(address)
             .on_connect_ext(move |socket: &Detachable, data| {
-                data.insert(Connected { socket: socket.clone(), worker: worker.clone() });
+                data.insert(socket.clone());
+                data.insert(own.clone());
             })
             .finish(map_config(app, |()| AppConfig::default()));
         fn_service(async |stream: TcpStream| {
