@@ -36,6 +36,7 @@ mod state;
 mod subscriptions;
 mod takeover;
 mod telemetry;
+mod wire;
 
 use std::io::Write;
 use std::net::SocketAddr;

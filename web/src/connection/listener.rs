@@ -15,7 +15,7 @@ use actix_web::dev::AppConfig;
 use tokio::net::TcpStream;
 
 use super::detachable::Detachable;
-use crate::feeds::pieces::PIECE_BYTES;
+use crate::wire::pieces::PIECE_BYTES;
 
 /// How long a client may take to send the head of its first request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);

@@ -9,9 +9,9 @@ use seqtide::{Ahead, EndsAt, FeedKind, FeedMode, FeedOptions, Fields, Filter, Ro
 use super::function::{AskedFunction, query_object};
 use super::{doc_ids, last_event_id, parse_since};
 use crate::error::ApiError;
-use crate::feeds::changes_body::Shape;
 use crate::json::{self, Members};
 use crate::query::Query;
+use crate::wire::changes_body::Shape;
 
 /// A feed asked for at `_changes`.
 pub struct Asked {

@@ -7,10 +7,10 @@ use futures_util::{Stream, stream};
 use seqtide::{Error, Feed, FeedEvent, Likeness, Portion, Source};
 
 use super::cut_short::saying_why;
-use super::pieces::Pieces;
-use super::wire::Wire;
 use crate::connection::Cutting;
 use crate::takeover::Takeover;
+use crate::wire::Wire;
+use crate::wire::pieces::Pieces;
 
 /// A feed's answer, which begins with `opening`. When it cannot go on, it says why, where its form has words for that, and is cut short: that is the only
 /// sign that no client takes for data. Where the connection can be taken over, the answer goes on there as soon as the feed is live;

@@ -1,12 +1,6 @@
-//! How feeds look on the wire: CouchDB's forms, and those of the native door.
+//! Feeds as the framework serves them: the body of an answer, and a WebSocket.
 
 pub mod body;
-pub mod changes_body;
 mod cut_short;
-pub mod form;
-pub mod heard;
-pub mod native;
-pub mod pieces;
 pub mod stopping;
 pub mod websocket;
-pub mod wire;

@@ -5,32 +5,22 @@
 use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse};
+use tokio_util::sync::CancellationToken;
 
 use crate::connection::Cutter;
 use crate::reply;
-use crate::state::State;
-
-/// What stands before and behind a `draining` as an event of its own.
-pub const EVENT: [&str; 2] = ["event: draining\ndata: ", ""];
-/// The same as one of a list.
-pub const LIST: [&str; 2] = ["data: [", "]"];
-
-/// A Server-Sent Event that says when to come back.
-pub fn draining(retry: Duration, [before, behind]: [&str; 2]) -> String {
-    let retry = retry.as_millis();
-    format!("{before}{{\"event\":\"draining\",\"retry\":{retry}}}{behind}\nretry: {retry}\n\n")
-}
+use crate::wire::draining;
 
 /// An answer of Server-Sent Events that says when to come back, and no more.
 pub fn come_back(retry: Duration, around: [&str; 2]) -> HttpResponse {
     let mut answer = HttpResponse::Ok();
     answer.content_type("text/event-stream");
     reply::not_held_back(&mut answer);
-    answer.body(draining(retry, around))
+    answer.body(draining::come_back(retry, around))
 }
 
 /// Ends a request's connection without an answer, as late as may be: when all feeds have ended.
-pub async fn leave_unanswered(req: &HttpRequest, state: &State) {
-    state.ending.cancelled().await;
+pub async fn leave_unanswered(req: &HttpRequest, ending: &CancellationToken) {
+    ending.cancelled().await;
     Cutter::of(req).cut();
 }

@@ -8,10 +8,11 @@ use crate::call::{Answer, Call};
 use crate::connection::Cutter;
 use crate::error::ApiError;
 use crate::feed_options::couchdb::Asked;
-use crate::feeds::changes_body::{Changes, Extras, Shape};
 use crate::feeds::{body, stopping};
 use crate::state::State;
 use crate::takeover::Takeover;
+use crate::wire::changes_body::{Changes, Extras, Shape};
+use crate::wire::draining;
 use crate::{reply, request};
 
 pub async fn changes(call: Call, db: &str) -> Answer {
@@ -50,10 +51,10 @@ pub async fn answer<S: Source>(
 ) -> Answer {
     let feed = match opened {
         Err(Error::Draining { retry }) if shape == Shape::EventSource => {
-            return Ok(stopping::come_back(retry, stopping::EVENT));
+            return Ok(stopping::come_back(retry, draining::EVENT));
         }
         Err(draining @ Error::Draining { .. }) => {
-            stopping::leave_unanswered(req, state).await;
+            stopping::leave_unanswered(req, &state.ending).await;
             return Err(draining.into());
         }
         opened => opened?,

@@ -11,10 +11,11 @@ use crate::cors::refuse_strange_page;
 use crate::error::ApiError;
 use crate::feed_options::last_event_id;
 use crate::feed_options::native::{Followed, Options};
-use crate::feeds::form::Form;
 use crate::feeds::websocket::{self, Connection, Start};
 use crate::feeds::{body, stopping};
 use crate::takeover::Takeover;
+use crate::wire::draining;
+use crate::wire::form::Form;
 use crate::{reply, request};
 
 pub async fn feed(call: Call, db: &str) -> Answer {
@@ -40,7 +41,7 @@ pub async fn feed_of<F: Followed>(call: Call, followed: F) -> Answer {
     let asked = F::parse(&options, form.kind(), state.config.feeds.heartbeat)?;
     let feed = match followed.open(asked).await {
         Err(Error::Draining { retry }) if form == Form::Sse => {
-            return Ok(stopping::come_back(retry, stopping::EVENT));
+            return Ok(stopping::come_back(retry, draining::EVENT));
         }
         opened => opened?,
     };

@@ -18,8 +18,6 @@ use crate::cors::refuse_strange_page;
 use crate::error::ApiError;
 use crate::feed_options::last_event_id;
 use crate::feed_options::native::{Options, SUBSCRIPTIONS};
-use crate::feeds::form::Form;
-use crate::feeds::pieces::Pieces;
 use crate::feeds::stopping;
 use crate::feeds::websocket::Connection;
 use crate::subscriptions::asked::{self, Asked, Change, Client, Reader};
@@ -27,6 +25,9 @@ use crate::subscriptions::connections::Handle;
 use crate::subscriptions::resume_id::{Resume, Resumed, checksum};
 use crate::subscriptions::together::Subscriptions;
 use crate::subscriptions::websocket;
+use crate::wire::draining;
+use crate::wire::form::Form;
+use crate::wire::pieces::Pieces;
 use crate::{reply, request};
 
 /// Where a connection is opened.
@@ -61,7 +62,7 @@ pub async fn open(call: Call) -> Answer {
     // Where there is no room for all, those that have none are refused, and the others begin. Of a server that is drained
     // there is nothing to be had.
     match state.engine.has_room_for_feeds() {
-        Err(Error::Draining { retry }) if form == Form::Sse => return Ok(stopping::come_back(retry, stopping::LIST)),
+        Err(Error::Draining { retry }) if form == Form::Sse => return Ok(stopping::come_back(retry, draining::LIST)),
         Err(draining @ Error::Draining { .. }) => return Err(draining.into()),
         _ => {}
     }

@@ -5,8 +5,8 @@ use seqtide::FeedKind;
 use super::{changes, feed};
 use crate::call::{Answer, Call};
 use crate::feed_options::couchdb;
-use crate::feeds::changes_body::Extras;
 use crate::reply;
+use crate::wire::changes_body::Extras;
 
 /// Source: CouchDB `global_changes_httpd`.
 pub async fn db_updates(call: &Call) -> Answer {

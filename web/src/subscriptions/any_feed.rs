@@ -10,7 +10,7 @@ use seqtide::{Databases, Feed, FeedEvent, FeedRow, Source, Turn};
 use tokio::time::Instant;
 
 use super::resume_id::Place;
-use crate::feeds::native::{self, Event, Item};
+use crate::wire::native::{self, Event, Item};
 
 /// A feed of the one or the other.
 pub enum AnyFeed {

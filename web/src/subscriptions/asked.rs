@@ -11,9 +11,9 @@ use super::connections::{Handle, Lookout};
 use super::resume_id::{ALL_DATABASES, Place, Resume, Subject};
 use crate::error::ApiError;
 use crate::feed_options::native::{AskedDocuments, Followed, Options};
-use crate::feeds::form::Form;
 use crate::json::{Members, elements};
 use crate::state::State;
+use crate::wire::form::Form;
 
 /// Longest name of a subscription, in bytes.
 const NAME_BYTES_MAX: usize = 100;

@@ -304,7 +304,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::feeds::form::Form;
+    use crate::wire::form::Form;
 
     #[test]
     fn the_end_of_a_subscription_does_not_free_the_name_for_a_third() {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use seqtide::storage::json::write_json_string;
 
-use crate::feeds::form::Form;
-use crate::feeds::pieces::Pieces;
+use crate::wire::form::Form;
+use crate::wire::pieces::Pieces;
 
 /// What stands before the first of the objects that leave together, between two, and behind the last: Server-Sent Events and
 /// messages of a WebSocket have them as a JSON array.

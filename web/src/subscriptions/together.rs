@@ -22,8 +22,8 @@ use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Place, Resume
 use super::turns::{Active, Turns};
 use crate::connection::Cutting;
 use crate::error::ApiError;
-use crate::feeds::native;
-use crate::feeds::pieces::{PIECE_BYTES, Pieces};
+use crate::wire::native;
+use crate::wire::pieces::{PIECE_BYTES, Pieces};
 
 /// A connection without a subscription ends after so long.
 const UNUSED: Duration = Duration::from_secs(10);
@@ -406,9 +406,9 @@ mod tests {
 
     use super::*;
     use crate::connection::Cutter;
-    use crate::feeds::form::Form;
     use crate::subscriptions::any_feed::AnyFeed;
     use crate::subscriptions::connections::Connections;
+    use crate::wire::form::Form;
 
     /// A connection without a subscription, and those among which it is.
     fn empty() -> (Arc<Connections>, Arc<Handle>, Subscriptions) {

@@ -6,8 +6,8 @@ use futures_util::future::{Fuse, FusedFuture};
 use futures_util::{FutureExt, StreamExt};
 
 use super::together::Subscriptions;
-use crate::feeds::heard::CloseCode;
 use crate::feeds::websocket::{Connection, Over};
+use crate::wire::heard::CloseCode;
 
 /// Serves a connection until it is over. `hear` does what a message asks for, one after the other.
 pub async fn serve(mut connection: Connection, subscriptions: Subscriptions, hear: impl AsyncFn(String)) {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
 
-use super::framing::Framing;
+use crate::wire::framing::Framing;
 
 /// Rows are joined up to so many bytes. A larger one is not copied: it is a block by itself.
 const BLOCK_BYTES: usize = 64 << 10;

@@ -16,8 +16,8 @@ use super::member::Member;
 use super::readiness::{Ready, readiness};
 use super::reading::{Apart, Deliver, Delivery, Founder, Reader, Share};
 use super::roll::{DrainFeeds, EndFeed, List, Listed, Workers};
-use crate::feeds::heard::Heard;
-use crate::feeds::wire::Wire;
+use crate::wire::Wire;
+use crate::wire::heard::Heard;
 
 /// Most bytes that one group keeps for its members.
 const OFFER_BYTES_MAX: usize = 1 << 20;

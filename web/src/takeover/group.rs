@@ -11,10 +11,10 @@ use seqtide::{Drain, EndReason, FeedAbout, FeedId, FeedInfo, FeedMetrics, FeedSt
 use slab::Slab;
 
 use super::feeds::Feeds;
-use super::framing::Framing;
 use super::member::{Member, Sent, Standing};
 use super::offer::{BEHIND_THE_END, Offer};
 use super::reading::{Alone, Delivery, News, ReadingTask};
+use crate::wire::framing::Framing;
 
 /// So many members are served in one go: everything else on the worker waits meanwhile.
 const MEMBERS_AT_ONCE: usize = 128;

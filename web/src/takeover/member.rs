@@ -10,11 +10,11 @@ use mio::net::TcpStream;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{EndReason, FeedState, Seat};
 
-use super::framing::Framing;
 use super::lingering;
 use super::offer::{BEHIND_THE_END, Next, Offer};
 use super::reading::Apart;
-use crate::feeds::heard::{ANSWERS_MAX, Heard, Reply, close, reply};
+use crate::wire::framing::Framing;
+use crate::wire::heard::{ANSWERS_MAX, Heard, Reply, close, reply};
 
 /// Nothing is expected from a reader; what it says is thrown away, and who says more than this at once is not one.
 const READS_AT_ONCE_MAX: usize = 16;

@@ -8,7 +8,6 @@
 mod block;
 mod draining;
 mod feeds;
-mod framing;
 mod group;
 mod homes;
 mod lingering;
@@ -31,12 +30,11 @@ use seqtide::{Feed, Likeness, Source};
 use socket2::SockRef;
 
 use self::feeds::{Attach, Feeds};
-pub use self::framing::Framing;
 use self::homes::Homes;
 use self::worker::Worker;
 use crate::connection::Detachable;
-use crate::feeds::heard::Heard;
-use crate::feeds::wire::Wire;
+use crate::wire::Wire;
+use crate::wire::heard::Heard;
 
 /// A client that has taken nothing of what it was sent for this long has no reader.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(300);

@@ -93,8 +93,8 @@ impl Offer {
 #[cfg(test)]
 mod tests {
     use super::super::block::Blocks;
-    use super::super::framing::Framing;
     use super::*;
+    use crate::wire::framing::Framing;
 
     fn seq(version: u64) -> Sequence {
         Sequence::new(0, version)

@@ -15,12 +15,12 @@ use tokio::time::Instant;
 
 use super::block::{Block, Blocks};
 use super::feeds::Feeds;
-use super::framing::Framing;
 use super::group::{Group, GroupId};
 use super::straggler::Straggler;
 use crate::error::ApiError;
-use crate::feeds::heard::Heard;
-use crate::feeds::wire::Wire;
+use crate::wire::Wire;
+use crate::wire::framing::Framing;
+use crate::wire::heard::Heard;
 
 /// A round that was shorter than this is followed by the next at once.
 const REST_MIN: Duration = Duration::from_millis(1);

@@ -16,12 +16,12 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::Notify;
 
 use super::feeds::{Attach, Feeds};
-use super::framing::Framing;
 use super::lingering;
 use super::member::MESSAGE_BYTES_MAX;
 use super::reading::{self, News};
-use crate::feeds::heard::{ANSWERS_MAX, Heard, Reply, close, reply};
-use crate::feeds::wire::Wire;
+use crate::wire::Wire;
+use crate::wire::framing::Framing;
+use crate::wire::heard::{ANSWERS_MAX, Heard, Reply, close, reply};
 
 /// A feed that serves one connection.
 pub struct Straggler<S: Source, W> {
@@ -202,7 +202,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::feeds::form::Form;
+    use crate::wire::form::Form;
 
     #[tokio::test]
     async fn what_comes_while_something_is_said_is_said_behind_it() {

@@ -20,13 +20,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 pub use self::serving::{Start, serve};
-use super::form::Form;
-use super::heard::{CloseCode, Heard, LATE_OPTIONS, Reply, Said, close, code_of, frame, reply};
-use super::native::{self, Item};
-use super::pieces::Pieces;
 use crate::connection::Cutter;
 use crate::error::ApiError;
 use crate::takeover::{READ_TIMEOUT, Takeover};
+use crate::wire::form::Form;
+use crate::wire::heard::{CloseCode, Heard, LATE_OPTIONS, Reply, Said, close, code_of, frame, reply};
+use crate::wire::native::{self, Item};
+use crate::wire::pieces::Pieces;
 
 /// A frame that could not be handed to the connection for this long has no reader.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);

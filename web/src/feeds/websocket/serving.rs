@@ -8,8 +8,8 @@ use tokio::time::timeout;
 
 use super::{Connection, Over, late_options};
 use crate::error::ApiError;
-use crate::feeds::heard::CloseCode;
-use crate::feeds::native;
+use crate::wire::heard::CloseCode;
+use crate::wire::native;
 
 /// How a connection's feed gets its options.
 pub enum Start<O, P> {

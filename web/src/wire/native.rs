@@ -8,11 +8,11 @@ use bytes::Bytes;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
 use seqtide::{EndReason, Extent, Feed, FeedEvent, FeedRow, FrameForm, Lag, Portion, RowShape, Source};
 
+use super::Wire;
 use super::form::Form;
+use super::framing::Framing;
 use super::pieces::Pieces;
-use super::wire::Wire;
 use crate::error::ApiError;
-use crate::takeover::Framing;
 
 /// Something to send.
 pub enum Item<R> {

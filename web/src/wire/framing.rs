@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use seqtide::EndReason;
 
-use crate::feeds::heard::{CloseCode, close, code_of};
+use super::heard::{CloseCode, close, code_of};
 
 /// What is put around them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

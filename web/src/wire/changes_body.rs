@@ -6,8 +6,8 @@ use bytes::Bytes;
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
 use seqtide::{EndReason, FeedEvent, FeedRow, FrameForm, Frames, Portion, RowShape};
 
-use super::stopping;
-use super::wire::Wire;
+use super::Wire;
+use super::draining;
 use crate::error::ApiError;
 
 /// The shape of the whole answer.
@@ -140,7 +140,7 @@ impl Wire for Changes {
             }
             // A browser waits by itself, where it would not get through to a server that is not there yet.
             (FeedEvent::Draining { retry, .. }, Shape::EventSource) => {
-                stopping::draining(*retry, stopping::EVENT).into()
+                draining::come_back(*retry, draining::EVENT).into()
             }
             // Whoever reads a `last_seq` here takes it for the end of all; without it for a connection that broke.
             (FeedEvent::End { reason: EndReason::Shutdown, .. }, Shape::Lines) => Bytes::new(),

@@ -1,11 +1,19 @@
-//! What every form of a streaming answer has in common.
+//! How feeds look on the wire: CouchDB's shapes, and the forms of the native door; what they have in common is [`Wire`].
+
+pub mod changes_body;
+pub mod draining;
+pub mod form;
+pub mod framing;
+pub mod heard;
+pub mod native;
+pub mod pieces;
 
 use bytes::Bytes;
 use seqtide::storage::model::sequence::SeqFormat;
 use seqtide::{FeedEvent, FeedRow, FrameForm, Frames, RowShape};
 
+use self::framing::Framing;
 use crate::error::ApiError;
-use crate::takeover::Framing;
 
 /// How a feed looks on the wire.
 pub trait Wire: Clone + Send + 'static {
