@@ -20,7 +20,7 @@ use crate::feed_options::last_event_id;
 use crate::feed_options::native::{Options, SUBSCRIPTIONS};
 use crate::feeds::stopping;
 use crate::feeds::websocket::Connection;
-use crate::subscriptions::asked::{self, Asked, Change, Client, Reader};
+use crate::subscriptions::asked::{self, Amendment, Asked, Client, Reader};
 use crate::subscriptions::connections::Handle;
 use crate::subscriptions::resume_id::{Resume, Resumed, checksum};
 use crate::subscriptions::together::Subscriptions;
@@ -209,12 +209,12 @@ struct Done {
 
 /// Makes one change; what is refused comes with the name it would have had.
 async fn make(client: &Client<'_>, handle: &Handle, given: &RawValue) -> Result<Done, (Option<String>, ApiError)> {
-    match asked::change(given).map_err(|refused| (asked::name_in(given), refused))? {
-        Change::Subscribe(asked) => {
+    match asked::amendment(given).map_err(|refused| (asked::name_in(given), refused))? {
+        Amendment::Subscribe(asked) => {
             let name = asked.name.clone();
             subscribe(client, handle, asked).await.map_err(|refused| (Some(name), refused))
         }
-        Change::Unsubscribe(name) => match handle.unsubscribe(&name) {
+        Amendment::Unsubscribe(name) => match handle.unsubscribe(&name) {
             Ok(()) => Ok(Done { name, seq: None }),
             Err(refused) => Err((Some(name), refused)),
         },

@@ -9,7 +9,7 @@ use seqtide::storage::model::sequence::{SeqFormat, Sequence};
 use seqtide::{Databases, Feed, FeedEvent, FeedRow, Source, Turn};
 use tokio::time::Instant;
 
-use super::resume_id::Place;
+use super::resume_id::Progress;
 use crate::wire::native::{self, Event, Item};
 
 /// A feed of the one or the other.
@@ -63,9 +63,9 @@ impl AnyFeed {
         with!(self, feed => feed.position())
     }
 
-    /// Where who comes back goes on.
-    pub fn place(&self) -> Place {
-        with!(self, feed => Place { position: feed.position(), rows_left: feed.rows_left() })
+    /// How far it has come: who comes back goes on there.
+    pub fn progress(&self) -> Progress {
+        with!(self, feed => Progress { position: feed.position(), rows_left: feed.rows_left() })
     }
 
     /// [`Feed::seq_format`].

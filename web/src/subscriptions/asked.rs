@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::any_feed::AnyFeed;
 use super::connections::{Handle, Lookout};
-use super::resume_id::{ALL_DATABASES, Place, Resume, Subject};
+use super::resume_id::{ALL_DATABASES, Progress, Resume, Subject};
 use crate::error::ApiError;
 use crate::feed_options::native::{AskedDocuments, Followed, Options};
 use crate::json::{Members, elements};
@@ -60,7 +60,7 @@ pub struct Asked {
 }
 
 /// What a client wants changed.
-pub enum Change {
+pub enum Amendment {
     /// A subscription more.
     Subscribe(Asked),
     /// This one less.
@@ -105,7 +105,7 @@ impl Asked {
     /// # Errors
     /// 400 for what they may not be.
     pub fn checked(mut self, client: &Client<'_>, resume: Resume) -> Result<Checked, ApiError> {
-        if let Resume::Behind(Place { position, rows_left }) = resume {
+        if let Resume::Behind(Progress { position, rows_left }) = resume {
             self.options.go_on_behind(&position.to_integer().to_string());
             if let Some(rows_left) = rows_left {
                 self.options.limit_to(rows_left);
@@ -194,11 +194,11 @@ pub fn name_in(given: &RawValue) -> Option<String> {
 ///
 /// # Errors
 /// 400 for anything else.
-pub fn change(given: &RawValue) -> Result<Change, ApiError> {
+pub fn amendment(given: &RawValue) -> Result<Amendment, ApiError> {
     let members = Members::of_options(given.get().as_bytes(), "a change of subscriptions is a JSON object")?;
-    let Some(name) = members.get("unsubscribe") else { return Asked::read(given).map(Change::Subscribe) };
+    let Some(name) = members.get("unsubscribe") else { return Asked::read(given).map(Amendment::Subscribe) };
     match serde_json::from_str(name.get()) {
-        Ok(name) if members.into_iter().count() == 1 => Ok(Change::Unsubscribe(name)),
+        Ok(name) if members.into_iter().count() == 1 => Ok(Amendment::Unsubscribe(name)),
         _ => Err(ApiError::bad_request("`unsubscribe` is the name of a subscription, and stands alone")),
     }
 }

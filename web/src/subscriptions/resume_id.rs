@@ -43,12 +43,12 @@ pub enum Resume {
     /// It begins as it was asked for: nothing was given so far.
     AsAsked,
     /// It goes on.
-    Behind(Place),
+    Behind(Progress),
 }
 
-/// Where a subscription goes on.
+/// How far a subscription has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct Progress {
     /// Everything up to here was given.
     pub position: Sequence,
     /// How many rows are left of its `limit`, if it has one.
@@ -113,9 +113,9 @@ pub fn encode<'a>(checksum: u32, places: impl Iterator<Item = (&'a str, Resume)>
         numbers.push(match resume {
             Resume::Never => NEVER,
             Resume::AsAsked => AS_ASKED,
-            Resume::Behind(place) => {
-                rows_left.extend(place.rows_left.map(u128::from));
-                let position = place.position.to_integer();
+            Resume::Behind(progress) => {
+                rows_left.extend(progress.rows_left.map(u128::from));
+                let position = progress.position.to_integer();
                 BEHIND + zigzag(position, last.insert(db, position).unwrap_or(0))
             }
         });
@@ -189,12 +189,12 @@ impl Resumed {
                 number => {
                     let position = unzigzag(number - BEHIND, last.get(db).copied().unwrap_or(0));
                     last.insert(db, position);
-                    let mut place = Place { position: Sequence::from_integer(position), rows_left: None };
+                    let mut progress = Progress { position: Sequence::from_integer(position), rows_left: None };
                     if *has_limit {
                         let (rows, rest) = rows_left.split_first()?;
-                        (place.rows_left, rows_left) = (Some(u64::try_from(*rows).ok()?), rest);
+                        (progress.rows_left, rows_left) = (Some(u64::try_from(*rows).ok()?), rest);
                     }
-                    Resume::Behind(place)
+                    Resume::Behind(progress)
                 }
             });
         }
@@ -271,11 +271,11 @@ mod tests {
     type Named<'a> = Vec<(&'a str, &'a str, Resume)>;
 
     fn at(number: u64) -> Resume {
-        Resume::Behind(Place { position: Sequence::from_integer(number), rows_left: None })
+        Resume::Behind(Progress { position: Sequence::from_integer(number), rows_left: None })
     }
 
     fn limited(number: u64, rows_left: u64) -> Resume {
-        Resume::Behind(Place { position: Sequence::from_integer(number), rows_left: Some(rows_left) })
+        Resume::Behind(Progress { position: Sequence::from_integer(number), rows_left: Some(rows_left) })
     }
 
     fn subject<'a>(name: &'a str, db: &'a str) -> Subject<'a> {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     fn subjects<'a>(of: &Named<'a>) -> Vec<Subject<'a>> {
-        let has_limit = |resume: &Resume| matches!(resume, Resume::Behind(Place { rows_left: Some(_), .. }));
+        let has_limit = |resume: &Resume| matches!(resume, Resume::Behind(Progress { rows_left: Some(_), .. }));
         of.iter().map(|(name, db, resume)| Subject { has_limit: has_limit(resume), ..subject(name, db) }).collect()
     }
 

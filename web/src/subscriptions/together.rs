@@ -18,7 +18,7 @@ use super::any_feed::Turned;
 use super::asked::{Opened, Reader};
 use super::connections::{Handle, Holder, News};
 use super::message::{Message, Sub};
-use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Place, Resume};
+use super::resume_id::{self, ALL_DATABASES, DEFINITIONS_CHARS_MAX, Progress, Resume};
 use super::turns::{Active, Turns};
 use crate::connection::Cutting;
 use crate::error::ApiError;
@@ -61,7 +61,7 @@ struct Known {
     /// How it was given, if the request that opened the connection did not name it and ids have to say it.
     later: Option<Box<RawValue>>,
     /// What was given of it.
-    given: Place,
+    given: Progress,
     /// What the client was told of its position.
     told: Sequence,
     state: State,
@@ -145,14 +145,14 @@ impl Subscriptions {
     /// Takes note of a subscription that is not open: its place in an id is kept.
     pub fn closed(&mut self, name: String, db: Option<String>, later: Option<Box<RawValue>>, resume: Resume) {
         let (format, told) = (SeqFormat::Integer, Sequence::ZERO);
-        let given = Place { position: told, rows_left: None };
+        let given = Progress { position: told, rows_left: None };
         self.keep(Known { sub: Sub::of(&name), name, db, format, later, given, told, state: State::Closed(resume) });
     }
 
     /// Takes a subscription in.
     pub fn open(&mut self, opened: Opened, holder: Holder, named: bool) {
         let Opened { name, db, given: asked, feed, lookout } = opened;
-        let (format, given, later) = (feed.seq_format(), feed.place(), (!named && self.has_ids()).then_some(asked));
+        let (format, given, later) = (feed.seq_format(), feed.progress(), (!named && self.has_ids()).then_some(asked));
         let (sub, position) = (Sub::of(&name), given.position);
         let known = Known { name, sub, db, format, later, given, told: position, state: State::Open(holder) };
         let key = self.keep(known);
@@ -266,7 +266,7 @@ impl Subscriptions {
     /// Takes what came of a turn.
     fn take(&mut self, active: Active, turned: Result<Turned, seqtide::Error>) {
         let Some(known) = self.known.get_mut(&active.key) else { return };
-        known.given = active.feed.place();
+        known.given = active.feed.progress();
         match turned {
             Ok(Turned::Rows(rows)) => self.give(active, rows),
             Ok(Turned::Says(event)) => self.pass_on(active, &event),

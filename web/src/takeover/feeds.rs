@@ -10,7 +10,7 @@ use seqtide::{Drain, END_GRACE, EndReason, Feed, FeedId, FeedState, Likeness, Or
 use slab::Slab;
 use tokio::time::Instant;
 
-use super::draining::{Draining, Place};
+use super::draining::{Draining, MemberId};
 use super::group::{Group, GroupId, Leaver, Way};
 use super::member::Member;
 use super::readiness::{Ready, readiness};
@@ -107,7 +107,7 @@ impl Feeds {
         match order {
             None => {}
             Some(Order::End(reason)) => self.end(watched, reason, ctx),
-            Some(Order::Drain(drain)) => self.draining(drain, ctx).add((watched, feed)),
+            Some(Order::Drain(drain)) => self.draining(drain, ctx).add(MemberId { watched, feed }),
         }
         Ok(())
     }
@@ -144,18 +144,19 @@ impl Feeds {
         let Some(feed) = group.id_of(slot) else { return };
         let leaver = group.end(slot, reason);
         if leaver.is_none() {
-            ctx.run_later(END_GRACE, move |feeds, _| feeds.cut((watched, feed)));
+            ctx.run_later(END_GRACE, move |feeds, _| feeds.cut(MemberId { watched, feed }));
         }
         self.dismiss(id, leaver);
     }
 
     /// Gives a member up that is still there.
-    fn cut(&mut self, place: Place) {
-        self.at(place, |group, slot| group.cut(slot));
+    fn cut(&mut self, member: MemberId) {
+        self.with(member, |group, slot| group.cut(slot));
     }
 
     /// Does something with a member, if it is still there.
-    fn at(&mut self, (watched, feed): Place, act: impl FnOnce(&mut Group, usize) -> Option<Leaver>) {
+    fn with(&mut self, member: MemberId, act: impl FnOnce(&mut Group, usize) -> Option<Leaver>) {
+        let MemberId { watched, feed } = member;
         let Some((id, slot)) = self.watched.get(watched).copied() else { return };
         let Some(group) = self.groups.get_mut(&id).filter(|group| group.id_of(slot) == Some(feed)) else { return };
         let leaver = act(group, slot);
@@ -175,11 +176,11 @@ impl Feeds {
         let Some(draining) = &mut self.draining else { return };
         let (drain, told) = (draining.drain, draining.next_told(DRAINED_AT_ONCE));
         let ended = draining.next_ended(DRAINED_AT_ONCE, Instant::now());
-        for place in told {
-            self.at(place, |group, slot| group.say_draining(slot, &drain));
+        for member in told {
+            self.with(member, |group, slot| group.say_draining(slot, &drain));
         }
-        for place in ended {
-            self.at(place, |group, slot| group.end(slot, EndReason::Shutdown));
+        for member in ended {
+            self.with(member, |group, slot| group.end(slot, EndReason::Shutdown));
         }
     }
 
@@ -255,9 +256,10 @@ impl Handler<DrainFeeds> for Feeds {
     type Result = ();
 
     fn handle(&mut self, DrainFeeds(drain): DrainFeeds, ctx: &mut Context<Feeds>) {
-        let members: Vec<Place> = self.members().map(|(_, _, it)| (it.watched, it.seat.record().id)).collect();
+        let id = |member: &Member| MemberId { watched: member.watched, feed: member.seat.record().id };
+        let members: Vec<MemberId> = self.members().map(|(_, _, member)| id(member)).collect();
         let draining = self.draining(drain, ctx);
-        members.into_iter().for_each(|place| draining.add(place));
+        members.into_iter().for_each(|member| draining.add(member));
     }
 }
 

@@ -44,7 +44,8 @@ pub struct Group {
     _reading: ReadingTask,
 }
 
-/// Other workers with whom members are shared: of the slots as many are each one's as stay.
+/// The other workers with whom members are shared: who is in slot n goes to the one at n mod (others + 1), and stays where that
+/// is behind the last.
 struct Shares(Vec<Addr<Feeds>>);
 
 /// The members being served one after the other, a few at a time, until each has had its turn. What comes meanwhile goes to
