@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
-use seqtide::{Ahead, EndsAt, FeedKind, FeedMode, FeedOptions, Fields, Filter, RowShape, Selector, Since, UpdatesOptions};
+use seqtide::{
+    Ahead, EndsAt, FeedKind, FeedMode, FeedOptions, Fields, Filter, RowShape, Selector, Since, UpdatesOptions,
+};
 
 use super::function::{AskedFunction, query_object};
 use super::{doc_ids, last_event_id, parse_since};

@@ -70,7 +70,8 @@ impl Nodes {
             // A revision that is known keeps its first body, or none.
             let brings_body = steps == 0 && !self.nodes.contains_key(&rev);
             let body = if brings_body { body } else { BodyPlace::Unknown };
-            let known = self.add(rev, Node { parent: parent.clone(), deleted: steps == 0 && deleted, body, branch_len: 0 });
+            let known =
+                self.add(rev, Node { parent: parent.clone(), deleted: steps == 0 && deleted, body, branch_len: 0 });
             if known.parent != parent {
                 return;
             }
