@@ -11,7 +11,7 @@ mod catalogue;
 mod files;
 mod updates;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 
-use self::catalogue::{Catalogue, FLOORS_MAX};
+use self::catalogue::{Catalogue, Entry, FLOORS_MAX};
 use self::files::{lock, make_folders, random_bytes, remove_folder, sync_data, sync_folder};
 use crate::clock::now_secs;
 use crate::codec::meta::Identity;
@@ -52,6 +52,18 @@ enum Seen {
     Damaged,
     /// Nothing of it can be read, and nothing will while it is in this state.
     Unreadable { file: PathBuf, state: FileState, damage: Box<Damage> },
+}
+
+/// What the catalogue of a data folder says of a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listed {
+    /// It is there.
+    Made {
+        /// Another one for each that is made under its name; empty of a folder that was taken in and not opened yet.
+        uuid: String,
+    },
+    /// It is being made or deleted, or was when a process ended.
+    Unfinished,
 }
 
 /// Why a database was not made.
@@ -121,14 +133,18 @@ impl DataFolder {
         Ok(answer)
     }
 
-    /// The names of databases that are being made or deleted, or were when a process ended, as the catalogue of a data
-    /// folder says from outside, if it has one; nothing is changed.
+    /// What the catalogue of a data folder says of each database, by its name, from outside and if there is a catalogue;
+    /// nothing is changed.
     ///
     /// # Errors
     /// [`StorageError::Io`] where it cannot be read: no server opens the folder then.
-    pub fn unfinished(path: &Path) -> Result<HashSet<String>, StorageError> {
+    pub fn listed(path: &Path) -> Result<BTreeMap<String, Listed>, StorageError> {
         let databases = Catalogue::read(path)?.unwrap_or_default().databases;
-        Ok(databases.into_iter().filter(|(_, entry)| entry.unfinished).map(|(name, _)| name).collect())
+        let listed = |entry: Entry| match entry.unfinished {
+            true => Listed::Unfinished,
+            false => Listed::Made { uuid: entry.uuid },
+        };
+        Ok(databases.into_iter().map(|(name, entry)| (name, listed(entry))).collect())
     }
 
     fn folder_of(&self, name: &DbName) -> PathBuf {

@@ -2,6 +2,7 @@
 
 mod open;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
@@ -317,6 +318,16 @@ impl Store {
     /// Whether a folder has a database, or what is left of one.
     pub fn is_in(folder: &Path) -> bool {
         [DATA_FILE].iter().chain(&log::FILES).any(|file| folder.join(file).is_file())
+    }
+
+    /// Whether a folder has neither tables nor a log, or is not there: a server makes an empty database of it.
+    pub fn is_empty(folder: &Path) -> bool {
+        let is_there = |file: &str, least: u64| match folder.join(file).metadata() {
+            Ok(found) => found.len() >= least,
+            // What may not be looked at may be there.
+            Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        };
+        !is_there(DATA_FILE, 1) && !log::FILES.iter().any(|log| is_there(log, 0))
     }
 
     /// Checks a database's folder from outside, even while a server has it open: every page, then every row; nothing is

@@ -143,8 +143,6 @@ async fn check_looks_at_a_live_server_s_folder_and_names_damage() {
     assert_eq!(code, Some(1), "{stdout}");
     assert!(stdout.contains("table bodies"), "{stdout}");
 
-    fs::remove_dir_all(data.join("databases/db")).expect("a folder");
-    assert_eq!(run(&["check", folder]), (Some(0), "no databases\n".to_owned(), String::new()));
     fs::write(data.join("catalogue.json"), "{").expect("the catalogue");
     let (code, stdout, _) = run(&["check", folder]);
     assert!(code == Some(1) && stdout.contains("catalogue.json: ") && stdout.contains("no server starts"), "{stdout}");
@@ -152,4 +150,65 @@ async fn check_looks_at_a_live_server_s_folder_and_names_damage() {
     let (code, _, stderr) = run(&["check", "/nowhere/at/all"]);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("/nowhere/at/all is no data folder"), "{stderr}");
+}
+
+/// All was well with it, and a server then made an empty database.
+#[tokio::test(flavor = "multi_thread")]
+async fn check_names_a_database_whose_files_are_gone() {
+    let mut server = Server::start();
+    for name in ["kept", "orders"] {
+        Database::create(&server, name).await.put("a", &serde_json::json!({})).await;
+    }
+    server.stop();
+    let data = server.data_dir().to_owned();
+    let check = |folder: &std::path::Path| {
+        let (code, stdout, stderr) = run(&["check", folder.to_str().expect("text")]);
+        (code, stdout + &stderr)
+    };
+    let (databases, orders) = (data.join("databases"), data.join("databases/orders"));
+    let tables = orders.join("data.mdb");
+    let gone = |what: &str| {
+        let tables = tables.display();
+        format!("orders: it is in the catalogue, but {tables} {what} and there is no log: a server makes an empty database of it")
+    };
+    for (folder, what) in [(&data, gone("is empty")), (&orders, format!("{} is empty", tables.display()))] {
+        fs::write(&tables, []).expect("an empty file");
+        let (code, report) = check(folder);
+        assert!(code == Some(1) && report.contains(&what), "{folder:?}: {report}");
+    }
+    fs::remove_file(&tables).expect("it is there");
+    for _folder_is_there in [true, false] {
+        let (code, report) = check(&data);
+        let lines: Vec<&str> = report.lines().collect();
+        assert!(code == Some(1) && lines[0].starts_with("kept: ok") && lines[1..] == [gone("is not there")], "{report}");
+        let _ = fs::remove_dir_all(&orders);
+    }
+
+    fs::create_dir(databases.join("empty")).expect("a folder");
+    let (code, report) = check(&data);
+    let line = report.lines().find(|line| line.starts_with("empty: ")).unwrap_or_default();
+    assert!(code == Some(1) && line.ends_with("a server takes the folder in as an empty database"), "{report}");
+
+    // As where the disk that it is on was not mounted.
+    fs::remove_dir_all(&databases).expect("a folder");
+    for is_there in [false, true] {
+        if is_there {
+            fs::create_dir(&databases).expect("a folder");
+        }
+        let (code, report) = check(&data);
+        let said: Vec<bool> = report.lines().map(|line| line.contains("it is in the catalogue, but ")).collect();
+        assert_eq!((code, said), (Some(1), vec![true, true]), "{report}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_finds_nothing_wrong_with_a_database_that_was_made_and_never_written() {
+    for durability in ["full", "relaxed"] {
+        let mut server = Server::launch().arg("--durability").arg(durability).start();
+        Database::create(&server, "db").await;
+        server.kill();
+        let (code, stdout, stderr) = run(&["check", server.data_dir().to_str().expect("text")]);
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        assert!(stdout.starts_with("db: ok (0 documents"), "{stdout}");
+    }
 }

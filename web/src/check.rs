@@ -1,6 +1,6 @@
 //! `seqtide check`: every database of a data folder, or the one of a folder, looked at row by row.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,55 +9,81 @@ use std::time::SystemTime;
 
 use seqtide::SelectorKeys;
 use seqtide::storage::model::db_name::DbName;
-use seqtide::storage::{CheckReport, DataFolder, StorageError, Store};
+use seqtide::storage::{CheckReport, DataFolder, Listed, StorageError, Store};
 
 /// Checks a folder and reports line by line. 0: all is well; 1: something is wrong; 2: something could not be looked at.
 pub fn run(folder: &Path, out: &mut impl Write) -> ExitCode {
-    let (databases, nameless) = match databases_in(folder) {
+    let (found, nameless) = match databases_in(folder) {
         Ok(found) => found,
         Err(why) => {
             eprintln!("seqtide: {why}");
             return ExitCode::from(2);
         }
     };
+    let mut databases: BTreeMap<_, _> = found.into_iter().map(|(name, database)| (name, born(database))).collect();
+    // Read when all folders are known: a database that is being made is known from before its folder is there.
+    let listed = DataFolder::listed(folder);
+    for name in listed.iter().flatten().filter(|(_, listed)| **listed != Listed::Unfinished).map(|(name, _)| name) {
+        if let Ok(parsed) = DbName::parse(name) {
+            let database = || born(folder.join("databases").join(parsed.folder()));
+            databases.entry(name.clone()).or_insert_with(database);
+        }
+    }
     if databases.is_empty() {
         let _ = writeln!(out, "no databases");
     }
-    let births: Vec<_> = databases.iter().map(|(_, database)| birth(database)).collect();
-    // Read when all databases are known: one that is being made is known from before its folder is there.
-    let unfinished = DataFolder::unfinished(folder);
-    // Another of its name may have been made meanwhile.
-    let is_passing = |name: &str, database: &Path, born: &Option<_>| {
-        birth(database) != *born || !database.exists() || names(&DataFolder::unfinished(folder), name)
-    };
-    let mut worst = report_nameless(&nameless, out).max(report_catalogue(&unfinished, out));
-    for ((name, database), born) in databases.iter().zip(&births) {
-        let report = (!names(&unfinished, name)).then(|| Store::check_folder(database, &SelectorKeys));
-        let is_well = matches!(&report, Some(Ok(report)) if report.is_clean());
-        // What a server makes or deletes meanwhile is only half there.
-        worst = worst.max(match report {
-            Some(report) if is_well || !is_passing(name, database, born) => self::report(name, report, out),
-            _ => report_passing(name, out),
+    let mut worst = report_nameless(&nameless, out).max(report_catalogue(&listed, out));
+    for (name, (database, birth)) in &databases {
+        let before = listed.as_ref().ok().and_then(|listed| listed.get(name));
+        let now = || DataFolder::listed(folder).ok()?.remove(name);
+        // Another of its name may have been made meanwhile.
+        let is_other = || self::birth(database) != *birth;
+        worst = worst.max(if before == Some(&Listed::Unfinished) {
+            report_passing(name, out)
+        } else if Store::is_empty(database) {
+            let now = now();
+            let is_passing = now.as_ref() != before || is_other() || (now.is_none() && !database.exists());
+            if is_passing { report_passing(name, out) } else { report_empty(name, database, before.is_some(), out) }
+        } else {
+            let report = Store::check_folder(database, &SelectorKeys);
+            let is_well = matches!(&report, Ok(report) if report.is_clean());
+            let is_passing = || is_other() || !database.exists() || now() == Some(Listed::Unfinished);
+            // What a server makes or deletes meanwhile is only half there.
+            if is_well || !is_passing() { self::report(name, report, out) } else { report_passing(name, out) }
         });
     }
     ExitCode::from(worst)
 }
 
 /// Which folder this is, and when it was made where the file system can say so.
-fn birth(database: &Path) -> Option<(u64, Option<SystemTime>)> {
+type Birth = Option<(u64, Option<SystemTime>)>;
+
+fn birth(database: &Path) -> Birth {
     let folder = database.metadata().ok()?;
     Some((folder.ino(), folder.created().ok()))
 }
 
-/// Whether this name is among those of unfinished databases.
-fn names(unfinished: &Result<HashSet<String>, StorageError>, name: &str) -> bool {
-    unfinished.as_ref().is_ok_and(|unfinished| unfinished.contains(name))
+fn born(database: PathBuf) -> (PathBuf, Birth) {
+    let birth = birth(&database);
+    (database, birth)
 }
 
 /// Says that a database is not there yet, or no more; gives its exit code.
 fn report_passing(name: &str, out: &mut impl Write) -> u8 {
     let _ = writeln!(out, "{name}: passed over: it is being made or deleted, or was when the server ended");
     0
+}
+
+/// Says that there is nothing where a database is to be; gives the exit code for it.
+fn report_empty(name: &str, database: &Path, is_listed: bool, out: &mut impl Write) -> u8 {
+    let file = database.join("data.mdb");
+    let (here, then) = match is_listed {
+        true => ("it is in the catalogue, but ", "makes an empty database of it"),
+        false => ("", "takes the folder in as an empty database"),
+    };
+    let gone = if file.exists() { "is empty" } else { "is not there" };
+    let _ = writeln!(out, "{name}: {here}{} {gone} and there is no log: a server {then}", file.display());
+    1
 }
 
 /// Says which databases no server finds; gives the exit code for them.
@@ -80,7 +106,7 @@ fn report_catalogue<T>(read: &Result<T, StorageError>, out: &mut impl Write) -> 
     1
 }
 
-/// The databases to look at, each with its name, and the folders of those that have none.
+/// The folders to look at, each with its database's name, and those of databases that have none.
 type Found = (Vec<(String, PathBuf)>, Vec<PathBuf>);
 
 fn databases_in(folder: &Path) -> Result<Found, String> {
@@ -88,23 +114,31 @@ fn databases_in(folder: &Path) -> Result<Found, String> {
         return Ok((vec![(folder.display().to_string(), folder.to_owned())], Vec::new()));
     }
     let databases = folder.join("databases");
-    let entries = databases.read_dir().map_err(|error| {
-        format!("{} is no data folder and no database's folder: {}: {error}", folder.display(), databases.display())
-    })?;
+    let entries = match databases.read_dir() {
+        // A server makes it anew, and what the catalogue names in it.
+        Err(error) if error.kind() == ErrorKind::NotFound && names_databases(folder) => return Ok(Found::default()),
+        entries => entries.map_err(|error| {
+            format!("{} is no data folder and no database's folder: {}: {error}", folder.display(), databases.display())
+        })?,
+    };
     let (mut found, mut nameless) = (Vec::new(), Vec::new());
     for entry in entries {
         let entry = entry.map_err(|error| format!("{}: {error}", databases.display()))?;
         let path = entry.path();
-        if Store::is_in(&path) {
-            match entry.file_name().to_str().and_then(DbName::from_folder) {
-                Some(name) => found.push((name.to_string(), path)),
-                None => nameless.push(path),
-            }
+        match entry.file_name().to_str().and_then(DbName::from_folder) {
+            // As a server does, which takes in each.
+            Some(name) if path.is_dir() => found.push((name.to_string(), path)),
+            None if Store::is_in(&path) => nameless.push(path),
+            _ => {}
         }
     }
-    found.sort();
     nameless.sort();
     Ok((found, nameless))
+}
+
+/// Whether a folder has a catalogue of some databases.
+fn names_databases(folder: &Path) -> bool {
+    DataFolder::listed(folder).is_ok_and(|listed| !listed.is_empty())
 }
 
 /// Says how it went with one database; gives its exit code. Who reads the report may have gone away.
