@@ -257,7 +257,7 @@ impl Store {
         self.times.lock().seen(up_to, (self.clock)());
     }
 
-    /// Plans and writes; see [`Logged::write`]. What is due comes first.
+    /// Plans and writes; see [`Base::write`]. What is due comes first.
     pub(crate) fn commit<T>(
         &self,
         room: Room,
