@@ -15,9 +15,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use self::catalogue::{Catalogue, Entry, FLOORS_MAX};
 use self::files::{lock, make_folders, random_bytes, remove_folder, sync_data, sync_folder};
@@ -37,7 +38,10 @@ pub struct DataFolder {
     /// Without symbolic links, from the root on: it is the folder that was locked, whatever its name means later.
     path: PathBuf,
     options: StoreOptions,
-    catalogue: Mutex<Catalogue>,
+    /// What the catalogue says. Each request asks it, so that nobody waits here for the disk.
+    catalogue: RwLock<Arc<Catalogue>>,
+    /// Held by who changes the catalogue, while the disk takes it.
+    changing: Mutex<()>,
     updates: UpdateLog,
     /// What opening a database's file showed, since this process has the folder.
     seen: Mutex<HashMap<DbName, Seen>>,
@@ -101,6 +105,7 @@ impl DataFolder {
         for nameless in catalogue.adopt_strangers(&databases)? {
             (options.tell)(&nameless, &Notice::PassedOver);
         }
+        catalogue.after_restoring();
         catalogue.after_unclean_stop();
         catalogue.running_relaxed = options.durability == Durability::Relaxed;
         if catalogue.save_over(&before, path)? {
@@ -110,8 +115,9 @@ impl DataFolder {
         for (name, kind) in catalogue.unnoted_updates(&before) {
             updates.note(&name, kind);
         }
-        let (path, catalogue, seen) = (path.to_owned(), Mutex::new(catalogue), Mutex::default());
-        let folder = DataFolder { path, options, catalogue, updates, seen, lock };
+        let (path, catalogue) = (path.to_owned(), RwLock::new(Arc::new(catalogue)));
+        let (changing, seen) = (Mutex::default(), Mutex::default());
+        let folder = DataFolder { path, options, catalogue, changing, updates, seen, lock };
         if folder.updates.is_waiting() {
             // On a full disk it must start all the same; the first commit that finds room makes up for it.
             let _ = folder.make_room_for_updates();
@@ -119,14 +125,20 @@ impl DataFolder {
         Ok(folder)
     }
 
+    /// The catalogue as it is now.
+    fn catalogue(&self) -> Arc<Catalogue> {
+        Arc::clone(&self.catalogue.read())
+    }
+
     /// Changes the catalogue on disk, then in memory.
     fn change<T>(&self, change: impl FnOnce(&mut Catalogue) -> T) -> Result<T, StorageError> {
-        let mut catalogue = self.catalogue.lock();
-        let mut changed = catalogue.clone();
+        let _changing = self.changing.lock();
+        let before = self.catalogue();
+        let mut changed = (*before).clone();
         let answer = change(&mut changed);
-        let replaced = changed.save_over(&catalogue, &self.path)?;
+        let replaced = changed.save_over(&before, &self.path)?;
         // What the file says is what is so, also when the sync fails.
-        *catalogue = changed;
+        *self.catalogue.write() = Arc::new(changed);
         if replaced {
             sync_folder(&self.path)?;
         }
@@ -153,7 +165,7 @@ impl DataFolder {
 
     /// 32 hex digits that stay the same for the life of the folder.
     pub fn server_uuid(&self) -> String {
-        self.catalogue.lock().server_uuid.clone()
+        self.catalogue().server_uuid.clone()
     }
 
     /// How databases are opened here.
@@ -163,14 +175,14 @@ impl DataFolder {
 
     /// All databases' names, in order.
     pub fn names(&self) -> Vec<DbName> {
-        let catalogue = self.catalogue.lock();
+        let catalogue = self.catalogue();
         let names = catalogue.databases.iter().filter(|(_, entry)| !entry.unfinished);
         names.filter_map(|(name, _)| DbName::parse(name).ok()).collect()
     }
 
     /// Whether there is a database of this name.
     pub fn contains(&self, name: &DbName) -> bool {
-        self.catalogue.lock().entry(name).is_some()
+        self.catalogue().entry(name).is_some()
     }
 
     /// Makes a database. It counts on from where an earlier one of its name ended, so that no old token hides a
@@ -179,7 +191,7 @@ impl DataFolder {
     /// # Errors
     /// [`CreateError::Exists`], [`CreateError::Storage`].
     pub fn create(&self, name: &DbName, seq_format: SeqFormat) -> Result<Store, CreateError> {
-        if self.catalogue.lock().is_left_over(name) {
+        if self.catalogue().is_left_over(name) {
             // What is left of one that could not be made or removed altogether.
             self.remove(name)?;
         }
@@ -257,7 +269,13 @@ impl DataFolder {
         let removed = remove_folder(&self.path.join("databases"), name)
             .and_then(|()| self.change(|catalogue| catalogue.databases.remove(name.as_str())).map(drop));
         self.seen.lock().remove(name);
-        removed.inspect_err(|_| self.catalogue.lock().leave_over(name))
+        removed.inspect_err(|_| self.leave_over(name))
+    }
+
+    /// Takes note that what is unfinished could not be removed now.
+    fn leave_over(&self, name: &DbName) {
+        let _changing = self.changing.lock();
+        Arc::make_mut(&mut self.catalogue.write()).leave_over(name);
     }
 
     /// Opens a database; `None` when there is none of that name. One that was moved here, or stopped uncleanly in
@@ -266,18 +284,23 @@ impl DataFolder {
     /// # Errors
     /// [`StorageError`].
     pub fn open_store(&self, name: &DbName) -> Result<Option<Store>, StorageError> {
-        let Some(entry) = self.catalogue.lock().entry(name).cloned() else {
+        let catalogue = self.catalogue();
+        let Some(entry) = catalogue.entry(name) else {
             return Ok(None);
         };
         // Needed only if the folder was lost: a new uuid raises the incarnation above the tokens of the lost database.
         let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format: SeqFormat::default() };
-        let start = Sequence::new(entry.incarnation, self.catalogue.lock().floor_of(name).version);
+        let start = Sequence::new(entry.incarnation, catalogue.floor_of(name).version);
         let was_lost = !entry.uuid.is_empty() && !has_tables(&self.folder_of(name));
-        let store = self.open_folder(name, &Birth { identity, start })?;
-        if !store.damages().is_empty() {
-            // It is not written to, so it gives out no new tokens.
-            return Ok(Some(store));
+        let opened = self.open_folder(name, &Birth { identity, start });
+        let is_damaged = opened.as_ref().map_or_else(StorageError::is_damage, |store| !store.damages().is_empty());
+        if is_damaged {
+            // It is not written to, so it gives out no new tokens; what is put in its place must not give out old ones. Where
+            // this cannot be noted, as on a full disk, the next opening does.
+            let _ = self.change(|catalogue| catalogue.mark_unknown(name));
+            return opened.map(Some);
         }
+        let store = opened?;
         let uuid = HEXLOWER.encode(&store.identity().uuid);
         let incarnation = store.snapshot()?.counters()?.update_seq.incarnation;
         let known = uuid == entry.uuid;
@@ -298,20 +321,21 @@ impl DataFolder {
         Ok(Some(store))
     }
 
-    /// Decides that a database goes, to which nothing is written any more; `last` is its update sequence. From then on
-    /// there is none of its name. What it leaves is removed by [`DataFolder::finish_deletion`], when the name is wanted
+    /// Decides that a database goes, to which nothing is written any more; `last` is its update sequence, `None` where that
+    /// is not known, as of a damaged one: one made under its name has the next incarnation. From then on there is none of
+    /// its name. What it leaves is removed by [`DataFolder::finish_deletion`], when the name is wanted
     /// again, or at the next start.
     ///
     /// # Errors
     /// [`StorageError`]: whether it is there still, [`DataFolder::contains`] tells.
-    pub fn decide_deletion(&self, name: &DbName, last: Sequence) -> Result<(), StorageError> {
+    pub fn decide_deletion(&self, name: &DbName, last: Option<Sequence>) -> Result<(), StorageError> {
         let update = self.updates.reserve();
         let noted = self.change(|catalogue| catalogue.mark_deleted(name, last, update.seq()));
         // It may be noted all the same.
         if noted.is_ok() || !self.contains(name) {
             update.publish(name, UpdateKind::Deleted);
         }
-        noted.inspect_err(|_| self.catalogue.lock().leave_over(name))
+        noted.inspect_err(|_| self.leave_over(name))
     }
 
     /// Removes what is left of a database that was decided to go and that nobody has open.
@@ -322,23 +346,13 @@ impl DataFolder {
         self.remove(name)
     }
 
-    /// Deletes a database that nobody has open; `last` is its update sequence.
+    /// Deletes a database that nobody has open; `last` is its update sequence, if it is known.
     ///
     /// # Errors
     /// As [`DataFolder::decide_deletion`] and [`DataFolder::finish_deletion`].
-    pub fn delete(&self, name: &DbName, last: Sequence) -> Result<(), StorageError> {
+    pub fn delete(&self, name: &DbName, last: Option<Sequence>) -> Result<(), StorageError> {
         self.decide_deletion(name, last)?;
         self.finish_deletion(name)
-    }
-
-    /// Deletes a database that cannot be read, so that how far it counted is not known: one made under its name has the
-    /// next incarnation.
-    ///
-    /// # Errors
-    /// As [`DataFolder::delete`].
-    pub fn delete_unread(&self, name: &DbName) -> Result<(), StorageError> {
-        let incarnation = self.catalogue.lock().entry(name).map_or(0, |entry| entry.incarnation);
-        self.delete(name, Sequence::new(incarnation.saturating_add(1), 0))
     }
 
     /// Notes that the process ends with everything committed, after syncing what relaxed durability has left unsynced.
@@ -382,6 +396,9 @@ impl DataFolder {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Barrier, mpsc};
+    use std::time::Duration;
+
     use super::*;
     use crate::sync_folder::fault;
 
@@ -393,12 +410,43 @@ mod tests {
         let store = folder.create(&name, SeqFormat::Integer).unwrap();
         let uuid = store.identity().uuid;
         store.close().unwrap();
-        fault::set(true);
-        folder.delete(&name, Sequence::new(0, 7)).unwrap_err();
-        fault::set(false);
+        fault::set(fault::no_answer);
+        folder.delete(&name, Some(Sequence::new(0, 7))).unwrap_err();
+        fault::set(fault::none);
         assert!(!folder.contains(&name), "the file says so");
         let store = folder.create(&name, SeqFormat::Integer).unwrap();
         assert_ne!(store.identity().uuid, uuid);
         assert_eq!(store.snapshot().unwrap().counters().unwrap().update_seq, Sequence::new(0, 7));
+    }
+
+    /// Each request asks whether its database is there.
+    #[test]
+    fn who_asks_the_catalogue_does_not_wait_for_the_disk_that_takes_a_change() {
+        static SYNCING: Barrier = Barrier::new(2);
+        static ASKED: Barrier = Barrier::new(2);
+        let path = tempfile::tempdir().unwrap();
+        let folder = DataFolder::open(path.path(), StoreOptions::default()).unwrap();
+        let (there, new) = (DbName::parse("there").unwrap(), DbName::parse("new").unwrap());
+        folder.create(&there, SeqFormat::Integer).unwrap().close().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                fault::set(|| {
+                    fault::set(fault::none);
+                    SYNCING.wait();
+                    ASKED.wait();
+                    Ok(())
+                });
+                folder.create(&new, SeqFormat::Integer).unwrap();
+            });
+            SYNCING.wait();
+            let (asked, answered) = mpsc::channel();
+            let folder = &folder;
+            scope.spawn(move || asked.send((folder.contains(&there), folder.names())).unwrap());
+            let answer = answered.recv_timeout(Duration::from_secs(60));
+            ASKED.wait();
+            let (is_there, names) = answer.expect("an answer while the disk syncs");
+            assert!(is_there && names.len() == 1);
+        });
+        assert!(folder.contains(&new));
     }
 }

@@ -17,16 +17,28 @@ pub(crate) mod fault {
     use std::cell::Cell;
     use std::io;
 
+    type Fault = fn() -> io::Result<()>;
+
     thread_local! {
-        static FAILS: Cell<bool> = const { Cell::new(false) };
+        static FAULT: Cell<Fault> = const { Cell::new(none) };
     }
 
-    /// Has folders that this thread syncs fail, or not any more.
-    pub fn set(fails: bool) {
-        FAILS.set(fails);
+    /// What happens from now on when this thread syncs a folder.
+    pub fn set(fault: Fault) {
+        FAULT.set(fault);
+    }
+
+    /// The disk does as it should.
+    pub fn none() -> io::Result<()> {
+        Ok(())
+    }
+
+    /// It fails.
+    pub fn no_answer() -> io::Result<()> {
+        Err(io::Error::other("the disk does not answer"))
     }
 
     pub fn happens() -> io::Result<()> {
-        if FAILS.get() { Err(io::Error::other("the disk does not answer")) } else { Ok(()) }
+        FAULT.get()()
     }
 }

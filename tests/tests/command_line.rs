@@ -169,7 +169,9 @@ async fn check_names_a_database_whose_files_are_gone() {
     let tables = orders.join("data.mdb");
     let gone = |what: &str| {
         let tables = tables.display();
-        format!("orders: it is in the catalogue, but {tables} {what} and there is no log: a server makes an empty database of it")
+        format!(
+            "orders: it is in the catalogue, but {tables} {what} and there is no log: a server makes an empty database of it"
+        )
     };
     for (folder, what) in [(&data, gone("is empty")), (&orders, format!("{} is empty", tables.display()))] {
         fs::write(&tables, []).expect("an empty file");
@@ -180,7 +182,10 @@ async fn check_names_a_database_whose_files_are_gone() {
     for _folder_is_there in [true, false] {
         let (code, report) = check(&data);
         let lines: Vec<&str> = report.lines().collect();
-        assert!(code == Some(1) && lines[0].starts_with("kept: ok") && lines[1..] == [gone("is not there")], "{report}");
+        assert!(
+            code == Some(1) && lines[0].starts_with("kept: ok") && lines[1..] == [gone("is not there")],
+            "{report}"
+        );
         let _ = fs::remove_dir_all(&orders);
     }
 

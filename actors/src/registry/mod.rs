@@ -181,14 +181,14 @@ impl Surroundings {
                 // Whatever comes between: nobody waits in vain for a feed whose writer is gone.
                 let _ends = EndOnDrop(&database);
                 database.finish_writing().await;
-                let decided = self.folder.decide_deletion(name, database.live.newest());
+                let decided = self.folder.decide_deletion(name, database.counted_to());
                 // One that stays is opened again when it is wanted: readers come back.
                 let stays = self.folder.contains(name);
                 let reason = if stays { EndReason::Shutdown } else { EndReason::Deleted };
                 let _told = database.close(reason).await;
                 decided.and_then(|()| self.folder.finish_deletion(name))
             }
-            Err(Error::Storage(error)) if error.is_damage() => self.folder.delete_unread(name),
+            Err(Error::Storage(error)) if error.is_damage() => self.folder.delete(name, None),
             Err(error) => return Err(error),
         };
         self.updates.wake();

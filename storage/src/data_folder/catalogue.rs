@@ -24,6 +24,10 @@ pub(super) struct Catalogue {
     /// Set while a process runs that may lose its last commits in a power cut.
     #[serde(default)]
     pub running_relaxed: bool,
+    /// Set by who puts an older copy of the data folder in its place, until the next start: no database is known to have
+    /// counted no further than it says, nor is any that was made since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restored: bool,
     pub databases: BTreeMap<String, Entry>,
     /// Names of databases that are gone, with what their successors count on from, oldest first.
     pub floors: Vec<NamedFloor>,
@@ -45,7 +49,7 @@ pub(super) struct Updates {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// Empty until a database that was found here is opened.
+    /// Empty until a database that was found here is opened, and from when it is found damaged.
     pub uuid: String,
     pub incarnation: u8,
     /// Set until a new database is there, and again from the moment a deletion is decided: what is unfinished when the
@@ -90,6 +94,10 @@ struct Floor {
 impl Floor {
     fn at(seq: Sequence) -> Floor {
         Floor { version: seq.version, incarnation: seq.incarnation }
+    }
+
+    fn next_incarnation(self) -> Floor {
+        Floor { incarnation: self.incarnation.saturating_add(1), ..self }
     }
 
     fn raised_to(self, other: Floor) -> Floor {
@@ -174,6 +182,14 @@ impl Catalogue {
         }
     }
 
+    /// Takes note that a database was found damaged: how far it has counted is not known, and it is not known again before
+    /// a sound one is opened in its place.
+    pub fn mark_unknown(&mut self, name: &DbName) {
+        if let Some(entry) = self.databases.get_mut(name.as_str()) {
+            entry.uuid.clear();
+        }
+    }
+
     /// Takes note of what a database turned out to be when it was opened.
     pub fn mark_known(&mut self, name: &DbName, uuid: String, incarnation: u8) {
         if let Some(entry) = self.databases.get_mut(name.as_str()) {
@@ -187,14 +203,16 @@ impl Catalogue {
         Sequence::new(floor.incarnation, floor.version)
     }
 
-    /// Takes note that a database is to go, its last sequence being `last`, by an update of the sequence `update`.
-    pub fn mark_deleted(&mut self, name: &DbName, last: Sequence, update: u64) {
-        let floor = Floor::at(last).raised_to(Floor::at(self.floor_of(name)));
+    /// Takes note that a database is to go, its last sequence being `last` if that is known, by an update of the sequence
+    /// `update`.
+    pub fn mark_deleted(&mut self, name: &DbName, last: Option<Sequence>, update: u64) {
+        let before = Floor::at(self.floor_of(name));
         let Some(entry) = self.databases.get_mut(name.as_str()) else {
             return;
         };
         entry.unfinished = true;
-        let floor = floor.raised_to(Floor { version: 0, incarnation: entry.incarnation });
+        let least = Floor { version: 0, incarnation: entry.incarnation }.raised_to(before);
+        let floor = last.map_or_else(|| least.next_incarnation(), |last| least.raised_to(Floor::at(last)));
         self.floors.retain(|floor| floor.name != name.as_str());
         self.floors.push(NamedFloor { name: name.to_string(), floor, deleted: Some(update) });
         if self.floors.len() > FLOORS_MAX {
@@ -233,6 +251,18 @@ impl Catalogue {
             self.databases.entry(name.to_string()).or_insert_with(stranger);
         }
         Ok(nameless)
+    }
+
+    /// What is written from now on, to whichever database, must sort above all that was written before the folder was put in
+    /// the place of another.
+    pub fn after_restoring(&mut self) {
+        if std::mem::take(&mut self.restored) {
+            self.databases.values_mut().for_each(|entry| entry.uuid.clear());
+            let entries = self.databases.values().map(|entry| entry.incarnation);
+            let highest = entries.chain(self.floors.iter().map(|named| named.floor.incarnation)).max().unwrap_or(0);
+            let all = self.floor_of_all.raised_to(Floor { version: 0, incarnation: highest });
+            self.floor_of_all = all.next_incarnation();
+        }
     }
 
     /// A power cut may have cost the last commits of a relaxed run: what is written from now on must sort above them.

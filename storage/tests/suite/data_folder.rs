@@ -137,7 +137,7 @@ fn a_database_made_again_counts_on() {
     let store = make(&folder, "a");
     let last = write(&store, &["x", "y", "z"]);
     store.close().unwrap();
-    folder.delete(&name("a"), last).unwrap();
+    folder.delete(&name("a"), Some(last)).unwrap();
     assert_eq!(names(&folder), Vec::<String>::new());
     assert!(!dir.path().join("databases/a").exists());
     drop(folder);
@@ -156,10 +156,79 @@ fn a_floor_never_sinks() {
     let store = make(&folder, "a");
     let last = write(&store, &["x", "y"]);
     store.close().unwrap();
-    folder.delete(&name("a"), last).unwrap();
+    folder.delete(&name("a"), Some(last)).unwrap();
     make(&folder, "a").close().unwrap();
-    folder.delete(&name("a"), Sequence::ZERO).unwrap();
+    folder.delete(&name("a"), Some(Sequence::ZERO)).unwrap();
     assert_eq!(update_seq(&make(&folder, "a")), last);
+}
+
+/// Opens and closes a database whose file is no database, which it says.
+fn see_damage(folder: &DataFolder, text: &str, dir: &Path) {
+    fs::write(dir.join("databases").join(text).join("data.mdb"), "no database").unwrap();
+    assert!(folder.open_store(&name(text)).is_err_and(|error| error.is_damage()));
+}
+
+#[test]
+fn one_made_under_the_name_of_a_damaged_one_counts_above_all_that_it_may_have_given_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    let store = make(&folder, "a");
+    let last = write(&store, &["x", "y"]);
+    store.close().unwrap();
+    see_damage(&folder, "a", dir.path());
+    folder.delete(&name("a"), None).unwrap();
+    assert!(update_seq(&make(&folder, "a")).incarnation > last.incarnation);
+}
+
+/// An older copy of the file, or a new one: who puts it there need not remember to say so.
+#[test]
+fn what_is_put_in_the_place_of_a_damaged_database_counts_above_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    let file = dir.path().join("databases/a/data.mdb");
+    let store = make(&folder, "a");
+    write(&store, &["x"]);
+    store.close().unwrap();
+    let older = fs::read(&file).unwrap();
+    let store = folder.open_store(&name("a")).unwrap().unwrap();
+    let last = write(&store, &["y", "z"]);
+    store.close().unwrap();
+    see_damage(&folder, "a", dir.path());
+    drop(folder);
+    fs::write(&file, older).unwrap();
+    let store = open(dir.path()).open_store(&name("a")).unwrap().unwrap();
+    assert!(write(&store, &["new"]) > last);
+}
+
+/// A copy of the whole folder, put back: databases that were made, or made again, since it was taken count above their tokens.
+#[test]
+fn in_a_folder_that_is_said_to_be_restored_every_database_counts_above_its_tokens() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalogue = dir.path().join("catalogue.json");
+    let folder = open(dir.path());
+    make(&folder, "a").close().unwrap();
+    drop(folder);
+    let copy = fs::read_to_string(&catalogue).unwrap();
+    let folder = open(dir.path());
+    let since = make(&folder, "since");
+    let of_since = write(&since, &["x", "y"]);
+    let store = folder.open_store(&name("a")).unwrap().unwrap();
+    let of_a = write(&store, &["x"]);
+    store.close().unwrap();
+    since.close().unwrap();
+    drop(folder);
+
+    fs::write(&catalogue, copy.replacen('{', r#"{"restored": true,"#, 1)).unwrap();
+    fs::remove_dir_all(dir.path().join("databases")).unwrap();
+    let folder = open(dir.path());
+    assert!(write(&folder.open_store(&name("a")).unwrap().unwrap(), &["x"]) > of_a);
+    let made = make(&folder, "since");
+    let last = write(&made, &["x"]);
+    assert!(last > of_since);
+    made.close().unwrap();
+    drop(folder);
+    let made = open(dir.path()).open_store(&name("since")).unwrap().unwrap();
+    assert_eq!(update_seq(&made), last, "once");
 }
 
 #[test]
@@ -175,7 +244,7 @@ fn names_forgotten_one_by_one_are_remembered_together() {
     fs::write(dir.path().join("catalogue.json"), text).unwrap();
     let folder = open(dir.path());
     make(&folder, "one-more").close().unwrap();
-    folder.delete(&name("one-more"), Sequence::new(0, 1)).unwrap();
+    folder.delete(&name("one-more"), Some(Sequence::new(0, 1))).unwrap();
     for text in ["n0", "fresh"] {
         assert_eq!(update_seq(&make(&folder, text)), Sequence::new(3, 70), "{text}");
     }
@@ -254,7 +323,7 @@ fn a_folder_that_takes_a_deleted_databases_name_sorts_above_it() {
     let folder = open(dir.path());
     make(&folder, "a").close().unwrap();
     let last = Sequence::new(1, 500);
-    folder.delete(&name("a"), last).unwrap();
+    folder.delete(&name("a"), Some(last)).unwrap();
     drop(folder);
     copy_folder(&elsewhere.path().join("databases/a"), &dir.path().join("databases/a"));
     let store = open(dir.path()).open_store(&name("a")).unwrap().unwrap();
