@@ -23,8 +23,6 @@ pub enum Which {
     /// The winner, unless it is a tombstone.
     #[default]
     Winner,
-    /// The winner, tombstone or not.
-    WinnerOrTombstone,
     /// This revision, leaf or not, tombstone or not.
     Rev(RevId),
 }
@@ -42,6 +40,15 @@ pub struct Extras {
     pub deleted_conflicts: bool,
     /// The document's place in the feed, `_local_seq`.
     pub local_seq: bool,
+}
+
+impl Extras {
+    /// What is shown of a revision that was named: all but its ancestry is about the document, and stands beside the winner.
+    ///
+    /// Source: CouchDB `couch_db:open_doc_revs_int`, which gives no meta.
+    fn of_named(self) -> Extras {
+        Extras { revs: self.revs, ..Extras::default() }
+    }
 }
 
 /// What is left of a revision.
@@ -141,10 +148,10 @@ pub fn read_document(
 ) -> Result<Result<Document, NotFound>, StorageError> {
     let Some(doc) = snapshot.tree(id)? else { return Ok(Err(NotFound::Missing)) };
     let Some(winner) = doc.tree.winner() else { return Ok(Err(NotFound::Missing)) };
-    let rev = match which {
+    let (rev, extras) = match which {
         Which::Winner if winner.deleted => return Ok(Err(NotFound::Deleted)),
-        Which::Winner | Which::WinnerOrTombstone => &winner.rev,
-        Which::Rev(rev) => rev,
+        Which::Winner => (&winner.rev, extras),
+        Which::Rev(rev) => (rev, extras.of_named()),
     };
     let found = read_revision(snapshot, id, &doc, rev, extras)?;
     Ok(found.ok_or(NotFound::Missing))
@@ -186,7 +193,7 @@ fn read_revisions(
     revs.sort();
     let mut found = Vec::with_capacity(revs.len());
     for rev in revs {
-        found.extend(read_revision(snapshot, id, doc, &rev, extras)?);
+        found.extend(read_revision(snapshot, id, doc, &rev, extras.of_named())?);
     }
     Ok(found)
 }

@@ -95,6 +95,12 @@ impl ApiError {
             .with_header(header::RETRY_AFTER, seconds.to_owned())
     }
 
+    /// The same with another status.
+    pub fn with_status(mut self, status: StatusCode) -> ApiError {
+        self.0.status = status;
+        self
+    }
+
     /// The same with a header.
     pub fn with_header(mut self, name: header::HeaderName, value: String) -> ApiError {
         self.0.header = Some((name, value));

@@ -79,10 +79,15 @@ pub fn written(status: StatusCode, format: SeqFormat, seq: Sequence) -> HttpResp
     answer
 }
 
-/// A `Location`: the server as the client calls it, and path segments, escaped.
+/// A `Location`: the server as the client calls it, or by its address where the client does not say, and path segments,
+/// escaped.
 pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, String) {
     let connection = req.connection_info();
-    let mut url = [connection.scheme(), "://", connection.host()].concat();
+    let address = req.app_config().local_addr().to_string();
+    // The framework calls a server that is not named by a name of its own.
+    let is_named = ["host", "forwarded", "x-forwarded-host"].iter().any(|name| req.headers().contains_key(*name));
+    let host = if is_named || req.uri().authority().is_some() { connection.host() } else { &address };
+    let mut url = [connection.scheme(), "://", host].concat();
     for segment in segments {
         url.push('/');
         url.extend(utf8_percent_encode(segment, PLAIN));

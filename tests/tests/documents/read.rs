@@ -67,6 +67,34 @@ async fn rev_reads_any_leaf_deleted_or_not() {
     assert_eq!(read(&format!("rev={B}&latest=true")).await["_rev"], json!(C), "from another branch too");
 }
 
+/// Other leaves, and a place in the feed, are a document's and not a revision's: beside a revision that was named they would
+/// list that revision itself, and leave out the winner.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_known_of_a_document_stands_beside_its_winner_alone() {
+    let (_server, database) = fresh().await;
+    conflicted(&database).await;
+    let read = async |query: &str| {
+        let request =
+            database.get(&format!("/conf?{query}&meta=true&local_seq=true")).header("accept", "application/json");
+        request.expect(200).await.json()
+    };
+    assert!(read("").await.get("_conflicts").is_some());
+    assert_eq!(read(&format!("rev={B}")).await, json!({ "_id": "conf", "_rev": B, "w": "b" }));
+    for leaf in read("open_revs=all").await.as_array().expect("a list") {
+        let leaf = leaf["ok"].as_object().expect("a document");
+        assert!(leaf.keys().all(|name| ["_id", "_rev", "_deleted", "w"].contains(&name.as_str())), "{leaf:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_latest_of_a_deleted_document_is_deleted() {
+    let (_server, database) = fresh().await;
+    let rev = database.put("gone", &json!({})).await.rev();
+    database.request("DELETE", &format!("/gone?rev={rev}")).expect(200).await;
+    let latest = database.get(&format!("/gone?rev={rev}&latest=true")).send().await;
+    latest.assert_error(404, "not_found", "deleted");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_and_malformed_revisions() {
     let (_server, database) = fresh().await;

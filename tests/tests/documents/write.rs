@@ -293,3 +293,40 @@ async fn a_document_that_comes_with_attachments_in_parts_is_refused_as_such() {
     let put = database.request("PUT", "/a").header("content-type", "multipart/related; boundary=b").body("--b--");
     assert_eq!(put.send().await.status, 501);
 }
+
+/// A request of HTTP/1.0 need not say what the server is called.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_place_of_a_document_is_at_the_servers_address_where_the_client_does_not_name_it() {
+    let (server, _database) = fresh().await;
+    let answer =
+        exchange(&server, "PUT /db/a HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}").await;
+    assert!(answer.contains(&format!("location: {}/db/a\r\n", server.url())), "{answer}");
+}
+
+/// As it was read with `revs=true`, without its `_rev`.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_goes_on_from_the_newest_of_its_revisions() {
+    let (_server, database) = fresh().await;
+    database.put("a", &json!({ "n": 1 })).await;
+    let mut read = database.get("/a?revs=true").expect(200).await.json();
+    read.as_object_mut().expect("a document").remove("_rev");
+    read["n"] = json!(2);
+    put(&database, "/a", &read).await.assert_status(201);
+    assert_error(&put(&database, "/a", &read).await, CONFLICT);
+    let bulk = database.post("/_bulk_docs").json(&json!({ "docs": [read] })).expect(201).await.json();
+    assert_eq!(bulk[0]["error"], json!("conflict"));
+    let new = json!({ "_revisions": { "start": 1, "ids": ["a"] } });
+    assert_error(&put(&database, "/new", &new).await, CONFLICT);
+    database.post("").json(&new).expect(201).await;
+}
+
+/// CouchDB's replicator leaves out a document that is answered with 415, and begins again where it is 501.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replicated_document_with_attachments_is_refused_for_good() {
+    let (_server, database) = fresh().await;
+    let inline = json!({ "_rev": "1-a", "_attachments": { "a": { "content_type": "text/plain", "data": "YQ==" } } });
+    let replicated = put(&database, "/a?new_edits=false", &inline).await;
+    replicated.assert_error(415, "not_implemented", "attachments are not supported yet");
+    let parts = database.request("PUT", "/a?new_edits=false").header("content-type", "multipart/related; boundary=x");
+    parts.body("--x--").send().await.assert_error(415, "not_implemented", "attachments are not supported yet");
+}

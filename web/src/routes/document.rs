@@ -46,8 +46,8 @@ pub async fn get(call: &Call, db: &str, id: &str) -> Answer {
         return open_revs::answer(call, database, id, asked, extras).await;
     }
     let which = match call.query.get("rev").map(RevId::parse).transpose()? {
-        // CouchDB's `latest` gives the winner, even from another branch.
-        Some(_) if call.query.flag("latest") => Which::WinnerOrTombstone,
+        // CouchDB's `latest` gives the winner, even from another branch, as without a revision.
+        Some(_) if call.query.flag("latest") => Which::Winner,
         Some(rev) => Which::Rev(rev),
         None => Which::Winner,
     };

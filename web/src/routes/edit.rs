@@ -73,15 +73,29 @@ pub fn replicated_path(document: &mut Document) -> Result<RevPath, ApiError> {
 /// It would not be what its writer takes it for: 501 for one with attachments, 400 `invalid_design_doc`.
 pub fn edit(id: DocId, path: Option<RevPath>, document: Document) -> Result<Edit, ApiError> {
     if document.attachments.is_some() {
-        return Err(ApiError::not_implemented("attachments"));
+        return Err(attachments(path.is_some()));
     }
     if id.is_design() {
         design::check(&document)?;
     }
     Ok(match path {
         Some(path) => Edit::replicated(id, path, document.deleted, document.body),
-        None => Edit::interactive(id, document.rev, document.deleted, document.body),
+        None => Edit::interactive(id, named_rev(&document), document.deleted, document.body),
     })
+}
+
+/// Why a document with attachments is refused. CouchDB's replicator begins its work again and again where a document it
+/// brings is answered with 501, and leaves out one that is answered with 415.
+///
+/// Source: CouchDB `couch_replicator_worker:handle_doc_write_error`.
+pub fn attachments(replicated: bool) -> ApiError {
+    let refused = ApiError::not_implemented("attachments");
+    if replicated { refused.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE) } else { refused }
+}
+
+/// The revision that a document says it goes on from: as in CouchDB it may come back as it was read with `revs=true`.
+pub fn named_rev(document: &Document) -> Option<RevId> {
+    document.revisions.as_ref().map(RevPath::rev).or_else(|| document.rev.clone())
 }
 
 /// The revision an edit goes on from: the body's, the query's and the `If-Match` header's must agree.

@@ -11,7 +11,10 @@ use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{Edit, Outcome, Snapshot, Write};
 
-use super::edit::{accepted, agreed_rev, edit, replicated, replicated_path, scan_body, unattended, written_json};
+use super::edit::{
+    accepted, agreed_rev, attachments, edit, named_rev, replicated, replicated_path, scan_body, unattended,
+    written_json,
+};
 use super::local;
 use crate::call::{Answer, Call};
 use crate::call_state::CallState;
@@ -23,7 +26,7 @@ pub async fn put(call: Call, db: &str, id: &str) -> Answer {
     let database = call.state.database(db)?;
     let id = DocId::parse(id)?;
     if request::essence(&call.req).eq_ignore_ascii_case("multipart/related") {
-        return Err(ApiError::not_implemented("attachments"));
+        return Err(attachments(replicated(&call.query)));
     }
     let (req, query, state, body) = call.body().await?;
     let mut document = scan_body(body, &state).await?;
@@ -31,7 +34,7 @@ pub async fn put(call: Call, db: &str, id: &str) -> Answer {
         DocId::parse(&ignored)?;
     }
     let target = Target { database: &database, id, replicated: replicated(&query) };
-    document.rev = agreed_rev(&req, &query, document.rev)?;
+    document.rev = agreed_rev(&req, &query, named_rev(&document))?;
     if unattended(&query) {
         return target.write_later(document).await;
     }
@@ -106,7 +109,7 @@ pub async fn post(call: Call, db: &str) -> Answer {
         },
         None => {
             // What is new goes on from nothing.
-            document.rev = None;
+            (document.rev, document.revisions) = (None, None);
             state.new_id()
         }
     };
