@@ -50,25 +50,53 @@ impl Read {
     }
 }
 
-/// What came of it: the median of all readings, without and with documents.
+/// All readings of one way.
+#[derive(Debug, Clone, Copy)]
+pub struct Reads {
+    /// The one of median length: how fast it is.
+    pub median: Read,
+    /// Changes that did not come, in the reading that lacks most.
+    pub lost: u64,
+    /// Changes beyond those that there are, in the reading that has most.
+    pub surplus: u64,
+}
+
+impl Reads {
+    /// Of so many changes; none where nothing was read.
+    fn of(mut reads: Vec<Read>, documents: u64) -> Option<Reads> {
+        let worst = |count: fn(u64, u64) -> u64| reads.iter().map(|read| count(read.rows, documents)).max();
+        let lost = worst(|rows, documents| documents.saturating_sub(rows))?;
+        let surplus = worst(u64::saturating_sub)?;
+        reads.sort_by(|one, other| one.secs.total_cmp(&other.secs));
+        Some(Reads { median: *reads.get(reads.len() / 2)?, lost, surplus })
+    }
+}
+
+/// What came of it, without and with documents.
 #[derive(Debug, Clone, Copy)]
 pub struct Filled {
     /// Changes alone.
-    pub changes: Read,
+    pub changes: Reads,
     /// Changes with their documents.
-    pub with_docs: Read,
+    pub with_docs: Reads,
 }
 
 impl Filled {
+    /// Whether each reading gave as many changes as there are.
+    pub fn is_whole(&self) -> bool {
+        [self.changes, self.with_docs].iter().all(|reads| (reads.lost, reads.surplus) == (0, 0))
+    }
+
     /// For people and programs.
     pub fn report(&self, asked: &Backfill) -> Report {
         let report = Report::of("backfill").with("documents", asked.documents).with("rounds", asked.rounds);
-        [("changes", &self.changes), ("with_docs", &self.with_docs)].into_iter().fold(report, |report, (way, read)| {
+        [("changes", &self.changes), ("with_docs", &self.with_docs)].into_iter().fold(report, |report, (way, reads)| {
             report
-                .with(&format!("{way}_rows"), read.rows)
-                .with(&format!("{way}_rows_per_sec"), read.rows_per_sec())
-                .with(&format!("{way}_bytes_per_sec"), read.bytes_per_sec())
-                .with(&format!("{way}_lost"), asked.documents.saturating_sub(read.rows))
+                .with(&format!("{way}_rows"), reads.median.rows)
+                .with(&format!("{way}_rows_per_sec"), reads.median.rows_per_sec())
+                .with(&format!("{way}_bytes_per_sec"), reads.median.bytes_per_sec())
+                .with(&format!("{way}_lost"), reads.lost)
+                .with(&format!("{way}_surplus"), reads.surplus)
         })
     }
 }
@@ -85,7 +113,7 @@ pub async fn run(address: SocketAddr, database: &str, asked: &Backfill) -> Resul
         changes.push(read(address, &format!("/{database}/_changes?since=0"), &room).await?);
         with_docs.push(read(address, &format!("/{database}/_changes?since=0&include_docs=true"), &room).await?);
     }
-    match (median(changes), median(with_docs)) {
+    match (Reads::of(changes, asked.documents), Reads::of(with_docs, asked.documents)) {
         (Some(changes), Some(with_docs)) => Ok(Filled { changes, with_docs }),
         _ => Err(Error::Usage("one round at least is needed".to_owned())),
     }
@@ -110,12 +138,6 @@ async fn read(address: SocketAddr, path: &str, room: &Room) -> Result<Read, Erro
     Ok(Read { rows: counted.rows, bytes: counted.bytes, secs: started.elapsed().as_secs_f64() })
 }
 
-/// The reading of median length.
-fn median(mut reads: Vec<Read>) -> Option<Read> {
-    reads.sort_by(|one, other| one.secs.total_cmp(&other.secs));
-    reads.get(reads.len() / 2).copied()
-}
-
 /// Counts rows.
 struct Counted {
     row: Finder<'static>,
@@ -130,5 +152,32 @@ impl Reader for Counted {
         let taken = (bytes.len() + 1).saturating_sub(ROW.len());
         self.bytes += taken as u64;
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads(rows: &[u64]) -> Reads {
+        let read = |(place, rows): (usize, &u64)| Read { rows: *rows, bytes: 100 * rows, secs: 1.0 + place as f64 };
+        Reads::of(rows.iter().enumerate().map(read).collect(), 10).unwrap()
+    }
+
+    #[test]
+    fn rows_that_one_reading_lacks_or_has_twice_are_told_whichever_is_the_median() {
+        for (rows, lost, surplus) in
+            [([10, 10, 10], 0, 0), ([10, 10, 7], 3, 0), ([8, 10, 12], 2, 2), ([0, 10, 9], 10, 0)]
+        {
+            let (whole, one) = (reads(&[10, 10, 10]), reads(&rows));
+            assert_eq!((one.median.secs, one.lost, one.surplus), (2.0, lost, surplus), "{rows:?}");
+            for filled in [Filled { changes: one, with_docs: whole }, Filled { changes: whole, with_docs: one }] {
+                assert_eq!(filled.is_whole(), (lost, surplus) == (0, 0), "{rows:?}");
+            }
+            let report =
+                Filled { changes: one, with_docs: whole }.report(&Backfill { documents: 10, rounds: 3 }).json();
+            let told = format!(r#""changes_lost":{lost},"changes_surplus":{surplus},"#);
+            assert!(report.contains(&told), "{rows:?}: {report}");
+        }
     }
 }
