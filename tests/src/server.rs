@@ -272,6 +272,16 @@ pub fn seqtide_command_under(files: &str) -> Command {
     shell
 }
 
+/// The same behind a program that becomes it, such as `env`, with that one's arguments.
+///
+/// # Panics
+/// When the binary is not built.
+pub fn seqtide_command_behind(program: &str, args: &[&str]) -> Command {
+    let mut command = command_without_settings(Path::new(program));
+    command.args(args).arg(binary());
+    command
+}
+
 fn command_without_settings(binary: &Path) -> Command {
     let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SEQTIDE_")) {

@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use seqtide_tests::doors::{FeedSocket, feed_url};
 use seqtide_tests::raw;
-use seqtide_tests::server::{Exit, seqtide_command};
+use seqtide_tests::server::{Exit, seqtide_command, seqtide_command_behind};
 use seqtide_tests::{Api, Database, Server};
 
 /// Ten times what is promised: a test machine may be busy.
@@ -106,6 +107,31 @@ async fn sigterm_ends_with_feeds_open_and_keeps_what_was_acknowledged() {
     server.restart_on_same_port_and_data();
     for (id, rev) in written {
         assert_eq!(database.get(&format!("/{id}")).expect(200).await.json()["_rev"], json!(rev), "{id}");
+    }
+}
+
+/// A terminal that is closed was as a crash to a server in it.
+#[test]
+fn a_hangup_ends_it_like_sigterm_unless_it_was_started_to_ignore_that() {
+    const HANGUP: u64 = 1;
+    for (program, args, ignores) in
+        [("env", &["--default-signal=HUP"][..], false), ("sh", &["-c", "trap '' HUP; exec \"$0\" \"$@\""], true)]
+    {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut server = seqtide_command_behind(program, args);
+        server.args(["serve", "--listen", "127.0.0.1:0", "--feeds-drain-ms", "0", "--data"]).arg(folder.path());
+        let mut server = server.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program runs");
+        let mut banner = String::new();
+        BufReader::new(server.stdout.take().expect("it is piped")).read_line(&mut banner).expect("a banner");
+        let pid = Pid::from_child(&server);
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("its status");
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask").trim();
+        assert_eq!(u64::from_str_radix(ignored, 16).expect("a mask") & HANGUP == HANGUP, ignores, "{program}");
+        kill_process(pid, Signal::HUP).expect("it runs");
+        if ignores {
+            kill_process(pid, Signal::TERM).expect("it runs");
+        }
+        assert_eq!(server.wait().expect("its end").code(), Some(0), "{program}");
     }
 }
 

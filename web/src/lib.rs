@@ -32,6 +32,7 @@ mod routes;
 #[doc(hidden)]
 pub mod seam;
 mod server;
+pub mod signals;
 mod state;
 mod subscriptions;
 mod takeover;
@@ -41,14 +42,13 @@ mod wire;
 use std::io::Write;
 use std::net::SocketAddr;
 
-use futures_util::{Stream, stream};
 use seqtide::Engine;
 
 pub use server::{StartError, open, serve};
 
 use crate::config::Config;
 
-/// Runs the server until SIGTERM or SIGINT.
+/// Runs the server until it is [asked to end](signals).
 ///
 /// # Errors
 /// [`StartError`], in one line.
@@ -56,7 +56,7 @@ pub fn run(config: Config) -> Result<(), StartError> {
     run_with(config, |_, address| format!("try: curl -X PUT http://{address}/demo"))
 }
 
-/// Runs the server with a database that follows this machine's figures, until SIGTERM or SIGINT.
+/// Runs the server with a database that follows this machine's figures, until it is [asked to end](signals).
 ///
 /// # Errors
 /// [`StartError`], in one line.
@@ -77,7 +77,7 @@ fn run_with(config: Config, beside: impl FnOnce(&Engine, SocketAddr) -> String) 
         outlive_full_files()?;
         let (listener, engine) = open(&config)?;
         // Who reads the banner may send a signal at once.
-        let terminated = terminated()?;
+        let terminated = signals::terminated()?;
         let address = listener.local_addr()?;
         print_banner(&config, address, &beside(&engine, address));
         serve(config, listener, engine, terminated).await
@@ -100,17 +100,4 @@ fn print_banner(config: &Config, address: SocketAddr, last: &str) {
 fn outlive_full_files() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
-}
-
-/// Gives every SIGTERM and SIGINT.
-fn terminated() -> std::io::Result<impl Stream<Item = ()> + Unpin> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let both = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(Box::pin(stream::unfold(both, async |(mut terminate, mut interrupt)| {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        Some(((), (terminate, interrupt)))
-    })))
 }
