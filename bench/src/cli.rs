@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use futures_util::{Stream, StreamExt};
 use serde_json::json;
-use tokio::signal::ctrl_c;
 
 use crate::fan_out::{self, FanOut};
 use crate::idle::{self, Idle};
@@ -139,9 +139,11 @@ fn above_zero(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Measures and prints. 0: all is well; 1: something was lost, doubled or out of order, or nothing was measured.
-pub fn run(bench: &Bench) -> ExitCode {
-    match measure(&bench.load) {
+/// Measures and prints, until it is done or, by `terminated`, asked to end: then nothing is left behind. 0: all is well;
+/// 1: something was lost, doubled or out of order, or nothing was measured.
+pub fn run<S: Stream<Item = ()> + Unpin>(bench: &Bench, terminated: impl FnOnce() -> io::Result<S>) -> ExitCode {
+    let measured = current_thread().and_then(|runtime| runtime.block_on(measure(&bench.load, terminated)));
+    match measured {
         Ok((report, is_faultless)) => {
             let common = bench.load.common();
             let text = if common.json { report.json() + "\n" } else { report.table() };
@@ -194,7 +196,11 @@ impl Asked {
 const NO_HEARTBEATS_MS: u64 = 3_600_000;
 
 /// The report, and whether nothing was lost, doubled or out of order.
-fn measure(asked: &Asked) -> Result<(Report, bool), Error> {
+async fn measure<S: Stream<Item = ()> + Unpin>(
+    asked: &Asked,
+    terminated: impl FnOnce() -> io::Result<S>,
+) -> Result<(Report, bool), Error> {
+    let mut terminated = terminated().map_err(|source| Error::io("signals", source))?;
     let common = asked.common();
     // First: a server that is started gets what is allowed here.
     open_files::allow_connections(asked.connections())?;
@@ -203,22 +209,28 @@ fn measure(asked: &Asked) -> Result<(Report, bool), Error> {
         Some(address) => (address, common.pid),
         None => {
             let program = std::env::current_exe().map_err(|source| Error::io("the path of this program", source))?;
-            own = OwnServer::start(&program)?;
+            own = unless(&mut terminated, OwnServer::start(&program)).await?;
             (own.address, Some(own.pid()))
         }
     };
     let (transport, heartbeat_ms) = asked.feeds();
     let seqtide = Seqtide { address, pid, database: &common.database, transport, heartbeat_ms };
-    current_thread()?.block_on(async {
-        seqtide.create().await?;
-        let measured = tokio::select! {
-            measured = load(asked, &seqtide) => measured,
-            _ = ctrl_c() => Err(Error::Interrupted),
-        };
-        let deleted = seqtide.delete().await;
-        let measured = measured?;
-        deleted.map(|()| measured)
-    })
+    unless(&mut terminated, seqtide.create()).await?;
+    let measured = unless(&mut terminated, load(asked, &seqtide)).await;
+    let deleted = unless(&mut terminated, seqtide.delete()).await;
+    let measured = measured?;
+    deleted.map(|()| measured)
+}
+
+/// What something comes to, unless it is interrupted.
+async fn unless<T>(
+    mut interrupted: impl Stream<Item = ()> + Unpin,
+    done: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    tokio::select! {
+        done = done => done,
+        _ = interrupted.next() => Err(Error::Interrupted),
+    }
 }
 
 async fn load(asked: &Asked, seqtide: &Seqtide<'_>) -> Result<(Report, bool), Error> {

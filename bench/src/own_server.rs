@@ -1,6 +1,6 @@
 //! A Seqtide that a load starts for itself, on a temporary data folder and a free port of loopback.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -8,50 +8,55 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 
 use crate::Error;
 
 /// What stands in front of the address in the line that a server prints.
 const LISTENING: &str = "listening on http://";
 
-/// A server that is ended when this is dropped.
+/// A server that is ended when this is dropped, and ends by itself when this process does.
 pub struct OwnServer {
     /// Where it listens.
     pub address: SocketAddr,
+    running: Running,
+}
+
+/// Its process, and its data for as long as that runs.
+struct Running {
     process: Child,
     _data: TempDir,
 }
 
 impl OwnServer {
-    /// Starts this program as a server, with the settings that are in the environment.
+    /// Starts this program as a server, with the settings that are in the environment, and waits until it listens.
     ///
     /// # Errors
     /// When it does not listen.
-    pub fn start(program: &Path) -> Result<OwnServer, Error> {
+    pub async fn start(program: &Path) -> Result<OwnServer, Error> {
         let data = tempfile::Builder::new().prefix("seqtide-bench-").tempdir();
         let data = data.map_err(|source| Error::io("a temporary folder", source))?;
         let mut command = Command::new(program);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data.path());
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = command.spawn().map_err(|source| Error::io(program.display().to_string(), source))?;
-        let found = process.stdout.take().and_then(listening);
-        match found {
-            Some(address) => Ok(OwnServer { address, process, _data: data }),
-            None => {
-                let _ = process.kill();
-                let _ = process.wait();
-                Err(Error::Protocol(format!("{} serve does not listen", program.display())))
-            }
-        }
+        command.args(["serve", "--until-stdin-ends", "--listen", "127.0.0.1:0", "--data"]).arg(data.path());
+        // Its standard input ends with this process, however that ends.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let process = command.spawn().map_err(|source| Error::io(program.display().to_string(), source))?;
+        let mut running = Running { process, _data: data };
+        let address = match running.process.stdout.take() {
+            Some(stdout) => listening(stdout).await,
+            None => None,
+        };
+        let address = address.ok_or_else(|| Error::Protocol(format!("{} serve does not listen", program.display())))?;
+        Ok(OwnServer { address, running })
     }
 
     /// Its process.
     pub fn pid(&self) -> u32 {
-        self.process.id()
+        self.running.process.id()
     }
 }
 
-impl Drop for OwnServer {
+impl Drop for Running {
     fn drop(&mut self) {
         // The child is not reaped before this, so its id belongs to nobody else.
         let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
@@ -59,10 +64,13 @@ impl Drop for OwnServer {
     }
 }
 
-/// Reads until the server says where it listens; the rest is read and forgotten, so that it never waits for a reader.
-fn listening(stdout: ChildStdout) -> Option<SocketAddr> {
-    let mut stdout = BufReader::new(stdout);
-    let line = stdout.by_ref().lines().map_while(Result::ok).find(|line| line.contains(LISTENING))?;
-    thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-    line.split_once(LISTENING)?.1.trim().trim_end_matches('/').parse().ok()
+/// Waits until the server says where it listens; the rest is read and forgotten, so that it never waits for a reader.
+async fn listening(stdout: ChildStdout) -> Option<SocketAddr> {
+    let (found, line) = oneshot::channel();
+    thread::spawn(move || {
+        let mut stdout = BufReader::new(stdout);
+        let _ = found.send(stdout.by_ref().lines().map_while(Result::ok).find(|line| line.contains(LISTENING)));
+        let _ = io::copy(&mut stdout, &mut io::sink());
+    });
+    line.await.ok()??.split_once(LISTENING)?.1.trim().trim_end_matches('/').parse().ok()
 }

@@ -1,12 +1,14 @@
 //! `seqtide bench` through the real binary, at small numbers: what it says is there, and nothing was lost. How fast it was
 //! is not looked at.
 
+use std::fs::File;
 use std::io::Read;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use seqtide_tests::server::{DEADLINE, seqtide_command, seqtide_command_under};
+use seqtide_tests::server::{DEADLINE, seqtide_command, seqtide_command_behind, seqtide_command_under};
 use seqtide_tests::{Api, Server};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -113,6 +115,60 @@ async fn a_load_that_is_interrupted_leaves_nothing_behind() {
     let (code, said) = timeout(DEADLINE, output).await.expect("it should end").expect("no panic");
     assert_eq!((code, said.contains("interrupted")), (Some(1), true), "{said}");
     api.get("/seqtide-bench").expect(404).await;
+}
+
+/// A load on a server of its own, in this folder, once it has its database there; signals are what they are by default.
+fn bench_at_work(folder: &Path) -> Child {
+    let mut bench = seqtide_command_behind("env", &["--default-signal=HUP,INT,TERM"]);
+    bench.args(["bench", "writes", "--secs", "3600", "--connections", "1"]).env("TMPDIR", folder);
+    let bench = bench.stderr(Stdio::piped()).spawn().expect("the binary runs");
+    eventually("it should have its database", || {
+        Some(data_of(folder)?.join("databases/seqtide-bench")).filter(|it| it.exists())
+    });
+    bench
+}
+
+/// The data folder of the load's own server.
+fn data_of(folder: &Path) -> Option<PathBuf> {
+    std::fs::read_dir(folder).expect("the folder").find_map(|entry| entry.ok().map(|entry| entry.path()))
+}
+
+fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_load_that_is_asked_to_end_ends_its_own_server_and_removes_its_data() {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut bench = bench_at_work(folder.path());
+        kill_process(Pid::from_child(&bench), signal).expect("it runs");
+        let status = eventually("it should end", || bench.try_wait().expect("its status"));
+        // Before it is read, as its server may hold standard error.
+        assert_eq!(status.code(), Some(1), "{signal:?}: {status}");
+        let mut said = String::new();
+        bench.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+        assert!(said.contains("interrupted"), "{signal:?}: {said}");
+        assert_eq!(data_of(folder.path()), None, "{signal:?}");
+    }
+}
+
+#[test]
+fn a_load_s_own_server_does_not_outlive_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bench = bench_at_work(folder.path());
+    let lock = File::open(data_of(folder.path()).expect("its data").join("lock")).expect("its lock");
+    assert!(lock.try_lock().is_err(), "the server has it");
+    bench.kill().expect("it runs");
+    bench.wait().expect("its status");
+    eventually("its server should end", || lock.try_lock().ok());
 }
 
 /// How many documents the load's database has.

@@ -1,14 +1,14 @@
 //! The binary `seqtide`: reads what it is asked to do, and serves, shows, checks or measures.
 
 use std::error::Error;
-use std::io::{Write, stderr, stdout};
+use std::io::{self, Write, stderr, stdin, stdout};
 use std::process::ExitCode;
-use std::thread::available_parallelism;
+use std::thread::{self, available_parallelism};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use seqtide_server::config::cli::Task;
 use seqtide_server::config::{Config, ServeFlags, cli};
-use seqtide_server::{StartError, check, js_worker, logging};
+use seqtide_server::{StartError, check, js_worker, logging, signals};
 
 /// Requests allocate on one thread what another frees; the system's allocator takes a quarter of a write's time for it.
 #[global_allocator]
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         Task::Demo(flags) => exit_of(serve(&Config::for_demo(), &flags, seqtide_server::run_demo)),
         Task::Check(folder) => check::run(&folder, &mut stdout()),
         Task::JsWorker(limits) => js_worker::run(limits),
-        Task::Bench(bench) => seqtide_bench::cli::run(&bench),
+        Task::Bench(bench) => seqtide_bench::cli::run(&bench, signals::terminated),
     }
 }
 
@@ -44,11 +44,23 @@ fn serve(
         stdout().write_all(config.to_commented_toml().as_bytes())?;
         return Ok(());
     }
+    if flags.until_stdin_ends {
+        end_with_stdin()?;
+    }
     logging::start(&config)?;
     keep_pages_small();
     open_many_files(&config)?;
     run(config)?;
     Ok(())
+}
+
+/// Ends this process in order when its standard input ends: a pipe does so with whoever holds its other end.
+fn end_with_stdin() -> io::Result<()> {
+    let wait = || {
+        let _ = io::copy(&mut stdin(), &mut io::sink());
+        let _ = kill_process(getpid(), Signal::TERM);
+    };
+    thread::Builder::new().name("stdin".to_owned()).spawn(wait).map(drop)
 }
 
 /// Open files a server has before anyone connects: its own and its first databases', and each worker's.

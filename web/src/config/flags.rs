@@ -26,6 +26,11 @@ pub struct ServeFlags {
     #[serde(skip)]
     pub print_config: bool,
 
+    /// End, as at SIGTERM, when standard input does: for a server that is not to outlive who has started it
+    #[arg(long, hide = true)]
+    #[serde(skip)]
+    pub until_stdin_ends: bool,
+
     /// Address and port to listen on; loopback only
     #[arg(value_name = "ADDRESS:PORT", value_parser = listen::parse)]
     pub listen: Option<SocketAddr>,
