@@ -82,9 +82,10 @@ pub struct Filled {
 }
 
 impl Filled {
-    /// Whether each reading gave as many changes as there are.
-    pub fn is_whole(&self) -> bool {
-        [self.changes, self.with_docs].iter().all(|reads| (reads.lost, reads.surplus) == (0, 0))
+    /// What went wrong, if anything did.
+    pub fn fault(&self) -> Option<&'static str> {
+        let is_whole = [self.changes, self.with_docs].iter().all(|reads| (reads.lost, reads.surplus) == (0, 0));
+        (!is_whole).then_some("not every reading gave each row once")
     }
 
     /// For people and programs.
@@ -172,7 +173,7 @@ mod tests {
             let (whole, one) = (reads(&[10, 10, 10]), reads(&rows));
             assert_eq!((one.median.secs, one.lost, one.surplus), (2.0, lost, surplus), "{rows:?}");
             for filled in [Filled { changes: one, with_docs: whole }, Filled { changes: whole, with_docs: one }] {
-                assert_eq!(filled.is_whole(), (lost, surplus) == (0, 0), "{rows:?}");
+                assert_eq!(filled.fault().is_none(), (lost, surplus) == (0, 0), "{rows:?}");
             }
             let report =
                 Filled { changes: one, with_docs: whole }.report(&Backfill { documents: 10, rounds: 3 }).json();

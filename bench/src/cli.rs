@@ -140,19 +140,19 @@ fn above_zero(text: &str) -> Result<f64, String> {
 }
 
 /// Measures and prints, until it is done or, by `terminated`, asked to end: then nothing is left behind. 0: all is well;
-/// 1: something was lost, doubled or out of order, or nothing was measured.
+/// 1: something went wrong under the load, such as a document that was lost, or nothing was measured.
 pub fn run<S: Stream<Item = ()> + Unpin>(bench: &Bench, terminated: impl FnOnce() -> io::Result<S>) -> ExitCode {
     let measured = current_thread().and_then(|runtime| runtime.block_on(measure(&bench.load, terminated)));
     match measured {
-        Ok((report, is_faultless)) => {
+        Ok((report, fault)) => {
             let common = bench.load.common();
             let text = if common.json { report.json() + "\n" } else { report.table() };
             // Who reads it may have gone away.
             let _ = io::stdout().write_all(text.as_bytes());
-            if !is_faultless {
-                eprintln!("seqtide: not everything arrived once and in order");
+            if let Some(fault) = fault {
+                eprintln!("seqtide: {fault}");
             }
-            ExitCode::from(u8::from(!is_faultless))
+            ExitCode::from(u8::from(fault.is_some()))
         }
         Err(error) => {
             eprintln!("seqtide: {error}");
@@ -195,11 +195,13 @@ impl Asked {
 /// Longer than a load takes, in milliseconds.
 const NO_HEARTBEATS_MS: u64 = 3_600_000;
 
-/// The report, and whether nothing was lost, doubled or out of order.
+/// A report, and what went wrong under the load, if anything did.
+type Measured = (Report, Option<&'static str>);
+
 async fn measure<S: Stream<Item = ()> + Unpin>(
     asked: &Asked,
     terminated: impl FnOnce() -> io::Result<S>,
-) -> Result<(Report, bool), Error> {
+) -> Result<Measured, Error> {
     let mut terminated = terminated().map_err(|source| Error::io("signals", source))?;
     let common = asked.common();
     // First: a server that is started gets what is allowed here.
@@ -233,7 +235,7 @@ async fn unless<T>(
     }
 }
 
-async fn load(asked: &Asked, seqtide: &Seqtide<'_>) -> Result<(Report, bool), Error> {
+async fn load(asked: &Asked, seqtide: &Seqtide<'_>) -> Result<Measured, Error> {
     let length = Duration::from_secs_f64;
     match asked {
         Asked::FanOut { subscribers, writers, pace, secs, patience_secs, .. } => {
@@ -245,23 +247,23 @@ async fn load(asked: &Asked, seqtide: &Seqtide<'_>) -> Result<(Report, bool), Er
                 patience: length(*patience_secs),
             };
             let fanned = fan_out::run(&seqtide.service(), &asked).await?;
-            Ok((fanned.report(&asked).with("transport", json!(seqtide.transport)), fanned.is_faultless()))
+            Ok((fanned.report(&asked).with("transport", json!(seqtide.transport)), fanned.fault()))
         }
         Asked::Writes { connections, batch, pace, secs, .. } => {
             let (connections, pace) = (*connections as usize, pace.pace());
             let asked = Writes { connections, batch: *batch, pace, length: length(*secs) };
             let written = writes::run(&seqtide.service(), seqtide.database, &asked).await?;
-            Ok((written.report(&asked), true))
+            Ok((written.report(&asked), None))
         }
         Asked::Backfill { documents, rounds, .. } => {
             let asked = backfill::Backfill { documents: *documents, rounds: *rounds as usize };
             let filled = backfill::run(seqtide.address, seqtide.database, &asked).await?;
-            Ok((filled.report(&asked), filled.is_whole()))
+            Ok((filled.report(&asked), filled.fault()))
         }
         Asked::Idle { subscribers, secs, .. } => {
             let asked = Idle { subscribers: *subscribers as usize, length: length(*secs) };
             let idled = idle::run(&seqtide.service(), &asked).await?;
-            Ok((idled.report(&asked).with("transport", json!(seqtide.transport)), idled.feeds_ended == 0))
+            Ok((idled.report(&asked).with("transport", json!(seqtide.transport)), idled.fault()))
         }
     }
 }

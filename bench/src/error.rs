@@ -47,6 +47,9 @@ pub enum Error {
     /// Whoever asked for the load does not want it any more.
     #[error("interrupted: nothing was measured")]
     Interrupted,
+    /// A load was over before its first request.
+    #[error("nothing was measured: no request was sent in that time")]
+    Nothing,
     /// Something is asked for that cannot be done.
     #[error("{0}")]
     Usage(String),

@@ -71,7 +71,16 @@ impl Fanned {
 
     /// Whether every subscriber got everything, once and in order.
     pub fn is_faultless(&self) -> bool {
-        [self.lost, self.doubled, self.misordered, self.feeds_ended] == [0; 4]
+        self.fault().is_none()
+    }
+
+    /// What went wrong, if anything did.
+    pub fn fault(&self) -> Option<&'static str> {
+        match ([self.lost, self.doubled, self.misordered], self.feeds_ended) {
+            ([0, 0, 0], 0) => None,
+            ([0, 0, 0], _) => Some(feed::ENDED),
+            _ => Some("not everything arrived once and in order"),
+        }
     }
 
     /// For people and programs.
@@ -103,7 +112,7 @@ impl Fanned {
 /// Opens the feeds, writes, and waits until everything that was acknowledged has arrived.
 ///
 /// # Errors
-/// When feeds cannot be opened, or a write fails.
+/// When feeds cannot be opened, a write fails, or none was asked for in the time.
 pub async fn run(service: &Service, asked: &FanOut) -> Result<Fanned, Error> {
     let audience = Rc::new(Audience::new(service, asked)?);
     LocalSet::new().run_until(measure(service, asked, &audience)).await
@@ -120,7 +129,7 @@ async fn measure(service: &Service, asked: &FanOut, audience: &Rc<Audience>) -> 
         .map(|place| Inserts::new(&service.publish, 0, place, asked.writers).stamped_from(epoch))
         .collect();
     let load = async {
-        let writes = load::run(service.address, &mut writers, asked.pace, asked.length).await?;
+        let writes = load::run(service.address, &mut writers, asked.pace, asked.length).await?.of_some()?;
         audience.wait_for_all(writes.latency.count(), asked.patience).await;
         Ok(writes)
     };

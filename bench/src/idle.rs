@@ -40,6 +40,11 @@ pub struct Idled {
 }
 
 impl Idled {
+    /// What went wrong, if anything did.
+    pub fn fault(&self) -> Option<&'static str> {
+        (self.feeds_ended > 0).then_some(feed::ENDED)
+    }
+
     /// For people and programs.
     pub fn report(&self, asked: &Idle) -> Report {
         Report::of("idle")
@@ -106,5 +111,16 @@ impl Reader for Heartbeats<'_> {
     fn take(&mut self, bytes: &[u8]) -> usize {
         self.came.set(self.came.get() + self.sign.find_iter(bytes).count() as u64);
         (bytes.len() + 1).saturating_sub(HEARTBEAT.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feeds_that_end_are_told_of_as_that() {
+        let idled = |feeds_ended| Idled { anonymous_bytes_each: 0.0, cpu_share: 0.0, heartbeats: 0, feeds_ended };
+        assert_eq!((idled(0).fault(), idled(1).fault()), (None, Some("feeds ended by themselves")));
     }
 }

@@ -46,6 +46,16 @@ pub struct Load {
     pub latency: Latency,
 }
 
+impl Load {
+    /// Itself, if anything was answered.
+    ///
+    /// # Errors
+    /// When nothing was.
+    pub fn of_some(self) -> Result<Load, Error> {
+        if self.latency.count() > 0 { Ok(self) } else { Err(Error::Nothing) }
+    }
+}
+
 /// Sends for so long, or until all is sent, over a connection for each sender.
 ///
 /// # Errors

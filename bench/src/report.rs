@@ -26,10 +26,11 @@ impl Report {
         self
     }
 
-    /// Adds how long something took: half, 99 of 100, 999 of 1,000 and all of them.
+    /// Adds how long something took: half, 99 of 100, 999 of 1,000 and all of them; nulls where it never was.
     #[must_use]
     pub fn with_latency(self, what: &str, latency: &Latency) -> Report {
-        SHARES.iter().fold(self, |report, (share, name)| report.with(&format!("{what}_{name}"), latency.millis(*share)))
+        let took = |share| (latency.count() > 0).then(|| latency.millis(share));
+        SHARES.iter().fold(self, |report, (share, name)| report.with(&format!("{what}_{name}"), took(*share)))
     }
 
     /// Adds what the server's process took, where that is known.
@@ -86,5 +87,18 @@ mod tests {
             "{table}"
         );
         assert!(table.ends_with("  -\n"), "{table}");
+    }
+
+    #[test]
+    fn times_of_nothing_are_none() {
+        let mut latency = Latency::new().unwrap();
+        let report = Report::default().with_latency("sent", &latency);
+        assert_eq!(
+            report.json(),
+            r#"{"sent_p50_ms":null,"sent_p99_ms":null,"sent_p999_ms":null,"sent_longest_ms":null}"#
+        );
+        assert!(report.table().lines().all(|line| line.ends_with("  -")), "{}", report.table());
+        latency.add_micros(2_000);
+        assert!(Report::default().with_latency("sent", &latency).json().starts_with(r#"{"sent_p50_ms":2.0,"#));
     }
 }

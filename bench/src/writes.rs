@@ -47,7 +47,7 @@ impl Written {
 /// Writes new documents to a database of this name.
 ///
 /// # Errors
-/// When one is not written.
+/// When one is not written, or none was asked for in the time.
 pub async fn run(service: &Service, database: &str, asked: &Writes) -> Result<Written, Error> {
     let Writes { connections, batch, pace, length } = *asked;
     let path = format!("/{database}");
@@ -62,5 +62,5 @@ pub async fn run(service: &Service, database: &str, asked: &Writes) -> Result<Wr
         let mut senders: Vec<Batches> = (0..connections).map(of_connection).collect();
         watched(process, load::run(service.address, &mut senders, pace, length)).await?
     };
-    Ok(Written { requests, usage })
+    Ok(Written { requests: requests.of_some()?, usage })
 }

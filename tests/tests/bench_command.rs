@@ -188,6 +188,12 @@ fn without_json_it_is_a_table_and_what_cannot_be_done_is_said() {
         (&["idle", "--address", &address][..], 1, "--pid"),
         (&["writes", "--pid", "1"], 2, "--address"),
         (&["fan-out", "--rate", "0"], 2, "above 0"),
+        (&["writes", "--address", &address, "--secs", "0.0000000001"], 1, "nothing was measured"),
+        (
+            &["fan-out", "--address", &address, "--subscribers", "1", "--secs", "0.0000000001"],
+            1,
+            "nothing was measured",
+        ),
         (&["writes", "--address", "127.0.0.1:1"], 1, "is a server listening there?"),
         (&["writes", "--address", &address, "--database", "_no"], 1, "illegal_database_name"),
     ] {

@@ -33,6 +33,9 @@ const OPENING_MAX: Duration = Duration::from_secs(30);
 /// Feeds being opened at once: fewer than a listener lets wait.
 const OPENING: usize = 64;
 
+/// What is said of feeds that were to stay open.
+pub(crate) const ENDED: &str = "feeds ended by themselves";
+
 /// Opens so many feeds, and waits until all are live.
 ///
 /// # Errors
