@@ -62,8 +62,8 @@ fn engine_options(config: &Config) -> EngineOptions {
         store: StoreOptions {
             map_bytes: storage.map_bytes,
             map_bytes_max: storage.map_bytes_max,
-            readers_max: storage.readers_max,
-            revs_limit: storage.revs_limit,
+            readers_max: bounded(storage.readers_max),
+            revs_limit: bounded(storage.revs_limit),
             transactions: TransactionLimits {
                 age_secs_max: storage.idempotency_age_secs,
                 count_max: storage.idempotency_keys_max,
@@ -79,7 +79,7 @@ fn engine_options(config: &Config) -> EngineOptions {
         tail_bytes_max: storage.tail_bytes_max,
         round: config.feeds.round,
         reclaim: ReclaimPolicy {
-            garbage_percent: storage.reclaim_garbage_percent,
+            garbage_percent: storage.reclaim_garbage_percent.min(100) as u8,
             floor_bytes: storage.reclaim_floor_bytes,
         },
         write_queue_edits_max: limits.write_queue_edits_max,
@@ -96,6 +96,11 @@ fn engine_options(config: &Config) -> EngineOptions {
         },
         ..defaults
     }
+}
+
+/// A setting whose check has found it in this type's range.
+fn bounded(setting: u64) -> u32 {
+    u32::try_from(setting).unwrap_or(u32::MAX)
 }
 
 /// The program that runs, also when another one lies where it was started from.

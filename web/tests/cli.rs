@@ -214,6 +214,8 @@ fn a_variable_that_makes_no_sense_is_named_and_a_flag_as_a_flag() {
         let line = refused(seqtide(&["serve"]).env(variable, value));
         assert!(line.contains(variable) && line.contains(&format!("{value:?}")) && line.contains(right), "{line}");
     }
+    let line = refused(seqtide(&["serve"]).env("SEQTIDE_CONFIG", ""));
+    assert!(line.trim_end().ends_with("SEQTIDE_CONFIG is empty: give it a value, or unset it"), "{line}");
     let nothing = tempfile::tempdir().unwrap();
     std::fs::create_dir(nothing.path().join("databases")).unwrap();
     let checked = printed(seqtide(&["check"]).arg(nothing.path()).env("SEQTIDE_WORKERS", "x"));
@@ -221,4 +223,40 @@ fn a_variable_that_makes_no_sense_is_named_and_a_flag_as_a_flag() {
     let typed = seqtide(&["serve", "--workers=x"]).env("SEQTIDE_WORKERS", "y").output().unwrap();
     assert_eq!(typed.status.code(), Some(2), "{}", stderr(&typed));
     assert!(stderr(&typed).contains("--workers"), "{}", stderr(&typed));
+}
+
+#[test]
+fn a_variable_that_is_no_text_is_named() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let broken = OsStr::from_bytes(b"br\xffken");
+    for variable in ["SEQTIDE_DATA", "SEQTIDE_LOG", "SEQTIDE_WORKERS"] {
+        let line = refused(seqtide(&["serve"]).env(variable, broken));
+        assert!(line.contains(variable) && line.trim_end().ends_with("it is no text in UTF-8"), "{line}");
+    }
+    let typed = seqtide(&["serve", "--data"]).arg(broken).output().unwrap();
+    assert_eq!(typed.status.code(), Some(2), "{}", stderr(&typed));
+}
+
+#[test]
+fn a_number_above_the_largest_is_refused_with_that() {
+    for (variable, value, most) in [
+        ("SEQTIDE_STORAGE_REVS_LIMIT", "5000000000", "storage.revs_limit: must be at most 4294967295, is 5000000000"),
+        ("SEQTIDE_STORAGE_READERS_MAX", "5000000000", "storage.readers_max: must be at most 10000, is 5000000000"),
+        ("SEQTIDE_STORAGE_COMMITTERS", "100000", "storage.committers: must be at most 512, is 100000"),
+    ] {
+        let line = refused(seqtide(&["serve"]).env(variable, value));
+        assert!(line.trim_end().ends_with(most), "{line}");
+    }
+    let line = refused(&mut seqtide(&["serve", "--storage-reclaim-garbage-percent", "300"]));
+    assert!(line.trim_end().ends_with("storage.reclaim_garbage_percent: must be at most 100, is 300"), "{line}");
+}
+
+#[test]
+fn a_file_is_no_data_folder() {
+    let (_folder, path) = file("");
+    for data in [path.clone(), path.join("below")] {
+        let line = refused(seqtide(&["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data));
+        assert!(line.trim_end().ends_with(&format!("{}: it is a file and not a folder", path.display())), "{line}");
+    }
 }

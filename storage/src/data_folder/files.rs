@@ -1,7 +1,7 @@
 //! Folders and files of a data folder: locked, made, removed and synced.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use crate::env::DATA_FILE;
@@ -24,6 +24,10 @@ pub(super) fn lock(path: &Path) -> Result<File, StorageError> {
 /// that is in it.
 pub(super) fn make_folders(folder: &Path) -> Result<(), StorageError> {
     let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    if let Some(file) = folder.ancestors().nth(missing.len()).filter(|found| !found.is_dir() && found.exists()) {
+        let no_folder = io::Error::new(ErrorKind::NotADirectory, "it is a file and not a folder");
+        return Err(StorageError::io(file)(no_folder));
+    }
     fs::create_dir_all(folder).map_err(StorageError::io(folder))?;
     let here = Path::new(".");
     let parents = missing.iter().filter_map(|made| made.parent());

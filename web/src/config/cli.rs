@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::exit;
 use std::time::Duration;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use seqtide_bench::cli::Bench;
 use toml::Table;
@@ -104,6 +104,9 @@ pub fn parse() -> Task {
 
 /// What is wrong with a variable, where it is none of what was typed that is wrong: only the flag has a name in the error.
 fn wrong_variable(error: &clap::Error) -> Option<String> {
+    if error.kind() == ErrorKind::InvalidUtf8 {
+        return unreadable_variable();
+    }
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
@@ -117,12 +120,29 @@ fn wrong_variable(error: &clap::Error) -> Option<String> {
     let option =
         options.iter().find(|option| option.get_long().is_some_and(|long| flag.strip_prefix("--") == Some(long)))?;
     let (variable, value) = (option.get_env()?.to_string_lossy(), text(ContextKind::InvalidValue)?);
+    if value.is_empty() && option.get_possible_values().is_empty() {
+        return Some(format!("{variable} is empty: give it a value, or unset it"));
+    }
     let why = match (error.source(), error.get(ContextKind::ValidValue)) {
         (Some(why), _) => format!(": {why}"),
         (None, Some(ContextValue::Strings(valid))) => format!(", but one of {}", valid.join(", ")),
         (None, _) => String::new(),
     };
     Some(format!("{variable} cannot be {value:?}{why}"))
+}
+
+/// What is wrong with a variable that is no text, where what was typed is: the error names neither.
+fn unreadable_variable() -> Option<String> {
+    if std::env::args_os().any(|typed| typed.to_str().is_none()) {
+        return None;
+    }
+    options().iter().find_map(|option| {
+        let name = option.get_env()?;
+        let value = std::env::var_os(name)?;
+        // Any path is one of a file to read; the others are kept as text.
+        let is_wrong = value.to_str().is_none() && option.get_id() != keys::CONFIG;
+        is_wrong.then(|| format!("{} cannot be {value:?}: it is no text in UTF-8", name.display()))
+    })
 }
 
 /// The whole command line, each option under the names that follow from its key and in the order of declaration.

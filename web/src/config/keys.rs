@@ -12,7 +12,7 @@ use super::error::ConfigError;
 const PREFIX: &str = "SEQTIDE_";
 
 /// The option that names the configuration file; the only one that is no key of that file.
-const CONFIG: &str = "config";
+pub const CONFIG: &str = "config";
 
 /// The flag of a key, without its dashes in front.
 pub fn flag(key: &str) -> String {

@@ -93,10 +93,9 @@ const WORKERS_MAX: usize = 512;
 
 /// What the reader of a table says of a value, without the names that its type has in the program.
 fn in_plain_words(error: &str) -> String {
-    const WORDS: [(&str, &str); 8] = [
+    const WORDS: [(&str, &str); 7] = [
         ("expected usize", "expected a whole number, 0 or more"),
         ("expected u64", "expected a whole number, 0 or more"),
-        ("expected u32", "expected a whole number, 0 or more"),
         ("expected a sequence", "expected a list, such as [\"a\", \"b\"]"),
         ("expected path string", "expected a path in quotes"),
         ("expected a string", "expected a text in quotes"),

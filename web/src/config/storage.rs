@@ -18,7 +18,13 @@ const ADDRESS_SPACE_BYTES: usize = 1 << 46;
 const MAP_BYTES_MAX_FLOOR: usize = 4 << 20;
 
 /// LMDB's lock file takes 64 bytes a reader and every commit looks at each.
-const READERS_CEILING: u32 = 10_000;
+const READERS_CEILING: u64 = 10_000;
+
+/// A revision's number has so many bits.
+const REVS_CEILING: u64 = u32::MAX as u64;
+
+/// Each is a thread with a few open files of its own; more than cores wait for disks alone.
+const COMMITTERS_CEILING: usize = 512;
 
 /// How databases are kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,9 +36,9 @@ pub struct Storage {
     /// Newest changes kept in memory for each open database, in bytes.
     pub tail_bytes_max: usize,
     /// Revisions remembered on each branch, in a new database.
-    pub revs_limit: u32,
+    pub revs_limit: u64,
     /// Share of garbage from which a file's space is reclaimed, in percent; 100 is never.
-    pub reclaim_garbage_percent: u8,
+    pub reclaim_garbage_percent: u64,
     /// Size of a file below which nothing is reclaimed, in bytes.
     pub reclaim_floor_bytes: u64,
     /// Threads that commit writes; 0 leaves the number to the engine.
@@ -40,7 +46,7 @@ pub struct Storage {
     /// Processors kept awake while commits of few requests follow each other closely; 0 is none.
     pub awake_processors_max: usize,
     /// Read transactions open at once in one database.
-    pub readers_max: u32,
+    pub readers_max: u64,
     /// How long the answer to a write with an idempotency key is kept, in seconds.
     pub idempotency_age_secs: u64,
     /// Idempotency keys kept in one database.
@@ -57,8 +63,10 @@ impl Storage {
         self.validate_largest_map()?;
         at_least("storage.tail_bytes_max", self.tail_bytes_max, 1)?;
         at_least("storage.revs_limit", self.revs_limit, 1)?;
+        at_most("storage.revs_limit", self.revs_limit, REVS_CEILING)?;
         at_least("storage.reclaim_garbage_percent", self.reclaim_garbage_percent, 1)?;
         at_most("storage.reclaim_garbage_percent", self.reclaim_garbage_percent, 100)?;
+        at_most("storage.committers", self.committers, COMMITTERS_CEILING)?;
         at_least("storage.readers_max", self.readers_max, 1)?;
         at_most("storage.readers_max", self.readers_max, READERS_CEILING)?;
         at_least("storage.idempotency_age_secs", self.idempotency_age_secs, 1)?;

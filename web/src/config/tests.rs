@@ -84,7 +84,6 @@ fn only_loopback_addresses_may_be_listened_on() {
 
 #[test]
 fn a_wrong_type_or_range_names_its_key() {
-    assert_refused("storage.reclaim_garbage_percent = 300", "`storage.reclaim_garbage_percent`");
     assert_refused("limits.nesting_max = -1", "`limits.nesting_max`");
     assert_refused("feeds.heartbeat_ms = 'often'", "`feeds.heartbeat_ms`");
     assert_refused("durability = 'none'", "`durability`");
@@ -120,6 +119,17 @@ fn a_request_holds_the_largest_document() {
 fn ceilings_are_inclusive() {
     checked("storage.reclaim_garbage_percent = 100").unwrap();
     assert_refused("storage.reclaim_garbage_percent = 101", "must be at most 100");
+    checked("storage.revs_limit = 4294967295").unwrap();
+    checked("storage.committers = 512").unwrap();
+    for (key, value, most) in [
+        ("storage.reclaim_garbage_percent", "300", "100"),
+        ("storage.revs_limit", "5000000000", "4294967295"),
+        ("storage.readers_max", "5000000000", "10000"),
+        ("storage.committers", "100000", "512"),
+        ("workers", "9223372036854775807", "512"),
+    ] {
+        assert_refused(&format!("{key} = {value}"), &format!("{key}: must be at most {most}, is {value}"));
+    }
     assert_refused("workers = 513", "must be at most 512");
     assert_refused("log = \"verbose\"", "\"verbose\" is no level");
     assert_refused("log = \"info,seqtide\"", "\"seqtide\" is no level");
