@@ -2,7 +2,7 @@
 
 import { h } from './dom.js';
 
-/** Asks; resolves to whether it was confirmed. Escape is no. */
+/** Asks; resolves to whether it was confirmed. Escape is no, and so is leaving the page. */
 export function confirmed({ title, text, yes }) {
   return new Promise((resolve) => {
     const heading = h('h2', { id: 'dialog-title' }, title);
@@ -15,4 +15,9 @@ export function confirmed({ title, text, yes }) {
     document.body.append(dialog);
     dialog.showModal();
   });
+}
+
+/** Answers a question that is open with no. */
+export function dismiss() {
+  document.querySelector('dialog[open]')?.close();
 }

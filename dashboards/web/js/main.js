@@ -1,5 +1,6 @@
 // The page's frame: which page the address names, the theme, and whether the server is there.
 
+import { dismiss } from './dialog.js';
 import { fill, h } from './dom.js';
 import { Figures } from './figures.js';
 import { MEASURES } from './measures.js';
@@ -29,6 +30,8 @@ let shown = '';
 function route() {
   shown = location.hash;
   const [path, query = ''] = shown.replace(/^#/, '').split('?', 2);
+  // A question is about what its page shows.
+  dismiss();
   page?.close?.();
   page = pageOf(path, new URLSearchParams(query));
   globalThis.seqtide.page = page;

@@ -182,6 +182,27 @@ test('a document is deleted once it was asked, and written anew', async (t) => {
   assert.equal((await request('GET', 'document-delete/d')).body.a, 2);
 });
 
+// It stayed open over the next page, and a yes to it deleted a document that was not shown any more.
+test('a question names what it is about, and goes with the page that asked it', async (t) => {
+  await createDatabase('document-left');
+  await put('document-left/d', { a: 1 });
+  await writeConflict('document-left', 'e');
+  const page = await openPage(t, '/db/document-left/doc/e');
+  const question = page.getByRole('dialog');
+  await button(page, 'Keep this one: 3-c').click();
+  await sees(page, 'dialog h2', 'Keep 3-c of e?');
+  await page.evaluate(() => (location.hash = '#/db/document-left/doc/d'));
+  await sees(page, 'h1', /^d$/);
+  await until('nothing is asked any more', async () => (await question.count()) === 0);
+  await button(page, 'Delete').click();
+  await sees(page, 'dialog h2', 'Delete d?');
+  await page.goBack();
+  await sees(page, 'h1', /^e$/);
+  await until('nothing is asked any more', async () => (await question.count()) === 0);
+  assert.equal((await request('GET', 'document-left/d')).status, 200);
+  assert.equal((await request('GET', 'document-left/e?conflicts=true')).body._conflicts.length, 1);
+});
+
 test('the tree is drawn: winner, loser, deleted leaf, missing bodies', async (t) => {
   await createDatabase('document-tree');
   await writeConflict('document-tree', 'd');

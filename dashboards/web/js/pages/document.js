@@ -204,7 +204,7 @@ class DocumentPage {
   async keep(rev) {
     const others = this.tree.leaves.filter((leaf) => !leaf._deleted && leaf._rev !== rev);
     const text = `${counted(others.length, 'other leaf', 'other leaves')} will be deleted.`;
-    if (!(await confirmed({ title: `Keep ${rev.slice(0, 12)}?`, text, yes: 'Keep this one' }))) return;
+    if (!(await confirmed({ title: `Keep ${rev.slice(0, 12)} of ${this.id}?`, text, yes: 'Keep this one' }))) return;
     this.complain(null);
     try {
       const results = await this.written(this.revisions.remove(others.map(({ _rev }) => _rev)));
@@ -218,7 +218,7 @@ class DocumentPage {
 
   async remove() {
     const rev = this.tree.winner;
-    if (!(await confirmed({ title: 'Delete the document?', text: 'A tombstone takes its place; feeds tell of it as deleted.', yes: 'Delete' }))) return;
+    if (!(await confirmed({ title: `Delete ${this.id}?`, text: 'A tombstone takes its place; feeds tell of it as deleted.', yes: 'Delete' }))) return;
     this.complain(null);
     try {
       const [{ error, reason }] = await this.written(this.revisions.remove([rev]));
