@@ -8,6 +8,9 @@ const ABOUT_WHAT_IS_ASKED = [400, 413];
 /** Whether a server that answers so may answer otherwise soon. What it has not (501) it will not have then. */
 const isPassing = (status) => status === 429 || (status >= 500 && status !== 501);
 
+/** Whether this says of one subscription that there may be room for it later. */
+const hasNoRoom = ({ event, error }) => (event === 'refused' || event === 'error') && error === 'service unavailable';
+
 /** Why a connection was lost. What `fetch` throws has the reason in its cause, which may have no more than a code. */
 function lost(thrown) {
   if (thrown instanceof SeqtideError) return told(thrown);
@@ -38,6 +41,8 @@ export class Connection {
   #open = null;
   /** Those that the server has taken once: it has nothing against how they are asked for. */
   #accepted = new WeakSet();
+  /** How often the server had no room for each of them, since it took it last. */
+  #turnedAway = new WeakMap();
   #changes = Promise.resolve();
   /** How long silence is none, in milliseconds: two heartbeats of the connection that is open. */
   #patience;
@@ -178,7 +183,7 @@ export class Connection {
     }
     const subscription = this.#subscriptions.get(item.sub);
     if (subscription === undefined) return;
-    if (item.event === 'subscribed') this.#accepted.add(subscription);
+    if (item.event === 'subscribed') this.#takenIn(subscription);
     this.#tell(subscription, item);
     const room = subscription.room();
     if (room !== undefined) {
@@ -189,8 +194,13 @@ export class Connection {
     }
   }
 
+  #takenIn(subscription) {
+    this.#accepted.add(subscription);
+    this.#turnedAway.delete(subscription);
+  }
+
   #tell(subscription, item) {
-    if (item.event === 'refused' && item.error === 'service unavailable') {
+    if (hasNoRoom(item)) {
       this.#later(subscription, item);
       return;
     }
@@ -198,11 +208,13 @@ export class Connection {
     if (subscription.isOver) this.#forget(subscription.name);
   }
 
-  /** The server had no place for it. */
+  /** The server has no room for it: none yet, or none any more. */
   async #later(subscription, refused) {
     const open = this.#open;
+    const times = (this.#turnedAway.get(subscription) ?? 0) + 1;
+    this.#turnedAway.set(subscription, times);
     subscription.receive({ ...refused, event: 'connecting' });
-    await pause(backoff(1, this.#retry), open.attempt.signal);
+    await pause(backoff(times, this.#retry), open.attempt.signal);
     // The next connection asks for all.
     const isWanted = this.#open === open && this.#subscriptions.get(subscription.name) === subscription;
     if (isWanted) this.#change(subscription.asked, subscription);

@@ -119,6 +119,40 @@ test('a server without room is asked again', async (t) => {
   seqtide.close();
 });
 
+// It ended for good.
+test('a subscription that the server has no room for any more goes on behind its last row when there is some', async (t) => {
+  const full = { error: 'service unavailable', reason: 'at most 10 databases are open' };
+  const told = [];
+  let send;
+  const server = await serve(
+    t,
+    [({ open, ...more }) => (({ send } = more), open(), send({ sub: '1', event: 'subscribed', seq: 0 }, row('1', 1), { sub: '1', event: 'error', ...full }))],
+    ({ subscribe: sub, since }) => (send({ sub, event: 'subscribed', seq: since }, row(sub, since + 1)), [200, [{ ok: true, sub, seq: since }]]),
+  );
+  const seqtide = new Seqtide(server.url);
+  assert.deepEqual(await take(seqtide.follow('a', { since: 0, onEvent: (event) => told.push(event) }), 2), [1, 2]);
+  assert.deepEqual(told.filter(({ event }) => event === 'connecting'), [{ event: 'connecting', ...full }]);
+  assert.equal(server.asked.length, 1, 'over the same connection');
+});
+
+// Each was asked for again after the first wait, for ever.
+test('a subscription that the server has no room for is asked for twice as late each time', async (t) => {
+  t.mock.method(Math, 'random', () => 0);
+  const full = { error: 'service unavailable', reason: 'full' };
+  const at = [];
+  const server = await serve(
+    t,
+    [({ open, send }) => (at.push(Date.now()), open(), send({ sub: '1', event: 'refused', ...full }))],
+    () => (at.push(Date.now()), [200, [{ sub: '1', ...full }]]),
+  );
+  const seqtide = new Seqtide(server.url);
+  t.after(() => seqtide.close());
+  seqtide.follow('a');
+  await until('it is asked for again', () => at.length === 3);
+  const waits = [at[1] - at[0], at[2] - at[1]];
+  assert.ok(waits[0] >= 1000 && waits[1] >= 2000, `one second, then two: ${waits}`);
+});
+
 // The connection was kept open, and the subscription waited for ever.
 for (const [how, change] of Object.entries({
   'is answered 500': () => [500, { error: 'internal_server_error', reason: 'disk' }],
