@@ -3,6 +3,7 @@
 
 import { address, ask } from './api.js';
 import { latest } from './latest.js';
+import { version } from './sequence.js';
 import { Stream } from './stream.js';
 
 /** Most databases the server is asked about in one request. */
@@ -108,16 +109,4 @@ export class Databases {
     }
     if (any) this.changed();
   }
-}
-
-/** How many changes a database has seen by a sequence, in either form: what of it counts up within an incarnation. */
-export function version(seq) {
-  return typeof seq === 'number' ? seq % 2 ** 45 : Number(BigInt(`0x${seq.slice(2, 18)}`));
-}
-
-/** The sequence of a version, as the database whose update sequence is given writes it. */
-export function sequenceAt(updateSeq, at) {
-  if (at <= 0) return '0';
-  if (typeof updateSeq === 'number') return String(updateSeq - (updateSeq % 2 ** 45) + at);
-  return updateSeq.slice(0, 2) + BigInt(at).toString(16).padStart(16, '0') + '00000000';
 }

@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import { test } from 'node:test';
 import { EventSource } from 'eventsource';
 import { WebSocket } from 'ws';
+import { sequenceAt, version } from '../../../dashboards/web/js/sequence.js';
 import { hold, openPage, sees } from '../lib/browser.mjs';
 import { createDatabase, request, startServer, stopServer, writeDocuments } from '../lib/server.mjs';
 import { deadline, until } from '../lib/wait.mjs';
@@ -343,6 +344,49 @@ test('a database with text sequences has a slider too', async (t) => {
   await until('12 rows', async () => (await ids(page)).length === 12);
   await page.getByLabel('Changes since').fill('10');
   await until('two rows behind the tenth', async () => (await ids(page)).length === 2);
+});
+
+test('a version is read of either form of a sequence, and of nothing else', () => {
+  const stamp = '0200000000000001a400000000';
+  for (const [seq, expected] of [[0, 0], ['7', 7], [2 ** 45 + 7, 7], [stamp, 420], [stamp.toUpperCase(), 420]]) assert.equal(version(seq), expected, seq);
+  for (const other of ['', 'now', '2026-03-01T12:00:00Z', '-1', '1.5', '1e3', `${stamp}0`, stamp.replace('a', 'g'), null]) assert.equal(version(other), null, other);
+  assert.deepEqual([sequenceAt(2 ** 45 + 7, 5), sequenceAt(stamp, 419), sequenceAt(7, -3)], [String(2 ** 45 + 5), '0200000000000001a300000000', '0']);
+});
+
+// The page stayed dead where its address named no sequence, or one in the other form.
+test('a feed begins at whatever place its address names', async (t) => {
+  await createDatabase('feed-place');
+  await request('PUT', 'feed-place-text?seq_format=versionstamp');
+  for (const name of ['feed-place', 'feed-place-text']) await writeDocuments(name, documents('p', 12));
+  const slider = (page) => page.getByLabel('Changes since');
+  const shows = async (place, many) => {
+    const page = await openPage(t, `/db/${place}`);
+    await sees(page, '.controls .state', /^live$/);
+    await until(`${many} rows`, async () => (await ids(page)).length === many);
+    return page;
+  };
+  const time = await shows('feed-place?since=2000-01-01T00:00:00Z', 12);
+  assert.equal(await slider(time).getAttribute('aria-valuetext'), '2000-01-01T00:00:00Z of 12');
+  await slider(time).fill('10');
+  await until('two rows behind the tenth', async () => (await ids(time)).length === 2);
+  await shows('feed-place?since=', 12);
+  const text = await shows('feed-place-text?since=10', 2);
+  assert.equal(await slider(text).inputValue(), '10');
+
+  const wrong = await openPage(t, '/db/feed-place?since=yesterday');
+  await sees(wrong, '.controls .state', /^ended: .*yesterday/);
+  await button(wrong, 'Beginning').click();
+  await until('all of it', async () => (await ids(wrong)).length === 12);
+});
+
+test('what is no answer about a database ends its feed, which is begun again on demand', async (t) => {
+  await createDatabase('feed-proxy');
+  const page = await openPage(t, '/none');
+  await page.route('**/feed-proxy', (route) => route.fulfill({ body: '<!doctype html>' }), { times: 1 });
+  await page.evaluate(() => (location.hash = '#/db/feed-proxy'));
+  await sees(page, '.controls .state', 'ended: ');
+  await button(page, 'Follow again').click();
+  await sees(page, '.controls .state', /^live$/);
 });
 
 test('the snippets give what the page shows', async (t) => {

@@ -1,13 +1,13 @@
 // A database's feed as it comes, from any place in its history on, through a filter that can be tried out.
 
 import { address, ask, isPassing } from '../api.js';
-import { sequenceAt, version } from '../databases.js';
 import { fill, h, say } from '../dom.js';
 import { Filter } from '../filter.js';
 import { bytes, clock, count, counted } from '../format.js';
 import { brief, json, memberOf, without } from '../json.js';
 import { Log } from '../log.js';
 import { Rows } from '../rows.js';
+import { sequenceAt, version } from '../sequence.js';
 import { Snippets } from '../snippets.js';
 import { StateLine } from '../state.js';
 import { Stream } from '../stream.js';
@@ -25,7 +25,7 @@ export function feedPage({ main, names: [database], options, keep }) {
 
 class FeedPage {
   constructor(database, given, keep) {
-    Object.assign(this, { database, keep, since: given.get('since'), log: new Log(), shown: 0, added: 0, updateSeq: 0, chosen: false });
+    Object.assign(this, { database, keep, since: given.get('since') || null, log: new Log(), shown: 0, added: 0, updateSeq: 0, chosen: false });
     if (!given.has('include_docs')) given.set('include_docs', 'true');
     this.state = new StateLine(() => this.again());
     this.told = h('p', { class: 'notice', role: 'status' });
@@ -42,9 +42,9 @@ class FeedPage {
     this.detail = h('section', { class: 'card detail', 'aria-label': 'The selected change' });
     this.waiting = h('p', { class: 'notice', role: 'status' });
     // What is tried takes its time, and the page may have been left.
-    this.filter = new Filter(database, given, (options) => this.closed || this.restart(this.since, options));
+    this.filter = new Filter(database, given, (options) => this.closed || this.tries(() => this.restart(this.since, options)));
     this.snippets = new Snippets();
-    this.slider = new SinceSlider((since) => this.restart(since, this.applied));
+    this.slider = new SinceSlider((since) => this.tries(() => this.restart(since, this.applied)));
     this.applied = this.filter.options();
     this.parts = [
       h('nav', { 'aria-label': 'Where you are', class: 'path' }, h('a', { href: '#/' }, 'Databases'), ' / ', h('span', { 'aria-current': 'page' }, database)),
@@ -63,8 +63,21 @@ class FeedPage {
     this.choose(null);
   }
 
+  begin() {
+    return this.tries(() => this.look());
+  }
+
+  /** Does something that a feed begins with; where it cannot be done, the feed has ended with that. */
+  async tries(act) {
+    try {
+      await act();
+    } catch (error) {
+      this.says('failed', error.message);
+    }
+  }
+
   /** Looks at the database, then follows it from its newest changes on, unless a place was asked for. */
-  async begin() {
+  async look() {
     this.says('connecting');
     const answer = await ask('GET', address([this.database])).catch((error) => error);
     if (this.closed) return;
@@ -250,10 +263,11 @@ class SinceSlider {
     );
   }
 
+  /** Of a place that is no sequence only the server knows where it lies: the knob stays where it is. */
   show(since, updateSeq) {
     this.reach(updateSeq);
-    const token = /^\d{1,16}$/.test(since) && typeof updateSeq === 'number' ? Number(since) : since;
-    this.input.value = since === 'now' ? this.input.max : since === '0' ? 0 : version(token);
+    const at = since === 'now' ? this.input.max : version(since);
+    if (at !== null) this.input.value = at;
     this.say(since);
   }
 
