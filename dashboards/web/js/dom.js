@@ -14,13 +14,14 @@ export function h(name, properties = {}, ...children) {
     if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
     else element.setAttribute(key, value === true ? '' : String(value));
   }
-  element.append(...nodes(children));
+  append(element, children);
   return element;
 }
 
 /** Puts children in the place of all there were. */
 export function fill(element, ...children) {
-  element.replaceChildren(...nodes(children));
+  element.replaceChildren();
+  append(element, children);
 }
 
 /** The same, but children that are there already and stay in their order are not touched: one that is put in loses a click, and the focus. */
@@ -38,6 +39,9 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-function nodes(children) {
-  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+/** One by one: a call has no room for the arguments that a large document's parts are. */
+function append(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child !== null && child !== undefined && child !== false) element.append(child);
+  }
 }

@@ -2,24 +2,46 @@
 
 import { h } from './dom.js';
 
-const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
-/** What structure there is between texts, and texts, in which there is none. */
-const MARK = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g;
-/** The name of a member, and how far it goes. */
-const NAME = /^("[^"\\]*(?:\\.[^"\\]*)*")\s*:\s*/;
+/** Where a token begins: a text, in which there is no structure, is found by its quotation mark. */
+const TOKEN = /"|[{}[\],:]|[^\s{}[\],:"]+/g;
+/** The same, of structure and texts alone. */
+const MARK = /["{}[\],]/g;
+/** More elements than this make a page slow: what comes behind so many parts has no colours. */
+const COLOURED_MAX = 20_000;
+
+/** Where a text ends that begins here. A pattern for the whole of it fails at millions of escapes. */
+function endOfText(json, from) {
+  for (let end = from; ; ) {
+    end = json.indexOf('"', end + 1);
+    if (end < 0) return json.length;
+    let before = end - 1;
+    while (json[before] === '\\') before -= 1;
+    // Backslashes make pairs; one that is left makes this mark a part of the text.
+    if ((end - before) % 2 === 1) return end + 1;
+  }
+}
+
+/** The tokens of a JSON text, each with where it begins. */
+function* tokens(json, pattern) {
+  const place = new RegExp(pattern);
+  for (let found; (found = place.exec(json)) !== null; ) {
+    if (found[0] === '"') place.lastIndex = endOfText(json, found.index);
+    yield [json.slice(found.index, place.lastIndex), found.index];
+  }
+}
 
 /** A JSON text, indented, as `[kind, text]` pairs. */
 function* indented(text) {
-  const tokens = text.match(TOKEN) ?? [];
+  const all = Array.from(tokens(text, TOKEN), ([token]) => token);
   let depth = 0;
-  for (const [at, token] of tokens.entries()) {
-    const next = tokens[at + 1];
+  for (const [at, token] of all.entries()) {
+    const next = all[at + 1];
     if (token === '{' || token === '[') {
       const empty = next === '}' || next === ']';
       depth += empty ? 0 : 1;
       yield ['mark', empty ? token : `${token}${line(depth)}`];
     } else if (token === '}' || token === ']') {
-      const empty = ['{', '['].includes(tokens[at - 1]);
+      const empty = ['{', '['].includes(all[at - 1]);
       depth -= empty ? 0 : 1;
       yield ['mark', empty ? token : `${line(depth)}${token}`];
     } else if (token === ',') {
@@ -37,10 +59,14 @@ const line = (depth) => `\n${'  '.repeat(depth)}`;
 /** A JSON text, indented. */
 export const pretty = (text) => [...indented(text)].map(([, part]) => part).join('');
 
-/** A JSON text as an element, indented, its parts in colours. */
+/** A JSON text as an element, indented, its parts in colours; what comes behind many of them is plain. */
 export function json(text) {
-  const parts = [...indented(text)].map(([kind, part]) => (kind === 'mark' ? part : h('span', { class: kind }, part)));
-  return h('pre', { class: 'json' }, parts);
+  const [coloured, plain] = [[], []];
+  for (const [kind, part] of indented(text)) {
+    if (coloured.length === COLOURED_MAX) plain.push(part);
+    else coloured.push(kind === 'mark' ? part : h('span', { class: kind }, part));
+  }
+  return h('pre', { class: 'json' }, coloured, plain.join(''));
 }
 
 /** What a JSON list has, or an object: the text of each element, of each member. */
@@ -48,7 +74,7 @@ export function elementsOf(text) {
   const elements = [];
   let depth = 0;
   let from = 0;
-  for (const { 0: mark, index } of text.matchAll(MARK)) {
+  for (const [mark, index] of tokens(text, MARK)) {
     if (mark === '}' || mark === ']') depth -= 1;
     if (depth === 0 || (depth === 1 && mark === ',')) {
       elements.push(text.slice(from, index).trim());
@@ -60,16 +86,20 @@ export function elementsOf(text) {
   return elements.slice(1).filter((element) => element !== '');
 }
 
-const nameOf = (member) => JSON.parse(NAME.exec(member)[1]);
+/** The name of a member of a JSON object, and the text of its value. */
+function named(member) {
+  const end = endOfText(member, 0);
+  return [JSON.parse(member.slice(0, end)), member.slice(end).replace(/^\s*:\s*/, '')];
+}
 
 /** A JSON object's text without some of its own members. */
 export function without(text, names) {
-  return `{${elementsOf(text).filter((member) => !names.includes(nameOf(member))).join(',')}}`;
+  return `{${elementsOf(text).filter((member) => !names.includes(named(member)[0])).join(',')}}`;
 }
 
 /** The text of a member of a JSON object; nothing where it has none of that name. */
 export function memberOf(text, name) {
-  return elementsOf(text).find((member) => nameOf(member) === name)?.replace(NAME, '');
+  return elementsOf(text).map(named).find(([itsName]) => itsName === name)?.[1];
 }
 
 /** Why a text is no JSON, or nothing. */

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { elementsOf, memberOf, pretty, without } from '../../../dashboards/web/js/json.js';
 import { hold, openPage, sees } from '../lib/browser.mjs';
 import { createDatabase, request, serverUrl, startServer, stopServer } from '../lib/server.mjs';
 import { deadline, until } from '../lib/wait.mjs';
@@ -48,6 +49,28 @@ test('a body is shown and saved with every digit it was written with, and follow
   await put('document-edit/a%2Fb%20c', { _rev: rev, elsewhere: true });
   await sees(page, '.body .json', '"elsewhere": true');
   await sees(page, '.body h2', 'Revision 3-');
+});
+
+// A call had no room for so many parts, and nothing was shown.
+test('a document of very many parts is shown, and the first of them in colours', async (t) => {
+  await createDatabase('document-many');
+  await put('document-many/d', { list: Array.from({ length: 200_000 }, (_, at) => at), says: 'the end' });
+  const page = await openPage(t, '/db/document-many/doc/d');
+  await sees(page, '.body .json', /\[\s*0,\s*1,[^]*199999\s*\],\s*"says": "the end"/);
+  assert.equal(await page.locator('.json .key').first().innerText(), '"_id"');
+  assert.ok((await page.locator('.json span').count()) < 50_000);
+});
+
+test('a text of any number of escapes is a text', () => {
+  for (const text of ['\n'.repeat(4_000_000), '\\'.repeat(4_000_000), '"'.repeat(4_000_001)]) {
+    const member = JSON.stringify(text);
+    const whole = `{"a":1,${member}:2,"text":${member}}`;
+    assert.equal(elementsOf(whole).length, 3);
+    assert.equal(memberOf(whole, 'text'), member);
+    assert.equal(memberOf(whole, text), '2');
+    assert.equal(without(whole, ['text', text]), '{"a":1}');
+    assert.equal(pretty(`[${member},""]`), `[\n  ${member},\n  ""\n]`);
+  }
 });
 
 test('what is no document is refused under the field, and nothing is written', async (t) => {
