@@ -10,9 +10,17 @@ import { isLast } from './subscription.js';
 let connection = null;
 let tabs = 0;
 
-self.onconnect = ({ ports: [port] }) => {
+/** A lock that the worker has for as long as it lives: a tab that gets it learns that the worker is gone. */
+const life = crypto.randomUUID();
+const isAlive = new Promise((resolve) => {
+  navigator.locks.request(life, () => (resolve(), new Promise(() => {})));
+});
+
+self.onconnect = async ({ ports: [port] }) => {
   tabs += 1;
   const tab = new Tab(port, tabs);
+  await isAlive;
+  port.postMessage({ life });
   port.onmessage = ({ data }) => tab.hear(data);
 };
 

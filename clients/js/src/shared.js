@@ -28,14 +28,9 @@ export class SharedConnection {
 
   add(subscription) {
     this.#subscriptions.set(subscription.name, subscription);
-    if (this.#alone !== null) return this.#alone.add(subscription);
-    try {
-      this.#way ??= this.#enter();
-    } catch {
-      return this.#goAlone();
-    }
-    const { subscribe, db, ...options } = plain(subscription.asked);
-    this.#way.say({ follow: subscribe, db, options });
+    if (this.#alone !== null) this.#alone.add(subscription);
+    else if (this.#way !== null) this.#follow(subscription);
+    else this.#enter();
   }
 
   remove(subscription) {
@@ -44,11 +39,31 @@ export class SharedConnection {
     this.#forget(subscription.name);
   }
 
+  /** Goes to the worker, which is started where there is none, with all that is followed. */
   #enter() {
     const name = `seqtide ${JSON.stringify(this.#open)}`;
-    const worker = new SharedWorker(new URL('./shared-worker.js', import.meta.url), { type: 'module', name });
-    worker.onerror = () => this.#goAlone();
-    return new Way(worker.port, this.#open, (said) => this.#hear(said));
+    try {
+      const worker = new SharedWorker(new URL('./shared-worker.js', import.meta.url), { type: 'module', name });
+      worker.onerror = () => this.#goAlone();
+      this.#way = new Way(worker.port, this.#open, (said) => this.#hear(said), () => this.#lost());
+    } catch {
+      return this.#goAlone();
+    }
+    for (const subscription of this.#subscriptions.values()) this.#follow(subscription);
+  }
+
+  #follow(subscription) {
+    const { subscribe, db, ...options } = plain(subscription.asked);
+    this.#way.say({ follow: subscribe, db, options });
+  }
+
+  /** The worker is gone, and its connection with it. */
+  #lost() {
+    this.#leave();
+    const why = { error: 'lost', reason: 'the worker that the tabs share has ended' };
+    for (const subscription of [...this.#subscriptions.values()]) subscription.receive({ event: 'connecting', ...why });
+    // Who was told may have given it up, or followed something that it has been entered for.
+    if (this.#subscriptions.size > 0 && this.#way === null && this.#alone === null) this.#enter();
   }
 
   #goAlone() {
@@ -70,6 +85,7 @@ export class SharedConnection {
   }
 
   async #hear({ name, item, state, moved }) {
+    const way = this.#way;
     const subscription = this.#subscriptions.get(name);
     if (subscription === undefined) return;
     if (state !== undefined) subscription.become(state);
@@ -79,19 +95,28 @@ export class SharedConnection {
     if (subscription.isOver) this.#forget(name);
     if (item.event !== undefined) return;
     await subscription.room();
-    this.#way?.say({ taken: name });
+    way.say({ taken: name });
   }
 }
 
-/** A tab's way to the worker, which learns that the tab has gone when it gets the tab's lock. */
+/**
+ * A tab's way to the worker. Each has a lock for as long as it is there, and learns that the other one has gone when it gets
+ * that one's.
+ */
 class Way {
   #port;
   #opened;
   #release;
+  #left = new AbortController();
 
-  constructor(port, open, hear) {
+  /** `hear` is given what the worker says, `gone` is called when there is no worker any more. */
+  constructor(port, open, hear, gone) {
     this.#port = port;
-    port.onmessage = ({ data }) => hear(data);
+    port.onmessage = ({ data: { life, ...said } }) => {
+      if (this.#left.signal.aborted) return;
+      if (life === undefined) hear(said);
+      else this.#watch(life, gone);
+    };
     const lock = crypto.randomUUID();
     const released = new Promise((resolve) => (this.#release = resolve));
     this.#opened = new Promise((resolve) => {
@@ -103,6 +128,11 @@ class Way {
     });
   }
 
+  #watch(life, gone) {
+    // Who leaves does not wait for it any more.
+    navigator.locks.request(life, { signal: this.#left.signal }, gone).catch(() => {});
+  }
+
   async say(message) {
     await this.#opened;
     this.#port.postMessage(message);
@@ -110,6 +140,7 @@ class Way {
 
   /** Behind all that was said. */
   async leave() {
+    this.#left.abort();
     await this.#opened;
     this.#release();
     this.#port.close();

@@ -46,7 +46,7 @@ test('a limit and an end are the same in a tab, and its connection goes with its
 
 // Each client of a page that makes and closes them went on as a tab of its own in the worker.
 test('a tab that follows nothing any more is gone for the worker, and comes back with the next it follows', async (t) => {
-  const held = pretend(t);
+  const { held } = pretend(t);
   const server = await serve(t, [
     ({ open, send, subscriptions: [{ subscribe }] }) => (open(), send(row(subscribe, 1))),
     ({ open, send, subscriptions: [{ subscribe }] }) => (open(), send(row(subscribe, 2))),
@@ -56,12 +56,46 @@ test('a tab that follows nothing any more is gone for the worker, and comes back
   for (const since of [0, 1]) {
     tab.follow('db', { since, onRow: ({ seq }) => seqs.push(seq) });
     await until('it is given', () => seqs.length === since + 1);
-    assert.ok(held.size > 0, 'the worker waits for the tab to go');
+    assert.equal(held.size, 2, 'the worker waits for the tab to go, and the tab for the worker');
     tab.close();
     await until('the connection is gone', () => server.open === 0);
-    await until('nobody holds a lock', () => held.size === 0);
+    await until('the tab holds no lock', () => held.size === 1);
   }
   assert.deepEqual(seqs, [1, 2]);
+});
+
+// Its tabs were live for ever, and got nothing more.
+test('when the worker is gone its tabs say so, and go on with another one behind their last rows', async (t) => {
+  const { killWorkers } = pretend(t);
+  let give;
+  const limits = [];
+  const script = ({ open, send, subscriptions }) => {
+    give = ({ subscribe, since, limit }) => (limits.push(limit), send(row(subscribe, since + 1)));
+    open();
+    subscriptions.forEach(give);
+  };
+  const server = await serve(t, [script], (asked) => (asked.subscribe && give(asked), [200, [{ ok: true }]]));
+  const tab = new Seqtide(server.url, { shared: true });
+  t.after(() => tab.close());
+  const told = [];
+  const followed = [[], []].map((seqs, at) => {
+    tab.follow(`db-${at}`, {
+      since: 0,
+      limit: 5,
+      onRow: ({ seq }) => seqs.push(seq),
+      onEvent: ({ event, error, reason }) => event === 'connecting' && told.push([at, error, reason]),
+    });
+    return seqs;
+  });
+  const lost = ['lost', 'the worker that the tabs share has ended'];
+  for (const rows of [1, 2, 3]) {
+    await until('a row for each', () => followed.every((seqs) => seqs.length === rows), () => JSON.stringify(followed));
+    assert.deepEqual(told.splice(0), rows === 1 ? [] : [[0, ...lost], [1, ...lost]]);
+    killWorkers();
+  }
+  await until('the fourth', () => followed.every((seqs) => seqs.length === 4));
+  assert.deepEqual(followed, [[1, 2, 3, 4], [1, 2, 3, 4]]);
+  assert.deepEqual(limits, [5, 5, 4, 4, 3, 3, 2, 2]);
 });
 
 // The worker was never told, and nobody that it was not.

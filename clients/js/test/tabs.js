@@ -2,7 +2,10 @@
 
 let workers = 0;
 
-/** What a browser has and Node.js has not: shared workers, each by its name, and locks, whose holders are returned. */
+/**
+ * What a browser has and Node.js has not: shared workers, each by its name, and locks. Returns the locks that are `held`, and what
+ * does as a browser that has no memory left: `killWorkers` ends them without a word.
+ */
 export function pretend(t) {
   const ports = [];
   const connects = new Map();
@@ -20,19 +23,31 @@ export function pretend(t) {
     await import(url);
     return globalThis.self.onconnect;
   };
+  /** By its name what lets a lock go, and when it has. */
   const held = new Map();
   const locks = {
-    async request(name, have) {
-      while (held.has(name)) await held.get(name);
-      const had = Promise.resolve(have()).then(() => held.delete(name));
-      held.set(name, had);
-      await had;
+    async request(name, ...given) {
+      const [have, { signal } = {}] = given.reverse();
+      const isGivenUp = new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+      isGivenUp.catch(() => {});
+      while (held.has(name)) await Promise.race([held.get(name).isFree, isGivenUp]);
+      let free;
+      const isFree = new Promise((resolve) => (free = resolve)).then(() => held.delete(name));
+      held.set(name, { free, isFree });
+      Promise.resolve(have()).then(free);
+      await isFree;
     },
   };
   Object.defineProperty(globalThis, 'navigator', { value: { locks }, configurable: true });
+  const closePorts = () => ports.splice(0).forEach((port) => port.close());
+  const killWorkers = () => {
+    closePorts();
+    connects.clear();
+    held.forEach(({ free }) => free());
+  };
   t.after(() => {
-    ports.forEach((port) => port.close());
+    closePorts();
     delete globalThis.SharedWorker;
   });
-  return held;
+  return { held, killWorkers };
 }

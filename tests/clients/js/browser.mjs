@@ -120,6 +120,31 @@ test('tabs share one connection, and one that is closed leaves the others alone'
   assert.deepEqual(tabs.flatMap(({ faults }) => faults), []);
 });
 
+// They were live for ever, and got nothing more.
+test('tabs whose worker the browser has ended go on with another one', async (t) => {
+  await createDatabase('browser-killed');
+  await until('the tabs before have gone', () => site.open === 0);
+  const context = await browser.newContext();
+  t.after(() => context.close());
+  const tabs = [await tab(context), await tab(context)];
+  for (const each of tabs) await follow(each, 'browser-killed', { shared: true });
+  await writeDocuments('browser-killed', documents(0, 5));
+  for (const each of tabs) await until('its rows', async () => (await seen(each)).length === 5);
+  const tools = await browser.newBrowserCDPSession();
+  const { targetInfos } = await tools.send('Target.getTargets');
+  const [{ targetId }] = targetInfos.filter(({ type }) => type === 'shared_worker');
+  await tools.send('Target.closeTarget', { targetId });
+  await writeDocuments('browser-killed', documents(5, 10));
+  for (const each of tabs) {
+    await until('each row once', async () => (await seen(each)).length === 10);
+    assert.deepEqual(await seen(each), ids(documents(0, 10)));
+    const { state, states } = await each.evaluate(() => ({ state: subscription.state, states }));
+    assert.ok(states.includes('connecting') && state !== 'connecting', states.join(' '));
+  }
+  assert.equal(site.open, 1, 'one connection for both');
+  assert.deepEqual(tabs.flatMap(({ faults }) => faults), []);
+});
+
 // Its worker was not told of rows that were taken, and the connection of all tabs was not read any more.
 test('a tab that takes its rows slowly gets all of them over the shared connection', async (t) => {
   await createDatabase('browser-slow');
