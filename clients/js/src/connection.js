@@ -150,7 +150,7 @@ export class Connection {
         heartbeat: this.#settings.heartbeat,
         subscriptions: asked.map((subscription) => subscription.asked),
       });
-      const answer = await this.#post('/_feed/many', body, signal, { Accept: 'application/x-ndjson' });
+      const answer = await this.#post('/_feed/many', body, signal, { accept: 'application/x-ndjson' });
       const next = fewer.find(({ length }) => length < asked.length);
       if (next === undefined || !ABOUT_WHAT_IS_ASKED.includes(answer.status)) return { answer, asked };
       await answer.body?.cancel();
@@ -262,7 +262,7 @@ export class Connection {
   #post(path, body, signal, headers = {}) {
     return this.#settings.fetch(this.#url + path, {
       method: 'POST',
-      headers: { 'Content-Type': 'application/json', ...this.#settings.headers, ...headers },
+      headers: { 'content-type': 'application/json', ...this.#settings.headers, ...headers },
       body,
       signal,
     });

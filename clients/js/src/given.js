@@ -19,7 +19,16 @@ export function serverUrl(url) {
   if (username !== '' || password !== '') {
     throw new TypeError('a URL has no user and no password, which `fetch` refuses there: give them in `headers`, as `Authorization`');
   }
+  if (/[?#]/.test(href)) throw new TypeError("a server's URL has no query and no fragment: what is asked for comes behind it");
   return href.replace(/\/+$/, '');
+}
+
+/** How a server is asked: headers in any form that `fetch` takes, which become one that goes to a worker too. */
+export function settings({ heartbeat, headers, ...given }) {
+  if (heartbeat !== undefined && !(Number.isInteger(heartbeat) && heartbeat >= 1)) {
+    throw new TypeError(`a heartbeat is a whole number of milliseconds of at least 1, not ${shown(heartbeat)}`);
+  }
+  return { ...given, heartbeat, headers: headers && Object.fromEntries(new Headers(headers)) };
 }
 
 /** What a database is followed with: of it, what the server is asked for is sent as JSON. */

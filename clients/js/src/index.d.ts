@@ -96,10 +96,10 @@ export interface Subscription<Doc = Record<string, unknown>> extends AsyncIterab
 }
 
 export interface Settings {
-  /** How often the server says that it is there, in milliseconds; 30,000 where none is given. */
+  /** How often the server says that it is there, in whole milliseconds; 30,000 where none is given. */
   heartbeat?: number;
   /** Sent with each request. */
-  headers?: Record<string, string>;
+  headers?: Headers | Record<string, string>;
   /** Used in place of the global `fetch`. With it, `shared` is passed over: a function does not go to a worker. */
   fetch?: typeof fetch;
   /** One connection for all tabs of the origin, where the browser has shared workers. */
@@ -108,7 +108,10 @@ export interface Settings {
 
 /** A server, and the one connection over which its databases are followed. */
 export class Seqtide {
-  /** Throws a `TypeError` where `url` is no absolute URL of http or https, or has a user or a password, which belong into `headers`. */
+  /**
+   * Throws a `TypeError` where `url` is no absolute URL of http or https, has a query or a fragment, or a user or a password, which belong
+   * into `headers`; and where `heartbeat` is no whole number of at least 1, or `headers` are none.
+   */
   constructor(url: string | URL, settings?: Settings);
   /** Follows a database. Throws a `TypeError` where its name is no text, a `SeqtideError` where its token's key is in use. */
   follow<Doc = Record<string, unknown>>(db: string, options?: FollowOptions<Doc>): Subscription<Doc>;

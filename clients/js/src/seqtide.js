@@ -1,5 +1,5 @@
 import { Connection } from './connection.js';
-import { databaseName, options, serverUrl } from './given.js';
+import { databaseName, options, serverUrl, settings } from './given.js';
 import { SharedConnection } from './shared.js';
 import { Subscription } from './subscription.js';
 
@@ -11,11 +11,12 @@ export class Seqtide {
   /** What has not ended. */
   #followed = new Set();
 
-  /** Throws a `TypeError` where `url` is none that can be asked. */
-  constructor(url, { shared = false, ...settings } = {}) {
+  /** Throws a `TypeError` where `url` is none that can be asked, or not with these settings. */
+  constructor(url, { shared = false, ...given } = {}) {
     this.#url = serverUrl(url);
-    const own = () => new Connection(this.#url, settings);
-    this.#connection = shared ? SharedConnection.open(this.#url, settings, own) : own();
+    const how = settings(given);
+    const own = () => new Connection(this.#url, how);
+    this.#connection = shared ? SharedConnection.open(this.#url, how, own) : own();
   }
 
   /** Follows a database: a subscription, whose rows are taken with `for await` or by `onRow`. Throws a `TypeError`

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Seqtide } from '../src/index.js';
+import { serve } from './server.js';
 
 const refused = (...words) => (error) => error instanceof TypeError && words.every((word) => error.message.includes(word));
 
@@ -30,6 +31,39 @@ test('a URL is taken in any form that it has', async () => {
     });
     assert.equal(asked, 'http://127.0.0.1:5984/feeds/_feed/many');
   }
+});
+
+// What is asked for stood behind the question mark, and was never answered.
+test('a URL with a query or a fragment is refused', () => {
+  for (const behind of ['?token=7', '?', '#feeds', '#']) {
+    assert.throws(() => new Seqtide(`http://127.0.0.1:5984/${behind}`), refused('no query and no fragment'), behind);
+  }
+});
+
+// The server refused it, or the connection was silent at once, and it was made anew for ever.
+test('a heartbeat that is no whole number of milliseconds is refused', () => {
+  for (const heartbeat of [0, -1, 0.5, 10_000.5, NaN, Infinity, null, '30000']) {
+    for (const shared of [false, true]) {
+      const make = () => new Seqtide('http://127.0.0.1:5984', { heartbeat, shared });
+      assert.throws(make, refused('a whole number of milliseconds'), String(heartbeat));
+    }
+  }
+});
+
+// Those of a `Headers` went nowhere.
+test('headers are sent, in whatever form they are given', async (t) => {
+  const server = await serve(t, [({ open }) => open()]);
+  const given = { Authorization: 'Bearer 7', 'Content-Type': 'application/json; charset=utf-8' };
+  for (const headers of [given, new Headers(given), Object.entries(given)]) {
+    const sent = await new Promise((resolve) => {
+      const seqtide = new Seqtide(server.url, { headers, fetch: (url, asked) => (resolve(new Headers(asked.headers)), fetch(url, asked)) });
+      t.after(() => seqtide.close());
+      seqtide.follow('db');
+    });
+    const names = ['authorization', 'content-type', 'accept'];
+    assert.deepEqual(names.map((name) => sent.get(name)), [...Object.values(given), 'application/x-ndjson']);
+  }
+  assert.throws(() => new Seqtide(server.url, { headers: { 'no name': 'x' } }), TypeError);
 });
 
 // Without a database the server took the subscription's number for one.

@@ -9,6 +9,7 @@ interface Order {
 }
 
 const settings: Settings = { heartbeat: 10_000, headers: { 'X-Who': 'me' }, fetch: globalThis.fetch, shared: false };
+const known: Settings = { headers: new Headers({ 'X-Who': 'me' }) };
 const seqtide = new Seqtide(new URL('http://127.0.0.1:5984'), settings);
 
 const kept = new Map<string, string>();
@@ -74,4 +75,4 @@ async function follow(): Promise<number> {
   return sum;
 }
 
-export { follow };
+export { follow, known };
