@@ -41,7 +41,7 @@ export class Connection {
   #open = null;
   /** Those that the server has taken once: it has nothing against how they are asked for. */
   #accepted = new WeakSet();
-  /** How often the server had no room for each of them, since it took it last. */
+  /** How often the server could not give each of them, since it took it last. */
   #turnedAway = new WeakMap();
   #changes = Promise.resolve();
   /** How long silence is none, in milliseconds: two heartbeats of the connection that is open. */
@@ -50,6 +50,8 @@ export class Connection {
   #retry = 0;
   /** Attempts since the last that was opened. */
   #failures = 0;
+  /** Whether the last attempt fell silent before it was opened: what is asked for may take the server too long together. */
+  #isTooMuch = false;
 
   constructor(url, { heartbeat = 30_000, headers = {}, fetch = globalThis.fetch.bind(globalThis) } = {}) {
     this.#url = url;
@@ -103,6 +105,7 @@ export class Connection {
     const giveUp = () => attempt.abort();
     stop.signal.addEventListener('abort', giveUp);
     const watchdog = new Watchdog(() => {
+      this.#isTooMuch = this.#open === null;
       this.#all((subscription) => subscription.become('silent'));
       attempt.abort(silent(this.#patience));
     });
@@ -140,12 +143,13 @@ export class Connection {
 
   /**
    * Asks for a connection with all there are. Where one of them keeps the server from opening it, it is asked for with those
-   * that it has taken before, or with none: the others are then asked for one by one, and what is refused is refused alone.
+   * that it has taken before, or with none; with none, too, where all of them took too long. The others are then asked for one by
+   * one: what is refused is refused alone, and what takes long has its own time for it.
    */
   async #ask(signal) {
     const all = [...this.#subscriptions.values()];
     const fewer = [all.filter((subscription) => this.#accepted.has(subscription)), []];
-    for (let asked = all; ; ) {
+    for (let asked = this.#isTooMuch ? [] : all; ; ) {
       const body = JSON.stringify({
         heartbeat: this.#settings.heartbeat,
         subscriptions: asked.map((subscription) => subscription.asked),
@@ -163,6 +167,7 @@ export class Connection {
     this.#patience = 2 * millis(heartbeat, this.#settings.heartbeat);
     this.#retry = millis(retry, 0);
     this.#failures = 0;
+    this.#isTooMuch = false;
     this.#open = { id, attempt };
     const open = new Set(asked);
     for (const subscription of this.#subscriptions.values()) {
@@ -208,7 +213,7 @@ export class Connection {
     if (subscription.isOver) this.#forget(subscription.name);
   }
 
-  /** The server has no room for it: none yet, or none any more. */
+  /** The server cannot give it now: it has no room for it, none yet or none any more, or takes too long to open it. */
   async #later(subscription, refused) {
     const open = this.#open;
     const times = (this.#turnedAway.get(subscription) ?? 0) + 1;
@@ -230,11 +235,14 @@ export class Connection {
 
   async #make({ id, attempt }, change, subscription) {
     if (attempt.signal.aborted) return;
-    const watchdog = new Watchdog(() => attempt.abort(silent(this.#patience)));
+    const asking = new AbortController();
+    const giveUp = () => asking.abort(attempt.signal.reason);
+    attempt.signal.addEventListener('abort', giveUp);
+    const watchdog = new Watchdog(() => asking.abort(silent(this.#patience)));
     try {
       watchdog.heard(this.#patience);
       // To a list of changes 404 says that there is no such connection, and nothing else.
-      const answer = await this.#post(`/_feed/${id}`, JSON.stringify([change]), attempt.signal);
+      const answer = await this.#post(`/_feed/${id}`, JSON.stringify([change]), asking.signal);
       const isAboutChange = ABOUT_WHAT_IS_ASKED.includes(answer.status);
       const [said] = isAboutChange ? [await refusal(answer)] : await answer.json();
       if (said.ok !== true && typeof said.error !== 'string') throw new Error(`${answer.status} is no answer to a change`);
@@ -243,9 +251,13 @@ export class Connection {
       const { sub, ...refused } = said;
       this.#tell(subscription, { event: 'refused', ...refused });
     } catch (thrown) {
-      attempt.abort(thrown);
+      // What takes the server long keeps nobody waiting but who asked for it.
+      const isLate = asking.signal.aborted && !attempt.signal.aborted && subscription !== undefined;
+      if (isLate) this.#later(subscription, told(asking.signal.reason));
+      else attempt.abort(thrown);
     } finally {
       watchdog.stop();
+      attempt.signal.removeEventListener('abort', giveUp);
     }
   }
 

@@ -59,6 +59,41 @@ test('silence is two of the heartbeats that the server says it gives', async (t)
   seqtide.close();
 });
 
+// All were asked for together over and over, and none of them was ever opened.
+test('what takes a server too long to open together is opened one by one', async (t) => {
+  const told = [];
+  let send;
+  const script = ({ open, subscriptions, ...more }) => subscriptions.length === 0 && (({ send } = more), open({ heartbeat: 60_000 }));
+  const give = ({ subscribe: sub, since }) => (send({ sub, event: 'subscribed', seq: since }, row(sub, 7)), [200, [{ ok: true, sub, seq: since }]]);
+  const server = await serve(t, [script], give);
+  const seqtide = new Seqtide(server.url, { heartbeat: 200 });
+  t.after(() => seqtide.close());
+  const onEvent = ({ event, error }) => event === 'connecting' && told.push(error);
+  const all = ['a', 'b', 'c'].map((db) => take(seqtide.follow(db, { since: 0, onEvent }), 1));
+  assert.deepEqual(await Promise.all(all), [[7], [7], [7]]);
+  assert.deepEqual(told, ['silent', 'silent', 'silent']);
+  assert.deepEqual(server.asked.map(({ subscriptions }) => subscriptions.length), [3, 0]);
+});
+
+// It cost the connection, and with that the rows of all others.
+test('one that takes the server too long to open keeps no other from being opened, and is asked for again', async (t) => {
+  const told = [];
+  let send;
+  const script = ({ open, ...more }) => (({ send } = more), open({ heartbeat: 500 }), setInterval(() => send({ event: 'heartbeat', seqs: {} }), 50).unref());
+  const give = ({ subscribe: sub, since }) => (send({ sub, event: 'subscribed', seq: since }, row(sub, 7)), [200, [{ ok: true, sub, seq: since }]]);
+  const slow = ({ db }) => db === 'slow' && told.length === 0;
+  const server = await serve(t, [script], (asked) => (asked.subscribe && !slow(asked) ? give(asked) : undefined));
+  const seqtide = new Seqtide(server.url, { heartbeat: 500 });
+  t.after(() => seqtide.close());
+  const stays = seqtide.follow('stays');
+  await until('the connection', () => server.open === 1);
+  const late = seqtide.follow('slow', { since: 0, onEvent: ({ event, error }) => event === 'connecting' && told.push(error) });
+  const healthy = seqtide.follow('healthy', { since: 0, onRow: () => {} });
+  assert.deepEqual(await take(late, 1), [7]);
+  assert.deepEqual(told, ['silent']);
+  assert.deepEqual([healthy.token, stays.state, server.asked.length], [7, 'connecting', 1]);
+});
+
 test('a server that is about to stop is so when everything was given, too', async (t) => {
   const states = [];
   const said = ['opened', 'draining', 'caught-up'].map((event) => ({ sub: '1', event, seq: 1 }));
@@ -159,7 +194,6 @@ for (const [how, change] of Object.entries({
   'is answered by a page': (_, answer) => void answer.end('<html>'),
   'is answered by something else': () => [200, ['hello']],
   'meets an id that is no more': () => [404, { error: 'not_found', reason: 'there is no such connection' }],
-  'gets no answer': () => undefined,
   'is cut': (_, answer) => void answer.destroy(),
 })) {
   test(`a change that ${how} costs the connection, and the next one asks for all`, async (t) => {
