@@ -184,6 +184,7 @@ export class Subscription {
   }
 
   async *[Symbol.asyncIterator]() {
+    if (this.#isLooped || this.#given.onRow) throw new TypeError('each row of a subscription is taken once: by `onRow`, or by one loop');
     this.#isLooped = true;
     try {
       for (let row; (row = await this.#next()) !== undefined; ) yield row;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Seqtide } from '../src/index.js';
-import { serve } from './server.js';
+import { row, serve } from './server.js';
 
 const refused = (...words) => (error) => error instanceof TypeError && words.every((word) => error.message.includes(word));
 
@@ -64,6 +64,23 @@ test('headers are sent, in whatever form they are given', async (t) => {
     assert.deepEqual(names.map((name) => sent.get(name)), [...Object.values(given), 'application/x-ndjson']);
   }
   assert.throws(() => new Seqtide(server.url, { headers: { 'no name': 'x' } }), TypeError);
+});
+
+// It waited for ever, or had rows that the other did not get.
+test('a second loop over a subscription is refused, and so is one beside onRow', async (t) => {
+  const server = await serve(t, [({ open, send }) => (open(), send(row('1', 1)))]);
+  const seqtide = new Seqtide(server.url);
+  t.after(() => seqtide.close());
+  const [looped, handed] = [seqtide.follow('a', { since: 0 }), seqtide.follow('b', { onRow: () => {} })];
+  const rows = looped[Symbol.asyncIterator]();
+  assert.equal((await rows.next()).value.seq, 1);
+  const next = rows.next();
+  for (const taken of [looped, handed]) {
+    await assert.rejects(taken[Symbol.asyncIterator]().next(), refused('`onRow`, or by one loop'));
+    assert.notEqual(taken.state, 'ended');
+  }
+  seqtide.close();
+  assert.equal((await next).done, true);
 });
 
 // Without a database the server took the subscription's number for one.
