@@ -6,7 +6,7 @@ import { Watchdog, backoff, millis, pause, spread } from './waits.js';
 const ABOUT_WHAT_IS_ASKED = [400, 413];
 
 /** Whether a server that answers so may answer otherwise soon. What it has not (501) it will not have then. */
-const isPassing = (status) => status === 429 || (status >= 500 && status !== 501);
+const isPassing = (status) => [408, 425, 429].includes(status) || (status >= 500 && status !== 501);
 
 /** Whether this says of one subscription that there may be room for it later. */
 const hasNoRoom = ({ event, error }) => (event === 'refused' || event === 'error') && error === 'service unavailable';

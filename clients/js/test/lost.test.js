@@ -51,6 +51,15 @@ for (const shared of [false, true]) {
   });
 }
 
+// A proxy that had waited too long for the request ended all of them.
+for (const status of [408, 425, 429, 500, 504]) {
+  test(`what is answered ${status} passes`, async (t) => {
+    const said = { error: 'busy', reason: 'come back' };
+    const server = await serve(t, [({ refuse }) => refuse(status, said)]);
+    assert.deepEqual(await reasons(t, server.url, 1), [{ ...said, status }]);
+  });
+}
+
 test('silence is the reason where nothing was heard', async (t) => {
   const server = await serve(t, [({ open }) => open({ retry: 10 })]);
   const silent = { error: 'silent', reason: 'nothing was heard for 100 ms' };
