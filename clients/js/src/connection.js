@@ -8,6 +8,12 @@ const ABOUT_WHAT_IS_ASKED = [400, 413];
 /** Whether a server that answers so may answer otherwise soon. What it has not (501) it will not have then. */
 const isPassing = (status) => [408, 425, 429].includes(status) || (status >= 500 && status !== 501);
 
+/** In how many milliseconds to come back by what an answer says: a number of seconds, or a date. 0 where it does not say. */
+function retryAfter({ headers }) {
+  const said = headers.get('retry-after');
+  return millis(said * 1000, 0) || millis(Date.parse(said) - Date.now(), 0);
+}
+
 /** Whether this says of one subscription that there may be room for it later. */
 const hasNoRoom = ({ event, error }) => (event === 'refused' || event === 'error') && error === 'service unavailable';
 
@@ -86,6 +92,9 @@ export class Connection {
     this.#run?.abort();
     this.#run = null;
     this.#open = null;
+    this.#retry = 0;
+    this.#failures = 0;
+    this.#isTooMuch = false;
   }
 
   async #follow(stop) {
@@ -263,11 +272,10 @@ export class Connection {
 
   /** Every connection is refused, for the reason that is returned: for good, unless it passes. */
   async #refused(answer) {
-    const seconds = Number(answer.headers.get('retry-after'));
     const refused = await refusal(answer);
     if (!isPassing(answer.status)) this.#all((subscription) => this.#tell(subscription, { event: 'refused', ...refused }));
     // All whom it refuses are told the same.
-    else if (seconds > 0) this.#retry = spread(seconds * 1000);
+    else this.#retry = spread(retryAfter(answer));
     return refused;
   }
 

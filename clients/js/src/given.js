@@ -34,6 +34,8 @@ export function settings({ heartbeat, headers, ...given }) {
 /** What a database is followed with: of it, what the server is asked for is sent as JSON. */
 export function options(given) {
   const { onRow, onState, onEvent, storage, ...asked } = given;
+  const unknown = Object.keys(asked).find((name) => typeof asked[name] === 'function');
+  if (unknown !== undefined) throw new TypeError(`no function of the name ${unknown} is called: there are onRow, onState and onEvent`);
   try {
     JSON.stringify(asked);
   } catch (error) {

@@ -83,6 +83,14 @@ test('a second loop over a subscription is refused, and so is one beside onRow',
   assert.equal((await next).done, true);
 });
 
+// It was never called, and nobody said so.
+test('a function that nothing calls is refused', () => {
+  const seqtide = new Seqtide('http://127.0.0.1:5984', { fetch: () => assert.fail('nothing is asked for') });
+  for (const name of ['onRows', 'onrow', 'filter']) {
+    assert.throws(() => seqtide.follow('orders', { [name]: () => {} }), refused(name, 'onRow, onState and onEvent'));
+  }
+});
+
 // Without a database the server took the subscription's number for one.
 test('a database that is no text is refused', () => {
   const seqtide = new Seqtide('http://127.0.0.1:5984', { fetch: () => assert.fail('nothing is asked for') });

@@ -60,6 +60,47 @@ for (const status of [408, 425, 429, 500, 504]) {
   });
 }
 
+/** Has waits between attempts be over at once, without their random part, and returns how long they were to be. */
+function hurry(t) {
+  t.mock.method(Math, 'random', () => 0);
+  const waits = [];
+  const wait = setTimeout;
+  const heartbeats = 60_000;
+  t.mock.method(globalThis, 'setTimeout', (done, ms, ...more) => {
+    const isBetween = ms >= 1000 && ms !== heartbeats;
+    if (isBetween) waits.push(ms);
+    return wait(done, isBetween ? 0 : ms, ...more);
+  });
+  return waits;
+}
+
+// Who had been without a server for long, and began anew, waited half a minute after the first failure.
+test('what is closed and begun anew waits as if nothing had failed', async (t) => {
+  const waits = hurry(t);
+  const fetch = async () => { throw new TypeError('fetch failed'); };
+  const seqtide = new Seqtide('http://127.0.0.1:1', { fetch });
+  t.after(() => seqtide.close());
+  for (const _ of [1, 2]) {
+    waits.length = 0;
+    seqtide.follow('db');
+    await until('three waits', () => waits.length >= 3);
+    seqtide.close();
+    assert.deepEqual(waits.slice(0, 3), [1000, 2000, 4000]);
+  }
+});
+
+// It was passed over.
+test('a server says by a date, too, when to come back', async (t) => {
+  const waits = hurry(t);
+  const date = new Date(Date.now() + 86_400_000).toUTCString();
+  const server = await serve(t, [({ refuse }) => refuse(503, {}, { 'Retry-After': date }), ({ open }) => open()]);
+  const seqtide = new Seqtide(server.url);
+  t.after(() => seqtide.close());
+  seqtide.follow('db');
+  await until('it is back', () => server.asked.length === 2);
+  assert.ok(waits[0] > 43_200_000 && waits[0] <= 86_400_000, `about a day: ${waits}`);
+});
+
 test('silence is the reason where nothing was heard', async (t) => {
   const server = await serve(t, [({ open }) => open({ retry: 10 })]);
   const silent = { error: 'silent', reason: 'nothing was heard for 100 ms' };

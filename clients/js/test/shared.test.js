@@ -104,7 +104,7 @@ test('what is no option for a server is passed over in a tab, too', async (t) =>
   const server = await serve(t, [({ open, send, subscriptions: [{ subscribe }] }) => (open(), send(row(subscribe, 1)))]);
   const tab = new Seqtide(server.url, { shared: true });
   const rows = [];
-  tab.follow('db', { since: 0, prefix: undefined, made: () => {}, onRow: (row) => rows.push(row) });
+  tab.follow('db', { since: 0, prefix: undefined, onRow: (row) => rows.push(row) });
   await until('it is given', () => rows.length === 1);
   assert.deepEqual(Object.keys(server.asked[0].subscriptions[0]).sort(), ['db', 'since', 'subscribe']);
   tab.close();
