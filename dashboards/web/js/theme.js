@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it; remembered in the browser.
+// Light, dark, or as the system has it; remembered in the browser where it lets a page do so, and else for as long as the page is open.
 
 import { h, fill } from './dom.js';
 
@@ -7,16 +7,16 @@ const KEY = 'seqtide-theme';
 
 /** Makes a button switch the theme; `changed` is called whenever colours change. */
 export function themeButton(button, changed) {
+  let theme = remembered();
   const show = () => {
-    const theme = remembered();
     if (theme === 'auto') delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
     fill(button, h('span', { class: 'wide' }, 'Theme: '), theme);
     changed();
   };
   button.addEventListener('click', () => {
-    const next = THEMES[(THEMES.indexOf(remembered()) + 1) % THEMES.length];
-    localStorage.setItem(KEY, next);
+    theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+    remember(theme);
     show();
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', changed);
@@ -24,8 +24,20 @@ export function themeButton(button, changed) {
 }
 
 function remembered() {
-  const theme = localStorage.getItem(KEY);
-  return THEMES.includes(theme) ? theme : 'auto';
+  try {
+    const theme = localStorage.getItem(KEY);
+    return THEMES.includes(theme) ? theme : 'auto';
+  } catch {
+    return 'auto';
+  }
+}
+
+function remember(theme) {
+  try {
+    localStorage.setItem(KEY, theme);
+  } catch {
+    // A browser may keep nothing of a page, or have no room for it.
+  }
 }
 
 /** The colour that a variable of the style sheet has now, as a canvas takes it. */

@@ -107,3 +107,18 @@ test('the theme is switched and stays', async (t) => {
   await sees(page, '#theme', 'dark');
   assert.equal(await back(), dark);
 });
+
+// The page stayed blank.
+test('where the browser keeps nothing the theme is switched all the same', async (t) => {
+  const page = await openPage(t, '/none');
+  await page.addInitScript(() => {
+    Object.defineProperty(globalThis, 'localStorage', { get: () => { throw new DOMException('denied', 'SecurityError'); } });
+  });
+  await page.reload();
+  await sees(page, 'h1', 'There is no such page');
+  await page.locator('#theme').click();
+  await sees(page, '#theme', 'light');
+  await page.locator('#theme').click();
+  await sees(page, '#theme', 'dark');
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+});
