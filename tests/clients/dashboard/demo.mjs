@@ -49,6 +49,15 @@ test('the example page shows each, by a policy that knows its script, and goes o
   await until('the lines go on', async () => (await drawn()).every((points) => points > before));
 });
 
+// It took what every object has for a card, and went no further.
+test('the example passes over documents that are none of its own', async (t) => {
+  const ids = ['constructor', 'toString', 'else'];
+  for (const id of ids) await request('PUT', `demo/${id}`, {});
+  const page = await openPage(t, '', { file: EXAMPLE });
+  await allAreDrawn(page);
+  for (const id of ids) await request('DELETE', `demo/${id}?rev=${(await request('GET', `demo/${id}`)).body._rev}`);
+});
+
 test('without its database the example says so', async (t) => {
   const page = await openPage(t, '', { file: EXAMPLE });
   await page.route('**/demo/_feed?*', (route) => route.fulfill({ status: 404, body: '{}' }));
