@@ -14,10 +14,7 @@ export class Figures {
   /** `measures`: by name, a function of a `Step` that gives a number or `null`. */
   constructor(measures) {
     this.measures = Object.entries(measures);
-    this.times = [];
-    this.points = Object.fromEntries(this.measures.map(([name]) => [name, []]));
-    this.values = null;
-    this.time = 0;
+    this.forget();
     this.listeners = new Set();
     this.state = 'connecting';
     this.changed = () => this.listeners.forEach((listener) => listener(this));
@@ -40,8 +37,18 @@ export class Figures {
     return () => this.listeners.delete(listener);
   }
 
+  /** Begins as a page that was just opened. */
+  forget() {
+    Object.assign(this, { times: [], values: null, time: 0 });
+    this.points = Object.fromEntries(this.measures.map(([name]) => [name, []]));
+  }
+
   take({ time, whole, values }) {
-    if (time <= this.time) return;
+    if (time <= this.time) {
+      if (!whole) return;
+      // Charts cannot go back: the server began anew, with a clock that is behind.
+      this.forget();
+    }
     const apart = time - this.time > GAP_MS || (whole && this.values !== null);
     if (apart && this.times.length > 0) this.push(this.time + 1, () => null);
     // After a restart everything counts from zero again.

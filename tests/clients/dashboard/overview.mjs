@@ -103,6 +103,18 @@ test('a stopped server is told, and a page that was open all the while misses no
   assert.ok(gap, 'the time without a server is a gap in the charts');
 });
 
+// Its charts stood still until the clock had come to where it had been.
+test('the charts go on where a server began anew with an earlier clock', async (t) => {
+  const page = await openPage(t, '/none');
+  const sample = (time, more) => `data: ${JSON.stringify({ time, values: {}, ...more })}\nid: ${time}\n\n`;
+  const whole = { whole: true };
+  const body = [sample(5000, whole), sample(6000), sample(2000, whole), sample(3000), sample(3000)].join('');
+  await page.route('**/_dashboard/figures', (route) => route.fulfill({ body, contentType: 'text/event-stream' }));
+  await page.reload();
+  await until('the newest', () => page.evaluate(() => globalThis.seqtide.figures.time === 3000));
+  assert.deepEqual(await page.evaluate(() => globalThis.seqtide.figures.times), [2, 3]);
+});
+
 test('many databases are found by name and turned over by page', async (t) => {
   const names = Array.from({ length: 60 }, (_, at) => `many-${String(at).padStart(2, '0')}`);
   await Promise.all(names.map((name) => createDatabase(name)));
