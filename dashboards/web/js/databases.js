@@ -20,8 +20,9 @@ export class Databases {
     this.follow();
   }
 
-  /** Follows which are made, written to and deleted. */
+  /** Lists them, and follows which are made, written to and deleted. There may be no feed to be had. */
   follow() {
+    this.load();
     this.stream = new Stream({
       url: (since) => address(['_feed'], { since: since ?? 'now', heartbeat: 5000 }),
       on: {

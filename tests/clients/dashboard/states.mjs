@@ -160,6 +160,19 @@ test('a table of databases whose feed an operator closed says so, and is followe
   await sees(page, 'main .state', /^live$/);
 });
 
+// Nothing was shown, or asked for.
+test('where no feed is to be had the document and the databases are shown all the same', async (t) => {
+  await createDatabase('states-no-feed');
+  await request('PUT', 'states-no-feed/d', { says: 'shown' });
+  const page = await openPage(t, '/none');
+  await page.route(/\/_feed\?/, (route) => route.fulfill({ status: 503, body: '{"error":"service unavailable","reason":"at most 10 feeds are open"}' }));
+  await page.evaluate(() => (location.hash = '#/db/states-no-feed/doc/d'));
+  await sees(page, '.body .json', 'shown');
+  await page.evaluate(() => (location.hash = '#/'));
+  await page.getByRole('link', { name: 'states-no-feed' }).waitFor();
+  await sees(page, 'main .state', 'connection lost, trying again');
+});
+
 test('a place that lies ahead of all there is: the page says that it begins again', async (t) => {
   await createDatabase('states-rewind');
   await writeDocuments('states-rewind', [{ _id: 'only' }]);

@@ -46,8 +46,9 @@ class DocumentPage {
     ];
   }
 
-  /** Follows the document: whoever changes it, the page shows it. */
+  /** Shows the document, and follows it: whoever changes it, the page shows it. There may be no feed to be had. */
   begin() {
+    this.load();
     this.stream = new Stream({
       url: (since) => address([this.database, '_feed'], { doc_ids: JSON.stringify([this.id]), since: since ?? 'now', heartbeat: 5000 }),
       on: { message: () => this.load(), rewind: () => this.load() },
