@@ -226,6 +226,34 @@ test('a question names what it is about, and goes with the page that asked it', 
   assert.equal((await request('GET', 'document-left/e?conflicts=true')).body._conflicts.length, 1);
 });
 
+// It stood there for ever.
+test('what a read says goes with the next that is good, and what an action says with the next action', async (t) => {
+  await createDatabase('document-errors');
+  const rev = await put('document-errors/d', { says: 'first' });
+  const page = await openPage(t, '/none');
+  const refused = { status: 500, body: '{"error":"disk_failed","reason":"the disk cannot be read"}' };
+  await page.route('**/document-errors/_bulk_get?*', (route) => route.fulfill(refused), { times: 1 });
+  await page.evaluate(() => (location.hash = '#/db/document-errors/doc/d'));
+  const errors = () => page.locator('main > .error').allInnerTexts();
+  // The feed begins with a read, too.
+  await sees(page, '.body .json', 'first');
+  await until('nothing is wrong any more', async () => (await errors()).join('') === '');
+
+  await page.route('**/document-errors/_bulk_docs', (route) => route.fulfill(refused), { times: 1 });
+  const remove = async () => {
+    await button(page, 'Delete').click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  };
+  await remove();
+  await sees(page, 'main > .error', 'the disk cannot be read');
+  await put('document-errors/d', { _rev: rev, says: 'second' });
+  await sees(page, '.body .json', 'second');
+  assert.equal((await errors()).join(''), 'the disk cannot be read', 'it was read, and yet not deleted');
+  await remove();
+  await sees(page, '.history .badge', 'deleted');
+  assert.equal((await errors()).join(''), '');
+});
+
 test('the tree is drawn: winner, loser, deleted leaf, missing bodies', async (t) => {
   await createDatabase('document-tree');
   await writeConflict('document-tree', 'd');

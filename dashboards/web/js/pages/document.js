@@ -32,6 +32,8 @@ class DocumentPage {
     this.revisions = new Revisions(database, id);
     this.load = latest(() => this.read());
     this.state = new StateLine(() => this.begin());
+    // What reading has against it stands until it is read, what an action has until the next one.
+    this.unread = h('p', { class: 'error', role: 'alert' });
     this.error = h('p', { class: 'error', role: 'alert' });
     this.conflicts = h('div', {});
     this.body = h('section', { class: 'card body', 'aria-label': 'Body' });
@@ -40,6 +42,7 @@ class DocumentPage {
     this.parts = [
       h('nav', { 'aria-label': 'Where you are', class: 'path' }, h('a', { href: '#/' }, 'Databases'), ' / ', link, ' / ', h('span', { 'aria-current': 'page' }, id)),
       h('div', { class: 'head' }, h('h1', {}, id), this.state.element),
+      this.unread,
       this.error,
       this.conflicts,
       h('div', { class: 'document' }, this.body, this.history),
@@ -72,9 +75,10 @@ class DocumentPage {
     try {
       leaves = await this.revisions.leaves();
     } catch (error) {
-      this.complain(error);
+      say(this.unread, error.message);
       return;
     }
+    say(this.unread, '');
     const before = this.tree.winner;
     this.tree = treeOf(leaves);
     // Who looks at the winner goes on looking at the winner; who looks at another one has chosen it.
@@ -272,6 +276,7 @@ class DocumentPage {
       return;
     }
     area.removeAttribute('aria-invalid');
+    this.complain(null);
     area.readOnly = true;
     try {
       await this.written(this.revisions.write(this.tree.nodes.get(base)?.leaf?._deleted ? null : base, area.value));
