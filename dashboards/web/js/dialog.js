@@ -2,8 +2,9 @@
 
 import { h } from './dom.js';
 
-/** Asks; resolves to whether it was confirmed. Escape is no, and so is leaving the page. */
+/** Asks; resolves to whether it was confirmed. Escape is no, and so are leaving the page and another question. */
 export function confirmed({ title, text, yes }) {
+  dismiss();
   return new Promise((resolve) => {
     const heading = h('h2', { id: 'dialog-title' }, title);
     const buttons = h('div', { class: 'buttons' }, h('button', { value: '' }, 'Cancel'), h('button', { value: 'yes', class: 'main' }, yes));

@@ -1,6 +1,6 @@
 // The page's frame: which page the address names, the theme, and whether the server is there.
 
-import { dismiss } from './dialog.js';
+import { confirmed, dismiss } from './dialog.js';
 import { fill, h } from './dom.js';
 import { Figures } from './figures.js';
 import { MEASURES } from './measures.js';
@@ -44,10 +44,20 @@ function route() {
   scrollTo(0, 0);
 }
 
-/** Who follows a link goes on at the beginning of what it leads to. */
-function routeOn() {
+/** Who follows a link goes on at the beginning of what it leads to, unless something would be lost that is to be kept. */
+async function routeOn() {
+  if (page.isBusy && !(await isLeft())) return;
   route();
   main.focus({ preventScroll: true });
+}
+
+/** Asks whether the page is to be left, which keeps its address until that is answered. */
+async function isLeft() {
+  const wanted = location.href;
+  history.replaceState(null, '', shown);
+  const isLeft = await confirmed({ title: 'Leave without saving?', text: 'What you wrote is lost.', yes: 'Leave' });
+  if (isLeft) history.pushState(null, '', wanted);
+  return isLeft;
 }
 
 /** Keeps a page's options in its address, for a reload. Where another page has been asked for, that one's address stands. */
@@ -85,4 +95,5 @@ document.getElementById('skip').addEventListener('click', (event) => {
   main.focus();
 });
 addEventListener('hashchange', routeOn);
+addEventListener('beforeunload', (event) => page.isBusy && event.preventDefault());
 route();

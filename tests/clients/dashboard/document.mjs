@@ -254,6 +254,37 @@ test('what a read says goes with the next that is good, and what an action says 
   assert.equal((await errors()).join(''), '');
 });
 
+// It was gone without a word.
+test('who leaves a text that is not saved is asked first', async (t) => {
+  await createDatabase('document-unsaved');
+  await put('document-unsaved/d', { says: 'first' });
+  const page = await openPage(t, '/db/document-unsaved');
+  await page.evaluate(() => (location.hash = '#/db/document-unsaved/doc/d'));
+  await button(page, 'Edit').click();
+  await page.goBack();
+  await sees(page, '.controls .state', /^live$/);
+  await page.goForward();
+  await button(page, 'Edit').click();
+  await editor(page).fill('{"says": "mine"}');
+  const answer = (name) => page.getByRole('dialog').getByRole('button', { name, exact: true }).click();
+  const address = page.url();
+  await page.goBack();
+  await sees(page, 'dialog h2', 'Leave without saving?');
+  assert.equal(page.url(), address);
+  await answer('Cancel');
+  assert.equal(await editor(page).inputValue(), '{"says": "mine"}');
+
+  const unload = page.waitForEvent('dialog');
+  await page.evaluate(() => void setTimeout(() => location.reload()));
+  const asked = await unload;
+  assert.equal(asked.type(), 'beforeunload');
+  await asked.dismiss();
+  await page.evaluate(() => (location.hash = '#/feeds'));
+  await answer('Leave');
+  await sees(page, 'main h1', 'Subscribers');
+  assert.ok(page.url().endsWith('#/feeds'));
+});
+
 test('the tree is drawn: winner, loser, deleted leaf, missing bodies', async (t) => {
   await createDatabase('document-tree');
   await writeConflict('document-tree', 'd');

@@ -21,7 +21,7 @@ export function documentPage({ main, names: [database, id] }) {
   const page = new DocumentPage(database, id);
   fill(main, page.parts);
   page.begin();
-  return { title: id, close: () => page.close(), get stream() { return page.stream; } };
+  return { title: id, close: () => page.close(), get stream() { return page.stream; }, get isBusy() { return page.isUnsaved(); } };
 }
 
 class DocumentPage {
@@ -244,7 +244,7 @@ class DocumentPage {
     area.value = text;
     const error = h('p', { class: 'error', id: 'edit-error', role: 'alert' });
     const meanwhile = h('div', {});
-    this.edit = { area, base, error, meanwhile };
+    this.edit = { area, text, base, error, meanwhile };
     const keys = (event) => {
       if (event.key === 'Escape') this.endEdit();
       if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) this.save();
@@ -255,6 +255,11 @@ class DocumentPage {
       h('form', { class: 'edit', onkeydown: keys, onsubmit: (event) => (event.preventDefault(), this.save()) }, meanwhile, area, error, h('div', { class: 'buttons' }, h('button', { class: 'main' }, 'Save'), this.button('Cancel', () => this.endEdit()), h('span', { class: 'hint' }, 'Ctrl Enter saves, Escape leaves'))),
     );
     area.focus();
+  }
+
+  /** Whether something was written that would be lost with the page. */
+  isUnsaved() {
+    return this.edit !== null && this.edit.area.value !== this.edit.text;
   }
 
   endEdit() {
@@ -313,7 +318,7 @@ class DocumentPage {
     };
     const take = () => {
       this.edit.base = winner;
-      area.value = theirs;
+      area.value = this.edit.text = theirs;
       fill(meanwhile);
       area.focus();
     };
