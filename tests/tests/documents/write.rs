@@ -298,9 +298,10 @@ async fn a_document_that_comes_with_attachments_in_parts_is_refused_as_such() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_place_of_a_document_is_at_the_servers_address_where_the_client_does_not_name_it() {
     let (server, _database) = fresh().await;
-    let answer =
-        exchange(&server, "PUT /db/a HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}").await;
-    assert!(answer.contains(&format!("location: {}/db/a\r\n", server.url())), "{answer}");
+    let request = "PUT /db/a HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+    let answer = exchange(server.address(), request).await;
+    let place = format!("location: {}/db/a", server.url());
+    assert!(answer.headers.contains(&place), "{:?} should have {place}", answer.headers);
 }
 
 /// As it was read with `revs=true`, without its `_rev`.
