@@ -67,6 +67,29 @@ async fn one_whose_function_does_not_answer_is_over_and_its_name_is_free() {
     client.until(|item| item["id"] == "o-2").await;
 }
 
+/// They were opened one after the other: with a few slow functions a client gave up before the connection was there.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_opened_with_a_slow_function_keeps_no_other_from_being_opened() {
+    let server = Server::launch().arg("--functions-batch-timeout-ms=60000").start();
+    let api = Api::new(&server);
+    let [orders, _people] = [Database::create(&server, "orders").await, Database::create(&server, "people").await];
+    let hangs = "function () { while (true); }";
+    orders.request("PUT", "/_design/d").json(&json!({ "filters": { "f": hangs } })).expect(201).await;
+    let slow = json!({ "subscribe": "orders", "since": 0, "filter": "d/f" });
+    let url = url_with(60_000, &json!([slow, { "subscribe": "people" }]));
+    let opening = {
+        let api = Api::new(&server);
+        tokio::spawn(async move { Client::try_open(&api, &url, None).await.is_ok() })
+    };
+    let deadline = Instant::now() + SOON;
+    while feeds(&api, "people").await.is_empty() {
+        assert!(Instant::now() < deadline, "the other one is not opened");
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert!(!opening.is_finished(), "the slow one is still being opened");
+    opening.abort();
+}
+
 /// One whose function did not answer kept the others from being heard for as long, a heartbeat at most.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_waits_for_its_function_keeps_no_other_waiting_and_is_given_up_at_once() {
@@ -77,7 +100,7 @@ async fn one_that_waits_for_its_function_keeps_no_other_waiting_and_is_given_up_
     client.change(&json!({ "unsubscribe": "orders" })).await.assert_status(200);
     client.until(|item| is(item, "unsubscribed", "orders")).await;
     let (api, deadline) = (Api::new(&server), Instant::now() + SOON);
-    while !feeds(&api).await.is_empty() {
+    while !feeds(&api, "orders").await.is_empty() {
         assert!(Instant::now() < deadline, "it holds its place");
         sleep(Duration::from_millis(10)).await;
     }
@@ -125,18 +148,18 @@ async fn a_connection_that_is_not_read_is_cut_when_one_of_its_subscriptions_is_e
         api.request("DELETE", &format!("/_feeds/{}", feed["id"])).expect(200).await;
     }
     let deadline = Instant::now() + SOON;
-    while !feeds(&api).await.is_empty() {
+    while !feeds(&api, "orders").await.is_empty() {
         assert!(Instant::now() < deadline, "they hold their places");
         sleep(Duration::from_millis(50)).await;
     }
     drop((stalled, socket));
 }
 
-/// The feeds of orders that are open.
-async fn feeds(api: &Api) -> Vec<Value> {
+/// The feeds of a database that are open.
+async fn feeds(api: &Api, database: &str) -> Vec<Value> {
     let answer = api.get("/_feeds").expect(200).await.json();
     let all = answer["feeds"].as_array().expect("a list");
-    all.iter().filter(|feed| feed["database"] == "orders").cloned().collect()
+    all.iter().filter(|feed| feed["database"] == database).cloned().collect()
 }
 
 /// The same when each has given something, and none has given more for a while: nobody takes it.
@@ -146,7 +169,7 @@ async fn stalled_feeds(api: &Api) -> Vec<Value> {
     while unchanged < 20 {
         assert!(Instant::now() < deadline, "they go on and on: {last:?}");
         sleep(Duration::from_millis(20)).await;
-        let now = feeds(api).await;
+        let now = feeds(api, "orders").await;
         let rows = |feeds: &[Value]| feeds.iter().map(|feed| feed["sent"]["rows"].as_u64()).collect::<Vec<_>>();
         let is_same = rows(&now) == rows(&last) && rows(&now).iter().all(|rows| *rows > Some(0));
         unchanged = if is_same { unchanged + 1 } else { 0 };

@@ -20,7 +20,7 @@ use crate::feed_options::last_event_id;
 use crate::feed_options::native::{Options, SUBSCRIPTIONS};
 use crate::feeds::stopping;
 use crate::feeds::websocket::Connection;
-use crate::subscriptions::asked::{self, Amendment, Asked, Client, Reader};
+use crate::subscriptions::asked::{self, Amendment, Asked, Checked, Client, Reader};
 use crate::subscriptions::connections::Handle;
 use crate::subscriptions::resume_id::{Resume, Resumed, checksum};
 use crate::subscriptions::together::Subscriptions;
@@ -35,6 +35,9 @@ pub const PATH: &str = "_feed/many";
 
 /// What a request to open one may say; a body says the same.
 const KNOWN: [&str; 3] = ["heartbeat", "last-event-id", SUBSCRIPTIONS];
+
+/// How many of a connection's subscriptions are opened at once: a filter's function may take seconds to answer.
+const OPENED_AT_ONCE: usize = 32;
 
 /// Opens a connection.
 pub async fn open(call: Call) -> Answer {
@@ -139,22 +142,26 @@ impl Wanted {
             all.push((asked.checked(client, resume)?, resume, named));
         }
         // What is open decides when its reader is to come back, and that is said before anything of them.
-        let mut begun = Vec::new();
-        for (checked, resume, named) in all {
-            let (name, db) = (checked.name.clone(), checked.db.clone());
-            let later = (!named && client.reader.form.has_ids()).then(|| checked.given.clone());
-            if resume == Resume::Never {
-                begun.push((name, db, later, resume, None));
-                continue;
-            }
-            // Of those that the client comes back for there may be more than a connection has: one may be had now whose name
-            // and place were free for others when it was refused.
-            let opened = match handle.reserve(&name) {
-                Ok(reserved) => checked.open(client, handle).await.map(|opened| (opened, reserved.hold(later.clone()))),
-                Err(refused) => Err(refused),
-            };
-            begun.push((name, db, later, resume, Some(opened)));
-        }
+        let begun: Vec<_> = stream::iter(all)
+            .map(async |(checked, resume, named): (Checked, Resume, bool)| {
+                let (name, db) = (checked.name.clone(), checked.db.clone());
+                let later = (!named && client.reader.form.has_ids()).then(|| checked.given.clone());
+                if resume == Resume::Never {
+                    return (name, db, later, resume, None);
+                }
+                // Of those that the client comes back for there may be more than a connection has: one may be had now whose
+                // name and place were free for others when it was refused.
+                let opened = match handle.reserve(&name) {
+                    Ok(reserved) => {
+                        checked.open(client, handle).await.map(|opened| (opened, reserved.hold(later.clone())))
+                    }
+                    Err(refused) => Err(refused),
+                };
+                (name, db, later, resume, Some(opened))
+            })
+            .buffered(OPENED_AT_ONCE)
+            .collect()
+            .await;
         let least = client.state.config.feeds.retry;
         let opened = begun.iter().filter_map(|(.., opened)| opened.as_ref()?.as_ref().ok());
         let comeback = opened.map(|(opened, _)| opened.feed.comeback(least)).max().unwrap_or(least);
