@@ -79,15 +79,13 @@ pub fn written(status: StatusCode, format: SeqFormat, seq: Sequence) -> HttpResp
     answer
 }
 
-/// A `Location`: the server as the client calls it, or by its address where the client does not say, and path segments,
-/// escaped.
+/// A `Location`: the server as the client calls it, if it does, and path segments, escaped.
 pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, String) {
     let connection = req.connection_info();
-    let address = req.app_config().local_addr().to_string();
-    // The framework calls a server that is not named by a name of its own.
-    let is_named = ["host", "forwarded", "x-forwarded-host"].iter().any(|name| req.headers().contains_key(*name));
-    let host = if is_named || req.uri().authority().is_some() { connection.host() } else { &address };
-    let mut url = [connection.scheme(), "://", host].concat();
+    // The framework has a name of its own for a server that is not named.
+    let is_named = ["host", "forwarded", "x-forwarded-host"].iter().any(|name| req.headers().contains_key(*name))
+        || req.uri().authority().is_some();
+    let mut url = if is_named { [connection.scheme(), "://", connection.host()].concat() } else { String::new() };
     for segment in segments {
         url.push('/');
         url.extend(utf8_percent_encode(segment, PLAIN));

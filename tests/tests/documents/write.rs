@@ -296,12 +296,11 @@ async fn a_document_that_comes_with_attachments_in_parts_is_refused_as_such() {
 
 /// A request of HTTP/1.0 need not say what the server is called.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_place_of_a_document_is_at_the_servers_address_where_the_client_does_not_name_it() {
+async fn the_place_of_a_document_is_a_path_where_the_client_does_not_name_the_server() {
     let (server, _database) = fresh().await;
     let request = "PUT /db/a HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
     let answer = exchange(server.address(), request).await;
-    let place = format!("location: {}/db/a", server.url());
-    assert!(answer.headers.contains(&place), "{:?} should have {place}", answer.headers);
+    assert!(answer.headers.contains(&"location: /db/a".to_owned()), "{:?}", answer.headers);
 }
 
 /// As it was read with `revs=true`, without its `_rev`.
