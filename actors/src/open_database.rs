@@ -8,8 +8,8 @@ use std::time::Duration;
 use actix::Addr;
 use parking_lot::{Mutex, RwLock};
 use seqtide_storage::json::Body;
-use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{Identity, LeafBody, Request, Snapshot, StorageError, Store, StoreGauge};
+use seqtide_storage::model::sequence::SeqFormat;
+use seqtide_storage::{Counted, Identity, LeafBody, Request, Snapshot, StorageError, Store, StoreGauge};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
@@ -98,11 +98,10 @@ impl OpenDatabase {
         self.store.read().clone().ok_or_else(|| self.live.gone())
     }
 
-    /// The last sequence that it has given out, when its writer has finished; `None` where that is not known, as of a damaged
-    /// one.
-    pub fn counted_to(&self) -> Option<Sequence> {
+    /// How far it has counted, when its writer has finished.
+    pub fn counted(&self) -> Counted {
         let is_sound = self.store().is_ok_and(|store| store.damages().is_empty());
-        is_sound.then(|| self.live.newest())
+        if is_sound { Counted::To(self.live.newest()) } else { Counted::AtLeast(self.live.newest()) }
     }
 
     /// Reads from a snapshot on a thread that may block; the snapshot ends when `read` returns. Begun, it goes on whether or

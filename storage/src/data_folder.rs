@@ -63,11 +63,20 @@ enum Seen {
 pub enum Listed {
     /// It is there.
     Made {
-        /// Another one for each that is made under its name; empty of a folder that was taken in and not opened yet.
+        /// Another one for each that is made under its name; empty where it is not known how far it has counted.
         uuid: String,
     },
     /// It is being made or deleted, or was when a process ended.
     Unfinished,
+}
+
+/// How far a database has counted that goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// This is its update sequence: one made under its name counts on from there.
+    To(Sequence),
+    /// It is damaged, and may have given out higher sequences than this one: one made under its name has a higher incarnation.
+    AtLeast(Sequence),
 }
 
 /// Why a database was not made.
@@ -295,9 +304,13 @@ impl DataFolder {
         let opened = self.open_folder(name, &Birth { identity, start });
         let is_damaged = opened.as_ref().map_or_else(StorageError::is_damage, |store| !store.damages().is_empty());
         if is_damaged {
-            // It is not written to, so it gives out no new tokens; what is put in its place must not give out old ones. Where
-            // this cannot be noted, as on a full disk, the next opening does.
-            let _ = self.change(|catalogue| catalogue.mark_unknown(name));
+            // It is not written to, so it gives out no new tokens; what is put in its place must not give out old ones.
+            let readable = opened.as_ref().ok().and_then(|store| store.snapshot().ok()?.counters().ok());
+            let incarnation = readable.map_or(0, |counters| counters.update_seq.incarnation);
+            if !entry.uuid.is_empty() || entry.incarnation < incarnation {
+                // Where this cannot be noted, as on a full disk, the next opening does.
+                let _ = self.change(|catalogue| catalogue.mark_unknown(name, incarnation));
+            }
             return opened.map(Some);
         }
         let store = opened?;
@@ -321,16 +334,15 @@ impl DataFolder {
         Ok(Some(store))
     }
 
-    /// Decides that a database goes, to which nothing is written any more; `last` is its update sequence, `None` where that
-    /// is not known, as of a damaged one: one made under its name has the next incarnation. From then on there is none of
-    /// its name. What it leaves is removed by [`DataFolder::finish_deletion`], when the name is wanted
+    /// Decides that a database goes, to which nothing is written any more; `counted` tells how far it has
+    /// counted. From then on there is none of its name. What it leaves is removed by [`DataFolder::finish_deletion`], when the name is wanted
     /// again, or at the next start.
     ///
     /// # Errors
     /// [`StorageError`]: whether it is there still, [`DataFolder::contains`] tells.
-    pub fn decide_deletion(&self, name: &DbName, last: Option<Sequence>) -> Result<(), StorageError> {
+    pub fn decide_deletion(&self, name: &DbName, counted: Counted) -> Result<(), StorageError> {
         let update = self.updates.reserve();
-        let noted = self.change(|catalogue| catalogue.mark_deleted(name, last, update.seq()));
+        let noted = self.change(|catalogue| catalogue.mark_deleted(name, counted, update.seq()));
         // It may be noted all the same.
         if noted.is_ok() || !self.contains(name) {
             update.publish(name, UpdateKind::Deleted);
@@ -346,12 +358,12 @@ impl DataFolder {
         self.remove(name)
     }
 
-    /// Deletes a database that nobody has open; `last` is its update sequence, if it is known.
+    /// Deletes a database that nobody has open; `counted` tells how far it has counted.
     ///
     /// # Errors
     /// As [`DataFolder::decide_deletion`] and [`DataFolder::finish_deletion`].
-    pub fn delete(&self, name: &DbName, last: Option<Sequence>) -> Result<(), StorageError> {
-        self.decide_deletion(name, last)?;
+    pub fn delete(&self, name: &DbName, counted: Counted) -> Result<(), StorageError> {
+        self.decide_deletion(name, counted)?;
         self.finish_deletion(name)
     }
 
@@ -411,7 +423,7 @@ mod tests {
         let uuid = store.identity().uuid;
         store.close().unwrap();
         fault::set(fault::no_answer);
-        folder.delete(&name, Some(Sequence::new(0, 7))).unwrap_err();
+        folder.delete(&name, Counted::To(Sequence::new(0, 7))).unwrap_err();
         fault::set(fault::none);
         assert!(!folder.contains(&name), "the file says so");
         let store = folder.create(&name, SeqFormat::Integer).unwrap();

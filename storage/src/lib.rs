@@ -54,7 +54,7 @@ pub use check::CheckReport;
 pub use clock::now_secs;
 pub use codec::head::DocSummary;
 pub use codec::meta::{Counters, FORMAT, Identity};
-pub use data_folder::{CreateError, DataFolder, Listed};
+pub use data_folder::{Counted, CreateError, DataFolder, Listed};
 pub use env::Durability;
 pub use error::StorageError;
 pub use feed_index::{FeedIndexStatus, FeedKeys, FieldKeys, Lookup, ReadKeys, Tended};

@@ -82,10 +82,11 @@ pub fn written(status: StatusCode, format: SeqFormat, seq: Sequence) -> HttpResp
 /// A `Location`: the server as the client calls it, if it does, and path segments, escaped.
 pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, String) {
     let connection = req.connection_info();
+    let host = connection.host();
     // The framework has a name of its own for a server that is not named.
-    let is_named = ["host", "forwarded", "x-forwarded-host"].iter().any(|name| req.headers().contains_key(*name))
-        || req.uri().authority().is_some();
-    let mut url = if is_named { [connection.scheme(), "://", connection.host()].concat() } else { String::new() };
+    let is_named = req.headers().contains_key(header::HOST) || host != req.app_config().host();
+    let mut url =
+        if is_named && !host.is_empty() { [connection.scheme(), "://", host].concat() } else { String::new() };
     for segment in segments {
         url.push('/');
         url.extend(utf8_percent_encode(segment, PLAIN));

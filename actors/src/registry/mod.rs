@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, Addr, ArbiterHandle, AtomicResponse, Context, Handler, Message, WrapFuture};
 use seqtide_storage::model::db_name::DbName;
-use seqtide_storage::model::sequence::SeqFormat;
-use seqtide_storage::{CreateError, DataFolder, StorageError, Store};
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
+use seqtide_storage::{Counted, CreateError, DataFolder, StorageError, Store};
 
 pub(crate) use self::open_databases::OpenDatabases;
 use crate::end_reason::EndReason;
@@ -181,14 +181,16 @@ impl Surroundings {
                 // Whatever comes between: nobody waits in vain for a feed whose writer is gone.
                 let _ends = EndOnDrop(&database);
                 database.finish_writing().await;
-                let decided = self.folder.decide_deletion(name, database.counted_to());
+                let decided = self.folder.decide_deletion(name, database.counted());
                 // One that stays is opened again when it is wanted: readers come back.
                 let stays = self.folder.contains(name);
                 let reason = if stays { EndReason::Shutdown } else { EndReason::Deleted };
                 let _told = database.close(reason).await;
                 decided.and_then(|()| self.folder.finish_deletion(name))
             }
-            Err(Error::Storage(error)) if error.is_damage() => self.folder.delete(name, None),
+            Err(Error::Storage(error)) if error.is_damage() => {
+                self.folder.delete(name, Counted::AtLeast(Sequence::ZERO))
+            }
             Err(error) => return Err(error),
         };
         self.updates.wake();

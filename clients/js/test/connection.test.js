@@ -66,7 +66,7 @@ test('what takes a server too long to open together is opened one by one', async
   const script = ({ open, subscriptions, ...more }) => subscriptions.length === 0 && (({ send } = more), open({ heartbeat: 60_000 }));
   const give = ({ subscribe: sub, since }) => (send({ sub, event: 'subscribed', seq: since }, row(sub, 7)), [200, [{ ok: true, sub, seq: since }]]);
   const server = await serve(t, [script], give);
-  const seqtide = new Seqtide(server.url, { heartbeat: 200 });
+  const seqtide = new Seqtide(server.url, { heartbeat: 1000 });
   t.after(() => seqtide.close());
   const onEvent = ({ event, error }) => event === 'connecting' && told.push(error);
   const all = ['a', 'b', 'c'].map((db) => take(seqtide.follow(db, { since: 0, onEvent }), 1));

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
+use super::Counted;
 use super::files::{random_bytes, remove_folder};
 use crate::error::StorageError;
 use crate::model::db_name::DbName;
@@ -24,8 +25,8 @@ pub(super) struct Catalogue {
     /// Set while a process runs that may lose its last commits in a power cut.
     #[serde(default)]
     pub running_relaxed: bool,
-    /// Set by who puts an older copy of the data folder in its place, until the next start: no database is known to have
-    /// counted no further than it says, nor is any that was made since.
+    /// Set by who puts an older copy of the data folder in its place, until the next start: databases may have counted further
+    /// than it says, and others may have been made since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restored: bool,
     pub databases: BTreeMap<String, Entry>,
@@ -49,7 +50,8 @@ pub(super) struct Updates {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// Empty until a database that was found here is opened, and from when it is found damaged.
+    /// Empty where it is not known how far it has counted: of one that was found here until it is opened, of one that was
+    /// found damaged, and of all in a folder that was restored.
     pub uuid: String,
     pub incarnation: u8,
     /// Set until a new database is there, and again from the moment a deletion is decided: what is unfinished when the
@@ -182,11 +184,12 @@ impl Catalogue {
         }
     }
 
-    /// Takes note that a database was found damaged: how far it has counted is not known, and it is not known again before
-    /// a sound one is opened in its place.
-    pub fn mark_unknown(&mut self, name: &DbName) {
+    /// Takes note that a database was found damaged, in this incarnation as far as can be read: how far it has counted is not
+    /// known, before a sound one is opened in its place.
+    pub fn mark_unknown(&mut self, name: &DbName, incarnation: u8) {
         if let Some(entry) = self.databases.get_mut(name.as_str()) {
             entry.uuid.clear();
+            entry.incarnation = entry.incarnation.max(incarnation);
         }
     }
 
@@ -203,16 +206,18 @@ impl Catalogue {
         Sequence::new(floor.incarnation, floor.version)
     }
 
-    /// Takes note that a database is to go, its last sequence being `last` if that is known, by an update of the sequence
-    /// `update`.
-    pub fn mark_deleted(&mut self, name: &DbName, last: Option<Sequence>, update: u64) {
+    /// Takes note that a database is to go, by an update of the sequence `update`.
+    pub fn mark_deleted(&mut self, name: &DbName, counted: Counted, update: u64) {
         let before = Floor::at(self.floor_of(name));
         let Some(entry) = self.databases.get_mut(name.as_str()) else {
             return;
         };
         entry.unfinished = true;
         let least = Floor { version: 0, incarnation: entry.incarnation }.raised_to(before);
-        let floor = last.map_or_else(|| least.next_incarnation(), |last| least.raised_to(Floor::at(last)));
+        let floor = match counted {
+            Counted::To(last) => least.raised_to(Floor::at(last)),
+            Counted::AtLeast(seq) => least.raised_to(Floor::at(seq)).next_incarnation(),
+        };
         self.floors.retain(|floor| floor.name != name.as_str());
         self.floors.push(NamedFloor { name: name.to_string(), floor, deleted: Some(update) });
         if self.floors.len() > FLOORS_MAX {
@@ -253,15 +258,18 @@ impl Catalogue {
         Ok(nameless)
     }
 
-    /// What is written from now on, to whichever database, must sort above all that was written before the folder was put in
-    /// the place of another.
+    /// What is written from now on, to whichever database, must sort above all that was written in the incarnations that the
+    /// copy knows of.
     pub fn after_restoring(&mut self) {
         if std::mem::take(&mut self.restored) {
-            self.databases.values_mut().for_each(|entry| entry.uuid.clear());
             let entries = self.databases.values().map(|entry| entry.incarnation);
-            let highest = entries.chain(self.floors.iter().map(|named| named.floor.incarnation)).max().unwrap_or(0);
-            let all = self.floor_of_all.raised_to(Floor { version: 0, incarnation: highest });
-            self.floor_of_all = all.next_incarnation();
+            let floors = self.floors.iter().map(|named| named.floor.incarnation);
+            let highest = entries.chain(floors).fold(self.floor_of_all.incarnation, u8::max);
+            for entry in self.databases.values_mut() {
+                entry.uuid.clear();
+                entry.incarnation = highest;
+            }
+            self.floor_of_all = Floor { incarnation: highest, ..self.floor_of_all }.next_incarnation();
         }
     }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{CreateError, DataFolder, Durability, StorageError, Store, StoreOptions, Write};
+use seqtide_storage::{Counted, CreateError, DataFolder, Durability, StorageError, Store, StoreOptions, Write};
 
 use crate::db::{create, small};
 
@@ -137,7 +137,7 @@ fn a_database_made_again_counts_on() {
     let store = make(&folder, "a");
     let last = write(&store, &["x", "y", "z"]);
     store.close().unwrap();
-    folder.delete(&name("a"), Some(last)).unwrap();
+    folder.delete(&name("a"), Counted::To(last)).unwrap();
     assert_eq!(names(&folder), Vec::<String>::new());
     assert!(!dir.path().join("databases/a").exists());
     drop(folder);
@@ -156,9 +156,9 @@ fn a_floor_never_sinks() {
     let store = make(&folder, "a");
     let last = write(&store, &["x", "y"]);
     store.close().unwrap();
-    folder.delete(&name("a"), Some(last)).unwrap();
+    folder.delete(&name("a"), Counted::To(last)).unwrap();
     make(&folder, "a").close().unwrap();
-    folder.delete(&name("a"), Some(Sequence::ZERO)).unwrap();
+    folder.delete(&name("a"), Counted::To(Sequence::ZERO)).unwrap();
     assert_eq!(update_seq(&make(&folder, "a")), last);
 }
 
@@ -176,8 +176,11 @@ fn one_made_under_the_name_of_a_damaged_one_counts_above_all_that_it_may_have_gi
     let last = write(&store, &["x", "y"]);
     store.close().unwrap();
     see_damage(&folder, "a", dir.path());
-    folder.delete(&name("a"), None).unwrap();
+    folder.delete(&name("a"), Counted::AtLeast(Sequence::ZERO)).unwrap();
     assert!(update_seq(&make(&folder, "a")).incarnation > last.incarnation);
+    // What can be read of it may be further than the catalogue knows.
+    folder.delete(&name("a"), Counted::AtLeast(Sequence::new(7, 70))).unwrap();
+    assert_eq!(update_seq(&make(&folder, "a")), Sequence::new(8, 70));
 }
 
 /// An older copy of the file, or a new one: who puts it there need not remember to say so.
@@ -218,13 +221,18 @@ fn in_a_folder_that_is_said_to_be_restored_every_database_counts_above_its_token
     since.close().unwrap();
     drop(folder);
 
-    fs::write(&catalogue, copy.replacen('{', r#"{"restored": true,"#, 1)).unwrap();
+    let mut copy: serde_json::Value = serde_json::from_str(&copy).unwrap();
+    copy["restored"] = true.into();
+    // As of a folder that had been restored four times since.
+    copy["floor_of_all"]["incarnation"] = 4.into();
+    fs::write(&catalogue, copy.to_string()).unwrap();
     fs::remove_dir_all(dir.path().join("databases")).unwrap();
     let folder = open(dir.path());
-    assert!(write(&folder.open_store(&name("a")).unwrap().unwrap(), &["x"]) > of_a);
+    let again = write(&folder.open_store(&name("a")).unwrap().unwrap(), &["x"]);
+    assert!(again > of_a && again.incarnation == 5, "{again:?}");
     let made = make(&folder, "since");
     let last = write(&made, &["x"]);
-    assert!(last > of_since);
+    assert!(last > of_since && last.incarnation == 5, "{last:?}");
     made.close().unwrap();
     drop(folder);
     let made = open(dir.path()).open_store(&name("since")).unwrap().unwrap();
@@ -244,7 +252,7 @@ fn names_forgotten_one_by_one_are_remembered_together() {
     fs::write(dir.path().join("catalogue.json"), text).unwrap();
     let folder = open(dir.path());
     make(&folder, "one-more").close().unwrap();
-    folder.delete(&name("one-more"), Some(Sequence::new(0, 1))).unwrap();
+    folder.delete(&name("one-more"), Counted::To(Sequence::new(0, 1))).unwrap();
     for text in ["n0", "fresh"] {
         assert_eq!(update_seq(&make(&folder, text)), Sequence::new(3, 70), "{text}");
     }
@@ -323,7 +331,7 @@ fn a_folder_that_takes_a_deleted_databases_name_sorts_above_it() {
     let folder = open(dir.path());
     make(&folder, "a").close().unwrap();
     let last = Sequence::new(1, 500);
-    folder.delete(&name("a"), Some(last)).unwrap();
+    folder.delete(&name("a"), Counted::To(last)).unwrap();
     drop(folder);
     copy_folder(&elsewhere.path().join("databases/a"), &dir.path().join("databases/a"));
     let store = open(dir.path()).open_store(&name("a")).unwrap().unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{DataFolder, Direction, ReadUpdates};
+use seqtide_storage::{Counted, DataFolder, Direction, ReadUpdates};
 
 use crate::db::small;
 
@@ -52,7 +52,7 @@ fn an_orderly_end_keeps_every_row_and_token() {
         update(&folder, text);
     }
     update(&folder, "a");
-    folder.delete(&name("b"), Some(Sequence::ZERO)).unwrap();
+    folder.delete(&name("b"), Counted::To(Sequence::ZERO)).unwrap();
     let (rows, last) = (rows_after(&folder, 0), newest(&folder));
     assert_eq!(kinds(&rows), ["created a", "created c", "updated c", "updated a", "deleted b"]);
     folder.close_cleanly().unwrap();
@@ -77,7 +77,7 @@ fn after_a_crash_every_database_is_announced_above_all_that_was_given_out() {
         update(&folder, "made-in-0");
         let gone = format!("gone-in-{life}");
         make(&folder, &gone);
-        folder.delete(&name(&gone), Some(Sequence::ZERO)).unwrap();
+        folder.delete(&name(&gone), Counted::To(Sequence::ZERO)).unwrap();
         assert!(newest(&folder) > token, "tokens never rewind");
         token = newest(&folder);
         let before = rows_after(&folder, 0);
@@ -109,7 +109,7 @@ fn a_life_without_writes_needs_no_orderly_end() {
     let folder = open(dir.path());
     assert_eq!(rows_after(&folder, 0), before);
     make(&folder, "b");
-    folder.delete(&name("a"), Some(Sequence::ZERO)).unwrap();
+    folder.delete(&name("a"), Counted::To(Sequence::ZERO)).unwrap();
     let rows = rows_after(&folder, 0);
     drop(folder);
     assert_eq!(rows_after(&open(dir.path()), 0), rows, "making and deleting is noted as it happens");
@@ -173,7 +173,7 @@ fn a_deletion_that_was_cut_short_is_told_of_and_a_creation_is_not() {
     for text in ["cut", "gone"] {
         make(&folder, text);
     }
-    folder.delete(&name("gone"), Some(Sequence::ZERO)).unwrap();
+    folder.delete(&name("gone"), Counted::To(Sequence::ZERO)).unwrap();
     make(&folder, "gone");
     let token = newest(&folder);
     drop(folder);

@@ -141,7 +141,7 @@ test('tabs whose worker the browser has ended go on with another one', async (t)
     const { state, states } = await each.evaluate(() => ({ state: subscription.state, states }));
     assert.ok(states.includes('connecting') && state !== 'connecting', states.join(' '));
   }
-  assert.equal(site.open, 1, 'one connection for both');
+  await until('one connection for both', () => site.open === 1);
   assert.deepEqual(tabs.flatMap(({ faults }) => faults), []);
 });
 

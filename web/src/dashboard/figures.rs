@@ -61,6 +61,10 @@ impl Figures {
     /// none: then the first sample is a whole one.
     pub fn behind(&self, place: Option<u64>) -> (String, Option<u64>) {
         let samples = self.samples.lock();
+        if samples.newest.at == 0 {
+            // A server that has just begun has none: charts of the one before go on with its first.
+            return (String::new(), None);
+        }
         let known = place.filter(|place| samples.has(*place));
         let mut out = String::new();
         if known.is_none() {
