@@ -267,7 +267,7 @@ mod tests {
     use std::sync::Arc;
 
     use crate::end_reason::EndReason;
-    use crate::writer::Finish;
+    use crate::writer::{Finish, LookAround};
     use crate::{ChangesOptions, Engine, EngineOptions, Error};
 
     #[tokio::test]
@@ -295,8 +295,11 @@ mod tests {
         options.databases_open_max = 1;
         let engine = Engine::start_with(options).unwrap();
         let database = engine.create_database("swept").await.unwrap();
-        let sweeping = Arc::clone(&engine.inner.open.get(database.name()).unwrap().sweeping);
-        // The writer is not told of it, so that it does not end.
+        let open = engine.inner.open.get(database.name()).unwrap();
+        let sweeping = Arc::clone(&open.sweeping);
+        // The writer looks around when it starts, and not again unless it is told to: so this sweep does not end.
+        open.writer.send(LookAround).await.unwrap();
+        drop(open);
         sweeping.start();
         let refused = engine.create_database("other").await;
         assert!(matches!(refused, Err(Error::TooManyDatabases { databases_max: 1 })), "{refused:?}");
