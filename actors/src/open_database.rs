@@ -101,7 +101,8 @@ impl OpenDatabase {
     /// How far it has counted, when its writer has finished.
     pub fn counted(&self) -> Counted {
         let is_sound = self.store().is_ok_and(|store| store.damages().is_empty());
-        if is_sound { Counted::To(self.live.newest()) } else { Counted::AtLeast(self.live.newest()) }
+        let count = if is_sound { Counted::To } else { Counted::AtLeast };
+        count(self.live.newest())
     }
 
     /// Reads from a snapshot on a thread that may block; the snapshot ends when `read` returns. Begun, it goes on whether or

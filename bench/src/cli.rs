@@ -139,8 +139,8 @@ fn above_zero(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Measures and prints, until it is done or, by `terminated`, asked to end: then nothing of its own is left behind. 0: all is well;
-/// 1: something went wrong under the load, such as a document that was lost, or nothing was measured.
+/// Measures and prints, until it is done or, by `terminated`, asked to end: then nothing of its own is left behind.
+/// 0: all is well; 1: something went wrong under the load, such as a document that was lost, or nothing was measured.
 pub fn run<S: Stream<Item = ()> + Unpin>(bench: &Bench, terminated: impl FnOnce() -> io::Result<S>) -> ExitCode {
     let measured = current_thread().and_then(|runtime| runtime.block_on(measure(&bench.load, terminated)));
     match measured {

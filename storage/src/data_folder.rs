@@ -191,7 +191,7 @@ impl DataFolder {
 
     /// Whether there is a database of this name.
     pub fn contains(&self, name: &DbName) -> bool {
-        self.catalogue().entry(name).is_some()
+        self.catalogue.read().entry(name).is_some()
     }
 
     /// Makes a database. It counts on from where an earlier one of its name ended, so that no old token hides a
