@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use seqtide_storage::{StoreGauge, Timed};
-
 use crate::engine::Engine;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
@@ -17,9 +15,6 @@ pub(crate) struct Gauges {
     pub tail_bytes: usize,
     pub readers: usize,
     pub oldest_reader: Duration,
-    /// What was synced since the last time, in logs and in LMDB.
-    pub log_syncs: Timed,
-    pub lmdb_syncs: Timed,
 }
 
 impl Engine {
@@ -34,7 +29,7 @@ impl Engine {
 impl Gauges {
     fn add(&mut self, database: &OpenDatabase) {
         // One that is being closed has nothing to tell any more.
-        let Some((before, now)) = database.measure() else { return };
+        let Some(now) = database.gauge() else { return };
         let pages = |bytes: usize| bytes / now.page_bytes.max(1);
         self.pages_used += pages(now.used_bytes);
         self.pages_free += pages(now.end_bytes.saturating_sub(now.used_bytes));
@@ -43,13 +38,5 @@ impl Gauges {
         let (readers, oldest) = database.readings.now();
         self.readers += readers;
         self.oldest_reader = self.oldest_reader.max(oldest);
-        grow(&mut self.log_syncs, now, before, |gauge| gauge.log_syncs);
-        grow(&mut self.lmdb_syncs, now, before, |gauge| gauge.lmdb_syncs);
     }
-}
-
-fn grow(sum: &mut Timed, now: StoreGauge, before: StoreGauge, of: impl Fn(StoreGauge) -> Timed) {
-    let (now, before) = (of(now), of(before));
-    sum.count += now.count - before.count;
-    sum.took += now.took.saturating_sub(before.took);
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
+use seqtide_storage::SyncedBy;
 
 use crate::feed::kind::FeedKind;
 use crate::gauges::Gauges;
@@ -43,8 +44,11 @@ pub(crate) fn describe(durability: &'static str) {
     describe_gauge!("seqtide_write_queue_bytes", Unit::Bytes, "bodies and ancestries that wait for a writer");
     describe_counter!("seqtide_feed_pages_total", "pages of feeds, by where they were read");
     describe_gauge!("seqtide_tail_bytes", Unit::Bytes, "newest changes of open databases in memory");
-    describe_counter!("seqtide_syncs_total", "commits that were synced, by where");
-    describe_gauge!("seqtide_sync_seconds_total", Unit::Seconds, "time that writing and syncing them took, by where");
+    describe_histogram!(
+        "seqtide_sync_seconds",
+        Unit::Seconds,
+        "time that writing and syncing commits took, by what has synced them"
+    );
     describe_gauge!("seqtide_lmdb_pages", "pages of open databases' files, in use and free to be used again");
     describe_gauge!("seqtide_readers", "reads of databases that go on now");
     describe_gauge!("seqtide_oldest_reader_seconds", Unit::Seconds, "for how long the oldest of them has gone on");
@@ -172,11 +176,6 @@ pub(crate) fn measured(gauges: &Gauges) {
     gauge!("seqtide_tail_bytes").set(gauges.tail_bytes as f64);
     gauge!("seqtide_readers").set(gauges.readers as f64);
     gauge!("seqtide_oldest_reader_seconds").set(gauges.oldest_reader.as_secs_f64());
-    for (place, syncs) in [("log", gauges.log_syncs), ("lmdb", gauges.lmdb_syncs)] {
-        counter!("seqtide_syncs_total", "place" => place).increment(syncs.count);
-        // Counters are whole numbers, and a sync is a part of a second.
-        gauge!("seqtide_sync_seconds_total", "place" => place).increment(syncs.took.as_secs_f64());
-    }
 }
 
 /// What feeds of a kind count.
@@ -294,6 +293,15 @@ pub(crate) fn databases_damaged(databases: usize) {
 /// A read that came upon something damaged.
 pub(crate) fn damaged_read() {
     counter!("seqtide_damaged_reads_total").increment(1);
+}
+
+/// Commits are on disk.
+pub(crate) fn synced(by: SyncedBy, took: Duration) {
+    let place = match by {
+        SyncedBy::Log => "log",
+        SyncedBy::Lmdb => "lmdb",
+    };
+    histogram!("seqtide_sync_seconds", "place" => place).record(took.as_secs_f64());
 }
 
 /// LMDB did not take what a database's log has.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use actix::Addr;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use seqtide_storage::json::Body;
 use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{Counted, Identity, LeafBody, Request, Snapshot, StorageError, Store, StoreGauge};
@@ -26,7 +26,7 @@ use crate::writer::asker::Asker;
 use crate::writer::load::Load;
 use crate::writer::queue::Job;
 use crate::writer::waiting::Waiting;
-use crate::writer::{Finish, LookAround, Submit, Writer, WriterLimits, Written};
+use crate::writer::{Background, Finish, LookAround, Submit, Writer, WriterLimits, Written};
 
 /// Most pages of one database that functions are asked about at once.
 const ASKING_MAX: usize = 4;
@@ -55,21 +55,21 @@ pub(crate) struct OpenDatabase {
     pub readings: Arc<Readings>,
     /// Where pages of its feeds come from.
     pub pages: PageMetrics,
-    /// What the store's figures were when metrics were read last.
-    measured: Mutex<StoreGauge>,
     /// When it was asked for last, on the registry's clock.
     last_used: AtomicU64,
+    /// Told when a read comes upon damage.
+    damaged: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl OpenDatabase {
     pub fn new(
         store: Arc<Store>,
         live: Arc<Live>,
-        sweeping: Arc<Sweeping>,
-        indexing: Arc<Indexing>,
+        Background { sweeping, indexing }: Background,
         (writer, waiting): (Addr<Writer>, Arc<Waiting>),
         limits: WriterLimits,
         readers_max: u32,
+        damaged: impl Fn() + Send + Sync + 'static,
     ) -> OpenDatabase {
         let readers_max = (readers_max as usize).saturating_sub(READERS_SPARE).max(1);
         OpenDatabase {
@@ -88,8 +88,8 @@ impl OpenDatabase {
             readers_max,
             readings: Arc::default(),
             pages: PageMetrics::default(),
-            measured: Mutex::default(),
             last_used: AtomicU64::new(0),
+            damaged: Arc::new(damaged),
         }
     }
 
@@ -128,14 +128,19 @@ impl OpenDatabase {
         permit: OwnedSemaphorePermit,
         read: impl FnOnce(&Snapshot<'_>) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, Error> {
-        let store = self.store()?;
+        let (store, damaged) = (self.store()?, Arc::clone(&self.damaged));
         let under_way = self.readings.begin();
         let reading = spawn_blocking(move || {
             // Given back with the snapshot, also when nobody waits for the answer any more.
             let _permit = permit;
             let _under_way = under_way;
             let snapshot = store.snapshot()?;
-            read(&snapshot).inspect_err(|error| report(error, &store))
+            read(&snapshot).inspect_err(|error| {
+                if error.is_damage() {
+                    report(error, &store);
+                    damaged();
+                }
+            })
         });
         match reading.await {
             Ok(result) => result.map_err(Error::from),
@@ -204,13 +209,9 @@ impl OpenDatabase {
         Ok(())
     }
 
-    /// The store's figures, those of the last time first; `None` of one that is being closed.
-    pub fn measure(&self) -> Option<(StoreGauge, StoreGauge)> {
-        let store = self.store().ok()?;
-        // First: of two that measure at once, one comes after the other.
-        let mut measured = self.measured.lock();
-        let now = store.gauge();
-        Some((std::mem::replace(&mut *measured, now), now))
+    /// The store's figures; `None` of one that is being closed.
+    pub fn gauge(&self) -> Option<StoreGauge> {
+        Some(self.store().ok()?.gauge())
     }
 
     pub fn touch(&self, now: u64) {
@@ -253,10 +254,8 @@ impl OpenDatabase {
 
 /// What is damaged is told to whoever asked for it, and to whoever watches over the server.
 fn report(error: &StorageError, store: &Store) {
-    if error.is_damage() {
-        metrics::damaged_read();
-        tracing::error!(%error, folder = %store.folder().display(), "a read came upon damage");
-    }
+    metrics::damaged_read();
+    tracing::error!(%error, folder = %store.folder().display(), "a read came upon damage");
 }
 
 #[cfg(test)]

@@ -32,15 +32,17 @@ pub(crate) fn report_notice(folder: &Path, notice: &Notice<'_>) {
                 tracing::error!(%folder, %error, "LMDB does not take what the log has; it is tried again and again");
             }
         }
+        Notice::Synced { by, took } => metrics::synced(*by, *took),
         Notice::Resumed => tracing::info!(%folder, "LMDB takes what the log has again"),
         Notice::Raised { to, why } => {
             let why = match why {
-                NewIncarnation::Foreign => "it comes from elsewhere",
+                NewIncarnation::Unknown => "it is not known how far it had counted",
                 NewIncarnation::Lost => "its folder was lost, and it is empty now",
                 NewIncarnation::Unclean => "a power cut may have cost its last commits",
             };
             tracing::warn!(%folder, incarnation = to, why, "the database counts on above all tokens it has given out");
         }
+        Notice::LeftOver { error } => tracing::error!(%folder, %error, "what is left of a database cannot be removed"),
         Notice::PassedOver => {
             tracing::warn!(%folder, "passed over: {}", DbName::FOLDERS);
         }

@@ -97,8 +97,11 @@ mod tests {
     /// Bodies with these numbers.
     fn env(folder: &std::path::Path, numbers: &[u64]) -> Env {
         let (map_bytes, durability) = (16 << 20, Durability::Relaxed);
-        let env =
-            Env::open(folder, EnvOptions { map_bytes, map_bytes_max: map_bytes, readers_max: 8, durability }).unwrap();
+        let env = Env::open(
+            folder,
+            EnvOptions { map_bytes, map_bytes_max: map_bytes, readers_max: 8, durability, tell: |_, _| {} },
+        )
+        .unwrap();
         let plan = |_: View<'_>| {
             let mut rows = Rows::default();
             for &number in numbers {

@@ -91,7 +91,8 @@ pub enum CreateError {
 }
 
 impl DataFolder {
-    /// Takes a data folder, making it if it is not there. Databases whose making or deletion was cut short are removed;
+    /// Takes a data folder, making it if it is not there. Databases whose making or deletion was cut short are removed,
+    /// or left over until their names are wanted;
     /// folders of databases that the catalogue does not know are taken in with a new incarnation. What the path means
     /// is found out once: it stays this folder when the process changes its working directory, or a symbolic link is
     /// switched.
@@ -110,15 +111,21 @@ impl DataFolder {
         let lock = lock(path)?;
         let before = Catalogue::load(path)?;
         let mut catalogue = before.clone();
-        catalogue.drop_unfinished(&databases)?;
+        for (name, error) in catalogue.drop_unfinished(&databases) {
+            (options.tell)(&databases.join(name.folder()), &Notice::LeftOver { error: &error });
+        }
         for nameless in catalogue.adopt_strangers(&databases)? {
             (options.tell)(&nameless, &Notice::PassedOver);
         }
         catalogue.after_restoring();
         catalogue.after_unclean_stop();
         catalogue.running_relaxed = options.durability == Durability::Relaxed;
-        if catalogue.save_over(&before, path)? {
-            sync_folder(path)?;
+        match catalogue.save_over(&before, path) {
+            Ok(true) => sync_folder(path)?,
+            Ok(false) => {}
+            // Whatever it says is found out once more at the next start, unless commits may be lost until then.
+            Err(StorageError::DiskFull { .. }) if options.durability == Durability::Full => {}
+            Err(error) => return Err(error),
         }
         let updates = UpdateLog::new(catalogue.noted_updates(), FLOORS_MAX);
         for (name, kind) in catalogue.unnoted_updates(&before) {
@@ -146,12 +153,10 @@ impl DataFolder {
         let mut changed = (*before).clone();
         let answer = change(&mut changed);
         let replaced = changed.save_over(&before, &self.path)?;
-        // What the file says is what is so, also when the sync fails.
+        let synced = if replaced { sync_folder(&self.path) } else { Ok(()) };
+        // What the file says is what is so, also when the sync fails; nobody sees it before it could outlive a power cut.
         *self.catalogue.write() = Arc::new(changed);
-        if replaced {
-            sync_folder(&self.path)?;
-        }
-        Ok(answer)
+        synced.map(|()| answer)
     }
 
     /// What the catalogue of a data folder says of each database, by its name, from outside and if there is a catalogue;
@@ -268,6 +273,11 @@ impl DataFolder {
         opened
     }
 
+    /// Takes note that a read came upon damage: the next opening looks at the whole file again.
+    pub fn came_upon_damage(&self, name: &DbName) {
+        self.seen.lock().remove(name);
+    }
+
     /// How many databases were damaged when they were opened last.
     pub fn damaged(&self) -> usize {
         self.seen.lock().values().filter(|seen| !matches!(seen, Seen::Sound)).count()
@@ -300,7 +310,7 @@ impl DataFolder {
         // Needed only if the folder was lost: a new uuid raises the incarnation above the tokens of the lost database.
         let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format: SeqFormat::default() };
         let start = Sequence::new(entry.incarnation, catalogue.floor_of(name).version);
-        let was_lost = !entry.uuid.is_empty() && !has_tables(&self.folder_of(name));
+        let was_lost = !has_tables(&self.folder_of(name));
         let opened = self.open_folder(name, &Birth { identity, start });
         let is_damaged = opened.as_ref().map_or_else(StorageError::is_damage, |store| !store.damages().is_empty());
         if is_damaged {
@@ -327,7 +337,7 @@ impl DataFolder {
             let why = match known {
                 true => NewIncarnation::Unclean,
                 false if was_lost => NewIncarnation::Lost,
-                false => NewIncarnation::Foreign,
+                false => NewIncarnation::Unknown,
             };
             (self.options.tell)(&self.folder_of(name), &Notice::Raised { to: due, why });
         }

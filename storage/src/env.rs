@@ -22,7 +22,8 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::disk::{MetaPages, READERS_NAME, allocate_lock_file};
 use crate::error::StorageError;
-use crate::gauge::{Stopwatch, StoreGauge};
+use crate::gauge::StoreGauge;
+use crate::notice::{Notice, SyncedBy, Tell};
 use crate::room::Room;
 use crate::rows::ToWrite;
 use crate::seal::Seals;
@@ -63,6 +64,8 @@ pub(crate) struct EnvOptions {
     /// Most read transactions at once.
     pub readers_max: u32,
     pub durability: Durability,
+    /// Told how long syncing took.
+    pub tell: Tell,
 }
 
 /// How often a commit is tried that the disk fails. LMDB reports a write that was cut short by a full disk as it
@@ -93,8 +96,6 @@ pub(crate) struct Env {
     map_bytes: AtomicUsize,
     /// How large a page is.
     page_bytes: usize,
-    /// LMDB's commits, which are its syncs.
-    syncs: Stopwatch,
     /// One write at a time, its transaction opened, used and committed on one thread. What a failed commit may have
     /// changed of the meta pages is here until it is undone on disk.
     writing: Mutex<Option<MetaPages>>,
@@ -121,9 +122,9 @@ impl Env {
         let (end_bytes, map_bytes) = (AtomicUsize::new(lmdb.end_bytes()), AtomicUsize::new(lmdb.map_bytes()));
         let page_bytes = lmdb.page_bytes();
         let (lmdb, writing) = (RwLock::new(Some(lmdb)), Mutex::new(None));
-        let (folder, seals, syncs) = (folder.to_owned(), Seals::Optional, Stopwatch::default());
+        let (folder, seals) = (folder.to_owned(), Seals::Optional);
         let cleared = Mutex::new(Instant::now());
-        Ok(Env { folder, options, seals, lmdb, used_bytes, end_bytes, map_bytes, page_bytes, syncs, writing, cleared })
+        Ok(Env { folder, options, seals, lmdb, used_bytes, end_bytes, map_bytes, page_bytes, writing, cleared })
     }
 
     /// From now on a row without a checksum is damaged.
@@ -183,7 +184,8 @@ impl Env {
                 used_bytes = used;
                 room.check(used, self.options.map_bytes_max)
             };
-            let written = lmdb.try_write(check_room, self.seals, &self.syncs, &mut plan);
+            let synced = |took| (self.options.tell)(&self.folder, &Notice::Synced { by: SyncedBy::Lmdb, took });
+            let written = lmdb.try_write(check_room, self.seals, synced, &mut plan);
             if written.is_ok() {
                 self.used_bytes.store(used_bytes, Ordering::Relaxed);
             }
@@ -309,8 +311,7 @@ impl Env {
     pub fn gauge(&self) -> StoreGauge {
         let (map_bytes, page_bytes) = (self.map_bytes(), self.page_bytes);
         let (used_bytes, end_bytes) = (self.used_bytes(), self.end_bytes.load(Ordering::Relaxed));
-        let lmdb_syncs = self.syncs.read();
-        StoreGauge { used_bytes, end_bytes, map_bytes, page_bytes, lmdb_syncs, ..StoreGauge::default() }
+        StoreGauge { used_bytes, end_bytes, map_bytes, page_bytes }
     }
 
     /// The address space reserved.
@@ -382,7 +383,7 @@ impl Lmdb {
         &self,
         check_room: impl FnOnce(usize) -> Result<(), StorageError>,
         seals: Seals,
-        syncs: &Stopwatch,
+        synced: impl FnOnce(Duration),
         plan: &mut impl FnMut(View<'_>) -> Result<(R, T), StorageError>,
     ) -> Result<T, StorageError> {
         let mut txn = self.env.write_txn()?;
@@ -395,7 +396,10 @@ impl Lmdb {
         rows.in_order().try_for_each(|row| writing.write(row))?;
         note_commit(&mut txn, self.handles.of(Table::Meta))?;
         check_room(self.used_bytes(&txn)?)?;
-        syncs.time(|| txn.commit())?;
+        // Its commits are its syncs.
+        let began = Instant::now();
+        txn.commit()?;
+        synced(began.elapsed());
         Ok(outcome)
     }
 

@@ -75,7 +75,7 @@ mod tests {
     fn used_bytes(keys: impl Fn(u32) -> u32) -> usize {
         let folder = tempfile::tempdir().unwrap();
         let (map_bytes, durability) = (64 << 20, Durability::Relaxed);
-        let options = EnvOptions { map_bytes, map_bytes_max: map_bytes, readers_max: 8, durability };
+        let options = EnvOptions { map_bytes, map_bytes_max: map_bytes, readers_max: 8, durability, tell: |_, _| {} };
         let env = Env::open(folder.path(), options).unwrap();
         for numbers in [0..ROWS / 2, ROWS / 2..ROWS] {
             let plan = |_: crate::view::View<'_>| {

@@ -263,6 +263,25 @@ async fn a_row_damaged_under_a_running_server_fails_whoever_needs_it_and_nobody_
     assert!(damaged_reads.is_some_and(|reads| reads > 0));
 }
 
+/// A file was walked through when it was opened first, and is so once more when a read has come upon damage.
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_that_a_read_came_upon_is_found_by_the_next_opening() {
+    let server = Server::launch().arg("--limits-databases-open-max=1").start();
+    let database = fill(&server, "db").await;
+    until_in_file(&server, "db", format!("marker-{HIT}").as_bytes()).await;
+    let other = Database::create(&server, "other").await;
+    // What is not open is not in memory either.
+    other.put("a", &json!({})).await;
+    assert_eq!(database.get("/d150").expect(200).await.json()["_id"], "d150");
+    damage_body(&server, "db");
+    database.get("/d150").expect(500).await;
+    assert_eq!(metric(&server, "seqtide_databases_damaged").await, Some(0));
+    other.get("/a").expect(200).await;
+    database.get("/d149").expect(200).await;
+    assert_eq!(metric(&server, "seqtide_databases_damaged").await, Some(1));
+    assert_named(&database, "PUT", "/new", "read_only_database", &[]).await;
+}
+
 /// The key of the index's row, under its first field, of the document that made the `seq`-th change.
 fn index_key(value: &str, seq: u64) -> Vec<u8> {
     let read = SelectorKeys.reader(&["owner"]);

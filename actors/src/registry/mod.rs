@@ -18,7 +18,6 @@ use crate::live::Live;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
 use crate::reports::report_damages;
-use crate::sweep::Sweeping;
 use crate::updates::Updates;
 use crate::writer::committers::Committers;
 use crate::writer::waiting::Waiting;
@@ -143,18 +142,21 @@ impl Surroundings {
             move || updates.note(&name)
         };
         let live = Arc::new(Live::new(newest, store.seq_format(), self.tail_bytes_max, self.round, announce));
-        let sweeping = Arc::<Sweeping>::default();
         let limits = self.writer_limits;
         let waiting = Arc::new(Waiting::new(limits));
-        let background = Background { sweeping: Arc::clone(&sweeping), indexing: Arc::clone(&indexing) };
+        let background = Background { sweeping: Arc::default(), indexing };
         let writer = {
             let (store, live, waiting, write) = (store.clone(), live.clone(), waiting.clone(), self.write.clone());
-            Writer::new(store, live, background, waiting, limits.reclaim, write)
+            Writer::new(store, live, background.clone(), waiting, limits.reclaim, write)
         };
         let writer = Writer::start_in_arbiter(self.committers.next(), |_| writer);
         let readers_max = self.folder.options().readers_max;
-        let database =
-            Arc::new(OpenDatabase::new(store, live, sweeping, indexing, (writer, waiting), limits, readers_max));
+        let damaged = {
+            let (folder, name) = (Arc::clone(&self.folder), name.clone());
+            move || folder.came_upon_damage(&name)
+        };
+        let database = OpenDatabase::new(store, live, background, (writer, waiting), limits, readers_max, damaged);
+        let database = Arc::new(database);
         self.open.insert(name.clone(), Arc::clone(&database));
         Ok(database)
     }

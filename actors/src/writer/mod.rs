@@ -106,6 +106,7 @@ impl WriterLimits {
 }
 
 /// What goes on between commits, for all to see.
+#[derive(Clone)]
 pub(crate) struct Background {
     /// The sweep for unneeded bodies that goes on when there is nothing else to do.
     pub sweeping: Arc<Sweeping>,

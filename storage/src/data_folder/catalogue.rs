@@ -226,15 +226,20 @@ impl Catalogue {
         self.raise_ceiling(update);
     }
 
-    pub fn drop_unfinished(&mut self, databases: &Path) -> Result<(), StorageError> {
-        let unfinished = self.databases.iter().filter(|(_, entry)| entry.unfinished).map(|(name, _)| name.clone());
-        for name in unfinished.collect::<Vec<_>>() {
-            if let Ok(name) = DbName::parse(&name) {
-                remove_folder(databases, &name)?;
+    /// Removes what is unfinished; what cannot be removed is left over and given, with why.
+    pub fn drop_unfinished(&mut self, databases: &Path) -> Vec<(DbName, StorageError)> {
+        let mut stays = Vec::new();
+        self.databases.retain(|name, entry| {
+            let name = DbName::parse(name).ok().filter(|_| entry.unfinished);
+            if let Some(name) = name
+                && let Err(error) = remove_folder(databases, &name)
+            {
+                entry.left_over = true;
+                stays.push((name, error));
             }
-            self.databases.remove(&name);
-        }
-        Ok(())
+            !entry.unfinished || entry.left_over
+        });
+        stays
     }
 
     /// Takes in folders that the catalogue does not know; opening them finds a foreign uuid and raises the incarnation.

@@ -29,8 +29,8 @@ use crate::codec::meta;
 use crate::disk::FreeBytes;
 use crate::env::{Durability, Env, ReadTxn};
 use crate::error::StorageError;
-use crate::gauge::{Stopwatch, StoreGauge};
-use crate::notice::Tell;
+use crate::gauge::StoreGauge;
+use crate::notice::{Notice, SyncedBy, Tell};
 use crate::room::Room;
 use crate::rows::{Rows, ToWrite};
 use crate::tables::{META_LOG, Table};
@@ -60,14 +60,12 @@ pub(super) struct Shared {
     pub folder: PathBuf,
     /// The database whose log it is.
     origin: Origin,
-    /// Told of LMDB's failures to take rows, which may concern nobody who writes.
+    /// Told how long syncing took, and of LMDB's failures to take rows, which may concern nobody who writes.
     pub tell: Tell,
     /// Whether commits go to the log.
     logs: bool,
     /// Whether rows are put into LMDB without being asked to; tests do it themselves.
     by_itself: bool,
-    /// Records, each of which is synced.
-    syncs: Stopwatch,
     /// One write at a time.
     writing: Mutex<Writing>,
     state: Mutex<State>,
@@ -225,7 +223,6 @@ impl Logged {
             tell,
             logs: durability == Durability::Full,
             by_itself,
-            syncs: Stopwatch::default(),
             writing: Mutex::new(Writing { segments, free: FreeBytes::default(), void: None }),
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -283,7 +280,7 @@ impl Logged {
 
     /// What it and LMDB measure of themselves.
     pub fn gauge(&self) -> StoreGauge {
-        StoreGauge { log_syncs: self.shared.syncs.read(), ..self.shared.env.gauge() }
+        self.shared.env.gauge()
     }
 
     /// The length of LMDB's file.
@@ -387,7 +384,8 @@ impl Shared {
             return Err(StorageError::Closed);
         };
         let record = record::encode(self.origin, segment.generation(), number, &mut rows);
-        if let Err(why) = self.syncs.time(|| segment.append(number, record)) {
+        let began = Instant::now();
+        if let Err(why) = segment.append(number, record) {
             self.state().nothing_comes(&self.env);
             writing.void = Some(number);
             return match self.make_void(writing) {
@@ -395,6 +393,7 @@ impl Shared {
                 Err(_) => Err(StorageError::InDoubt { source: why }),
             };
         }
+        (self.tell)(&self.folder, &Notice::Synced { by: SyncedBy::Log, took: began.elapsed() });
         self.show(number, rows);
         Ok(())
     }

@@ -37,8 +37,13 @@ type Model = BTreeMap<(Table, Key), Vec<u8>>;
 /// What one commit writes.
 type Changes = Vec<(Table, Key, Option<Vec<u8>>)>;
 
-const OPTIONS: EnvOptions =
-    EnvOptions { map_bytes: 64 << 20, map_bytes_max: 1 << 30, readers_max: 64, durability: Durability::Full };
+const OPTIONS: EnvOptions = EnvOptions {
+    map_bytes: 64 << 20,
+    map_bytes_max: 1 << 30,
+    readers_max: 64,
+    durability: Durability::Full,
+    tell: |_, _| {},
+};
 
 /// An environment of the database with this uuid.
 fn open_env_of(folder: &Path, uuid: u8, options: EnvOptions) -> Env {

@@ -43,8 +43,8 @@ pub(super) fn open_base(
 
 /// Opens a sound file, or makes a new one. One of an older format becomes one of this format, its rows as they are.
 fn open_env(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Env, StorageError> {
-    let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit, .. } = *options;
-    let mut env = Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max, durability })?;
+    let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, revs_limit, tell, .. } = *options;
+    let mut env = Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max, durability, tell })?;
     let settle = |view: View<'_>| {
         let mut rows = Rows::default();
         let born = match view.read(Table::Meta, META_FORMAT, meta::decode_number)? {

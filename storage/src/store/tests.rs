@@ -379,8 +379,8 @@ fn a_damaged_row_of_how_far_the_tables_have_come_costs_what_is_in_the_log_alone(
         rows.put(Table::Meta, META_LOG, b"\xff");
         Ok((rows, ()))
     };
-    let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, .. } = StoreOptions::default();
-    let env = Env::open(folder.path(), EnvOptions { map_bytes, map_bytes_max, readers_max, durability }).unwrap();
+    let StoreOptions { map_bytes, map_bytes_max, readers_max, durability, tell, .. } = StoreOptions::default();
+    let env = Env::open(folder.path(), EnvOptions { map_bytes, map_bytes_max, readers_max, durability, tell }).unwrap();
     env.write(Room::Reserve, malformed, |()| {}).unwrap();
     env.close();
     for bytes in [fs::read(&file).unwrap(), flipped] {

@@ -212,6 +212,8 @@ fn in_a_folder_that_is_said_to_be_restored_every_database_counts_above_its_token
     make(&folder, "a").close().unwrap();
     drop(folder);
     let copy = fs::read_to_string(&catalogue).unwrap();
+    let (files_of_a, copied) = (dir.path().join("databases/a"), dir.path().join("copied"));
+    copy_folder(&files_of_a, &copied);
     let folder = open(dir.path());
     let since = make(&folder, "since");
     let of_since = write(&since, &["x", "y"]);
@@ -227,6 +229,8 @@ fn in_a_folder_that_is_said_to_be_restored_every_database_counts_above_its_token
     copy["floor_of_all"]["incarnation"] = 4.into();
     fs::write(&catalogue, copy.to_string()).unwrap();
     fs::remove_dir_all(dir.path().join("databases")).unwrap();
+    fs::create_dir(dir.path().join("databases")).unwrap();
+    fs::rename(&copied, &files_of_a).unwrap();
     let folder = open(dir.path());
     let again = write(&folder.open_store(&name("a")).unwrap().unwrap(), &["x"]);
     assert!(again > of_a && again.incarnation == 5, "{again:?}");
@@ -278,6 +282,30 @@ fn what_was_cut_short_is_gone_at_the_next_start() {
     let folder = open(dir.path());
     assert_eq!(names(&folder), ["whole"]);
     assert!(!dir.path().join("databases/cut").exists());
+    make(&folder, "cut").close().unwrap();
+    assert_eq!(names(&folder), ["cut", "whole"]);
+}
+
+#[test]
+fn what_is_left_of_a_database_and_cannot_be_removed_keeps_no_other_from_being_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    for text in ["cut", "whole"] {
+        make(&folder, text).close().unwrap();
+    }
+    drop(folder);
+    mark_unfinished(dir.path(), "cut");
+    let in_the_way = dir.path().join("databases/cut");
+    fs::remove_dir_all(&in_the_way).unwrap();
+    fs::write(&in_the_way, "").unwrap();
+    for _ in 0..2 {
+        let folder = open(dir.path());
+        assert_eq!(names(&folder), ["whole"]);
+        folder.open_store(&name("whole")).unwrap().unwrap().close().unwrap();
+        assert!(matches!(folder.create(&name("cut"), SeqFormat::Integer), Err(CreateError::Storage(_))));
+    }
+    fs::remove_file(&in_the_way).unwrap();
+    let folder = open(dir.path());
     make(&folder, "cut").close().unwrap();
     assert_eq!(names(&folder), ["cut", "whole"]);
 }

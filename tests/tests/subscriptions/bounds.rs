@@ -76,6 +76,26 @@ async fn who_comes_back_for_more_than_there_may_be_is_refused_what_is_too_much_a
     client.until(|item| item["sub"] == "two" && item["id"] == "a").await;
 }
 
+/// What is looked for in vain takes no place meanwhile from what is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_back_is_refused_what_is_not_there_and_no_more() {
+    let server = Server::launch().arg("--limits-subscriptions-max=2").start();
+    Database::create(&server, "db").await;
+    let api = Api::new(&server);
+    let named = json!([{ "subscribe": "vain", "db": "db", "filter": "not/there" }]);
+    let mut client = Client::open(&api, &named).await;
+    client.until(|item| is(item, "refused", "vain")).await;
+    for name in ["one", "two"] {
+        client.change(&json!({ "subscribe": name, "db": "db" })).await.assert_status(200);
+        client.until(|item| is(item, "caught-up", name)).await;
+    }
+    let id = client.last_event_id.take();
+    let mut client = Client::try_open(&api, &url(&named), id).await.expect("what there may be");
+    let items = client.until(|item| item["sub"] == "two").await;
+    let refused: Vec<_> = items.iter().filter(|item| item["event"] == "refused").map(|item| &item["sub"]).collect();
+    assert_eq!(refused, ["vain"], "{items:?}");
+}
+
 /// Those that are refused whenever their client comes back do not pile up in what it comes back with.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_refused_of_those_that_came_later_leaves_room_for_others() {

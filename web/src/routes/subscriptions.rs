@@ -141,33 +141,32 @@ impl Wanted {
         for ((asked, resume), named) in named.chain(self.later.into_iter().map(|asked| (asked, false))) {
             all.push((asked.checked(client, resume)?, resume, named));
         }
-        // What is open decides when its reader is to come back, and that is said before anything of them.
-        let begun: Vec<_> = stream::iter(all)
+        let mut opening = stream::iter(all)
             .map(async |(checked, resume, named): (Checked, Resume, bool)| {
                 let (name, db) = (checked.name.clone(), checked.db.clone());
                 let later = (!named && client.reader.form.has_ids()).then(|| checked.given.clone());
-                if resume == Resume::Never {
-                    return (name, db, later, resume, None);
-                }
-                // Of those that the client comes back for there may be more than a connection has: one may be had now whose
-                // name and place were free for others when it was refused.
-                let opened = match handle.reserve(&name) {
-                    Ok(reserved) => {
-                        checked.open(client, handle).await.map(|opened| (opened, reserved.hold(later.clone())))
-                    }
-                    Err(refused) => Err(refused),
+                let opened = match resume {
+                    Resume::Never => None,
+                    _ => Some(checked.open(client, handle).await),
                 };
-                (name, db, later, resume, Some(opened))
+                (name, db, later, resume, opened)
             })
-            .buffered(OPENED_AT_ONCE)
-            .collect()
-            .await;
+            .buffered(OPENED_AT_ONCE);
+        // What is open decides when its reader is to come back, and that is said before anything of them.
+        let mut begun = Vec::new();
+        while let Some((name, db, later, resume, opened)) = opening.next().await {
+            // Of those that the client comes back for there may be more than a connection has: one may be had now whose
+            // name and place were free for others when it was refused. What cannot be opened takes no place from them.
+            let hold = |opened| Ok((opened, handle.reserve(&name)?.hold(later.clone())));
+            let held = opened.map(|opened| opened.and_then(hold));
+            begun.push((name, db, later, resume, held));
+        }
         let least = client.state.config.feeds.retry;
-        let opened = begun.iter().filter_map(|(.., opened)| opened.as_ref()?.as_ref().ok());
+        let opened = begun.iter().filter_map(|(.., held)| held.as_ref()?.as_ref().ok());
         let comeback = opened.map(|(opened, _)| opened.feed.comeback(least)).max().unwrap_or(least);
         let mut subscriptions = Subscriptions::new(Arc::clone(handle), sum, comeback, cutting);
-        for (name, db, later, resume, opened) in begun {
-            match opened {
+        for (name, db, later, resume, held) in begun {
+            match held {
                 Some(Ok((opened, holder))) => subscriptions.open(opened, holder, later.is_none()),
                 Some(Err(refused)) => {
                     subscriptions.refuse(Some(&name), &refused);
