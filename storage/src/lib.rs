@@ -72,7 +72,7 @@ pub use snapshot::{
     ChangesPage, DocTree, DocsPage, KeepId, LocalDoc, LocalsPage, PageLimits, ReadChanges, ReadDocs, ReadLocals,
     Snapshot,
 };
-pub use store::{Birth, Store, StoreOptions};
+pub use store::{Birth, MadeUp, Store, StoreOptions};
 pub use tables::Table;
 pub use transactions::TransactionLimits;
 pub use unwinding::unwinding;

@@ -97,6 +97,15 @@ struct Due {
     incarnation: u8,
 }
 
+/// What was due and is written by now, later than it should have been.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MadeUp {
+    /// The update sequence after it.
+    pub update_seq: Sequence,
+    /// Whether the index of the feed is begun anew, so that [`Store::tend_feed_index`] has work.
+    pub reindex: bool,
+}
+
 /// A database: its folder, open.
 pub struct Store {
     base: Base,
@@ -107,6 +116,8 @@ pub struct Store {
     pub(crate) sums: Mutex<BlockSums>,
     /// What is to be written before anything else is; `None` when that is so.
     due: Mutex<Option<Due>>,
+    /// What was due, was written before something else, and is told to nobody yet.
+    made_up: Mutex<Option<MadeUp>>,
     /// Where the next slice of reclaiming starts.
     sweep: Mutex<Option<BodyKey>>,
     /// Behind which row of the index of the feed the next slice goes on that removes what was given up.
@@ -158,6 +169,7 @@ impl Store {
             identity,
             sums,
             due: Mutex::new(Some(Due::default())),
+            made_up: Mutex::default(),
             sweep: Mutex::new(None),
             removal: Mutex::new(None),
             transactions,
@@ -265,8 +277,17 @@ impl Store {
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
         // Whatever became of what is due, this was not begun.
-        self.write_due().map_err(StorageError::of_an_earlier_one)?;
+        if let Some(made_up) = self.write_due().map_err(StorageError::of_an_earlier_one)? {
+            *self.made_up.lock() = Some(made_up);
+        }
         self.base.write(room, plan, committed)
+    }
+
+    /// What an opening or a new incarnation could not write, as on a full disk, and a commit has written since then in
+    /// front of what it was asked for; given once. Whatever that commit was, everybody who watches the database is to
+    /// know of it.
+    pub fn take_made_up(&self) -> Option<MadeUp> {
+        self.made_up.lock().take()
     }
 
     /// Raises the incarnation: tokens given out before stay valid and sort below all that is written from now on.
@@ -277,29 +298,30 @@ impl Store {
         let mut due = self.due.lock();
         *due = Some(Due { incarnation: due.unwrap_or_default().incarnation.max(incarnation) });
         drop(due);
-        self.write_due()
+        self.write_due().map(drop)
     }
 
-    /// Writes what is due. A damaged file is not written to, and nothing is due there.
-    fn write_due(&self) -> Result<(), StorageError> {
+    /// Writes what is due, and gives it. A damaged file is not written to, and nothing is due there.
+    fn write_due(&self) -> Result<Option<MadeUp>, StorageError> {
         let mut due = self.due.lock();
-        let Some(Due { incarnation }) = due.filter(|_| self.damages().is_empty()) else { return Ok(()) };
+        let Some(Due { incarnation }) = due.filter(|_| self.damages().is_empty()) else { return Ok(None) };
         let plan = |view: View<'_>| {
             let mut rows = remade_index(view, self.feed_keys.version())?;
+            let reindex = rows.len() > 0;
             let mut counters = view.counters()?;
             if counters.update_seq.incarnation < incarnation {
                 counters.update_seq.incarnation = incarnation;
                 rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
             }
-            Ok((rows, counters.update_seq))
+            Ok((rows, MadeUp { update_seq: counters.update_seq, reindex }))
         };
-        let committed = |update_seq: &Sequence| {
+        let committed = |MadeUp { update_seq, .. }: &MadeUp| {
             self.advance_sums(*update_seq, &BlockChanges::default());
             self.times.lock().moved(*update_seq);
         };
-        self.base.write(Room::Reserve, plan, committed)?;
+        let made_up = self.base.write(Room::Reserve, plan, committed)?;
         *due = None;
-        Ok(())
+        Ok(Some(made_up))
     }
 
     fn advance_sums(&self, update_seq: Sequence, blocks: &BlockChanges) {

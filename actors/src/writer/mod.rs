@@ -16,8 +16,8 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler,
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{
-    Attempt, Commit, Outcome, PageLimits, ReclaimPolicy, Request, RequestOutcome, StorageError, Store, Tended, Write,
-    unwinding,
+    Attempt, Commit, MadeUp, Outcome, PageLimits, ReclaimPolicy, Request, RequestOutcome, StorageError, Store, Tended,
+    Write, unwinding,
 };
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
@@ -135,6 +135,8 @@ pub(crate) struct Writer {
     turn_comes: bool,
     /// Whether there was no room for the last commit that needed some.
     full: bool,
+    /// Whether the sweep that goes on takes turns with commits, as it began because there was no room.
+    sweep_hurries: bool,
     /// Whether the last work was a slice of something else than a commit.
     sliced_last: bool,
     background: Background,
@@ -142,6 +144,8 @@ pub(crate) struct Writer {
     index_waits: bool,
     /// Whether it has been said that the work on the index does not get on.
     index_ails: bool,
+    /// Likewise of reclaiming.
+    reclaim_ails: bool,
     /// Whether it looks soon for answers that have waited for feeds too long.
     release_comes: bool,
     finishing: Vec<oneshot::Sender<()>>,
@@ -167,10 +171,12 @@ impl Writer {
             queue: Queue::new(waiting),
             turn_comes: false,
             full: false,
+            sweep_hurries: false,
             sliced_last: false,
             background,
             index_waits: false,
             index_ails: false,
+            reclaim_ails: false,
             release_comes: false,
             finishing: Vec::new(),
             finished: false,
@@ -182,7 +188,7 @@ impl Writer {
     /// room.
     fn next_work(&self) -> Option<Work> {
         let (sweeps, finishes) = (self.background.sweeping.now().is_some(), !self.finishing.is_empty());
-        let makes_room = self.full && sweeps;
+        let makes_room = self.sweep_hurries && sweeps;
         let indexes = !makes_room && !self.index_waits && self.background.indexing.now().is_some();
         let slice_first = (makes_room || indexes) && !finishes && !self.sliced_last;
         if !self.queue.is_empty() && !slice_first {
@@ -218,6 +224,7 @@ impl Writer {
             None if !self.finishing.is_empty() => return self.stop(ctx),
             None => {}
         }
+        self.tell_made_up();
         self.look_around(ctx);
     }
 
@@ -239,13 +246,30 @@ impl Writer {
     fn reclaim(&mut self) {
         match unwinding(|| self.store.reclaim(SLICE)) {
             Ok(reclaimed) => {
+                self.reclaim_ails = false;
                 self.metrics.reclaimed(reclaimed.bytes);
                 self.background.sweeping.examined(reclaimed);
             }
             Err(error) => {
-                tracing::error!(%error, folder = %self.store.folder().display(), "reclaiming failed");
+                // Where there is no room it is tried again with each commit that fails, and said once.
+                if !std::mem::replace(&mut self.reclaim_ails, true) {
+                    tracing::error!(%error, folder = %self.store.folder().display(), "reclaiming failed");
+                }
                 self.background.sweeping.stop();
             }
+        }
+        self.sweep_hurries = self.sweep_hurries && self.background.sweeping.now().is_some();
+    }
+
+    /// Makes visible what was due since the opening and has been written now, whatever the work was that it came with.
+    fn tell_made_up(&self) {
+        let Some(MadeUp { update_seq, reindex }) = self.store.take_made_up() else { return };
+        if update_seq > self.live.newest() {
+            self.live.publish(Vec::new(), &[], &[], [], update_seq);
+            self.store.note_seen(update_seq);
+        }
+        if reindex {
+            self.background.indexing.redefined();
         }
     }
 
@@ -275,7 +299,9 @@ impl Writer {
         // Before the answers: who has one finds the sweep going on, which keeps the database open.
         if commit.sweep {
             self.background.sweeping.start_whole();
-        } else if self.full || self.reclaim.due(&commit.counters) {
+        } else if self.full {
+            self.make_room();
+        } else if self.reclaim.due(&commit.counters) {
             self.background.sweeping.start();
         }
         let answers = jobs.into_iter().zip(commit.requests);
@@ -286,8 +312,8 @@ impl Writer {
         );
     }
 
-    /// Nothing of it was written. Where there was no room, what makes some is tried once more without what needed
-    /// some, and garbage is reclaimed, however little there is.
+    /// Nothing of it was written. Where there was no room, what makes some is tried once more, a little at a time and
+    /// without what needed some, and garbage is reclaimed, however little there is.
     fn failed(&mut self, error: StorageError, jobs: Vec<Job>) {
         let full = is_full(&error);
         self.metrics.failed();
@@ -295,12 +321,12 @@ impl Writer {
         if !(full && self.full) {
             tracing::error!(%error, folder = %self.store.folder().display(), "a commit failed");
         }
+        let again = full && !self.full;
         self.full = self.full || full;
         if full {
-            self.background.sweeping.start();
+            self.make_room();
         }
-        let mixed = full && !jobs.iter().all(|job| job.request.makes_room());
-        let (again, refused) = jobs.into_iter().partition(|job| mixed && job.request.makes_room());
+        let (again, refused) = jobs.into_iter().partition(|job| again && job.request.makes_room());
         self.queue.put_back(again);
         let error = Error::from(error);
         refused.into_iter().for_each(|job: Job| job.asker.tell(Err(error.clone())));
@@ -316,8 +342,14 @@ impl Writer {
         self.index_waits = true;
         if is_full(error) {
             self.full = true;
-            self.background.sweeping.start();
+            self.make_room();
         }
+    }
+
+    /// Has a sweep take turns with commits, from now on.
+    fn make_room(&mut self) {
+        self.background.sweeping.start();
+        self.sweep_hurries = true;
     }
 
     /// Tells what became of a commit that brought the update sequence to `seq`, at once or when feeds keep up with it.

@@ -116,6 +116,33 @@ fn a_sweep_is_seen_at_once_and_frees_all_garbage_when_its_turn_comes() {
     });
 }
 
+/// A map that is full, with a reserve that a few deletions fit into.
+fn crowded(store: &Store, requests: &[Request]) -> Result<Commit, StorageError> {
+    if requests.len() > 50 && requests.iter().all(Request::makes_room) {
+        return Err(StorageError::MapFull { map_bytes_max: 1 });
+    }
+    store.write(requests)
+}
+
+#[test]
+fn many_deletions_at_once_fit_into_the_reserve_a_few_at_a_time() {
+    actix::System::new().block_on(async {
+        let bench = Bench::new();
+        let writer = bench.writer(crowded);
+        let mut deletions = Vec::new();
+        for n in 0..90 {
+            let id = format!("d{n}");
+            let made = bench.submit(&writer, put(&id, "{}")).await.unwrap();
+            let Outcome::Written { rev, .. } = &made.outcomes[0] else { panic!("{made:?}") };
+            let deletion = Edit::interactive(DocId::parse(&id).unwrap(), Some(rev.clone()), true, Body::empty());
+            deletions.push(bench.submit(&writer, vec![Write::Edit(deletion)].into()));
+        }
+        for deleted in join_all(deletions).await {
+            deleted.expect("it makes room");
+        }
+    });
+}
+
 #[test]
 fn a_purge_that_leaves_bodies_behind_is_followed_by_a_sweep() {
     actix::System::new().block_on(async {

@@ -88,12 +88,14 @@ fn open_and_tell(folder: &Path, options: EnvOptions, tell: Tell) -> Logged {
     logged
 }
 
-fn in_words(notice: &Notice<'_>) -> String {
-    match notice {
+/// Keeps what is told of, but for each sync.
+fn keep(told: &Mutex<Vec<String>>, notice: &Notice<'_>) {
+    told.lock().unwrap().push(match notice {
+        Notice::Synced { .. } => return,
         Notice::Stalled { error, first } => format!("{first}: {error}"),
         Notice::Resumed => "resumed".to_owned(),
         other => format!("{other:?}"),
-    }
+    });
 }
 
 fn damage_in(folder: &Path) -> Option<Damage> {
@@ -513,7 +515,7 @@ fn what_lmdb_does_not_take_at_opening_is_read_and_writing_waits() {
     let logged = open(folder.path());
     (0..100).for_each(|number| put(&logged, &format!("d{number}"), "1").unwrap());
     drop(logged);
-    let tell: Tell = |_, notice| TOLD.lock().unwrap().push(in_words(notice));
+    let tell: Tell = |_, notice| keep(&TOLD, notice);
     // No commit fits into this map.
     let env = open_env_of(folder.path(), 1, EnvOptions { map_bytes: 4096, map_bytes_max: 4096, ..OPTIONS });
     let (found, replayed) = replay(folder.path(), &env);
@@ -597,7 +599,7 @@ fn who_writes_soon_after_lmdb_has_failed_is_refused_without_asking_it_again() {
     drop(logged);
     // No commit fits into this map.
     let options = EnvOptions { map_bytes: 4096, map_bytes_max: 4096, ..OPTIONS };
-    let logged = open_and_tell(folder.path(), options, |_, notice| TOLD.lock().unwrap().push(in_words(notice)));
+    let logged = open_and_tell(folder.path(), options, |_, notice| keep(&TOLD, notice));
     let refused = || assert!(matches!(put(&logged, "new", "1"), Err(StorageError::MapFull { map_bytes_max: 4096 })));
     let asked = || TOLD.lock().unwrap().len();
     // The last failure is moved into the future, as the test may be held up.
@@ -640,7 +642,7 @@ fn after_a_panic_that_broke_off_a_commit_nothing_is_read_or_written_until_the_lo
 fn a_panic_while_lmdb_takes_rows_is_told_and_tried_again() {
     static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let folder = tempfile::tempdir().unwrap();
-    let logged = open_and_tell(folder.path(), OPTIONS, |_, notice| TOLD.lock().unwrap().push(in_words(notice)));
+    let logged = open_and_tell(folder.path(), OPTIONS, |_, notice| keep(&TOLD, notice));
     put(&logged, "a", "1").unwrap();
     logged.shared.state().freeze();
     meanwhile::set(|| panic!("on purpose"));

@@ -439,6 +439,20 @@ fn what_cannot_be_written_at_opening_comes_before_the_first_write() {
 }
 
 #[test]
+fn what_a_later_commit_makes_up_for_is_given_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = new_store(folder.path());
+    edit(&store).unwrap();
+    assert_eq!(store.take_made_up(), None, "the opening has written it");
+    // As if there had been no room for it.
+    *store.due.lock() = Some(Due { incarnation: 3 });
+    store.write(&[vec![Write::RevsLimit(10)].into()]).unwrap();
+    let update_seq = Sequence::new(3, 1);
+    assert_eq!(store.take_made_up(), Some(MadeUp { update_seq, reindex: false }));
+    assert_eq!(store.take_made_up(), None);
+}
+
+#[test]
 fn a_commit_is_told_before_the_next_one_is_planned() {
     let folder = tempfile::tempdir().unwrap();
     let store = new_store(folder.path());

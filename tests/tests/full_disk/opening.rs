@@ -1,7 +1,7 @@
 //! Databases that are opened, checked and closed while their disk takes or gives less than it should.
 
 use rustix::io::Errno;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use seqtide_tests::http::SOON;
@@ -25,6 +25,32 @@ async fn killed_with_a_log(disk: &Disk) -> (Server, Database) {
     server.kill();
     disk.set_fault(Fault::SyncedWrites, false);
     (server, database)
+}
+
+/// Of a database that counts on in a new incarnation, which could not be written when it was opened.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_opening_could_not_write_is_seen_as_soon_as_a_sweep_has_written_it() {
+    let disk = Disk::with_room(PLENTY);
+    let (server, _) = killed_with_a_log(&disk).await;
+    let file = server.data_dir().join("catalogue.json");
+    drop(server);
+    let mut catalogue: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    catalogue["databases"]["db"]["incarnation"] = 3.into();
+    std::fs::write(&file, catalogue.to_string()).unwrap();
+    disk.set_room(LITTLE_ROOM);
+    let mut server = disk.launch().arg("--durability=relaxed").start();
+    let database = Database::at(&server, "db");
+    let update_seq = async || database.info().await["update_seq"].as_u64().expect("a number");
+    assert_eq!(update_seq().await, DOCUMENTS as u64);
+
+    disk.set_room(PLENTY);
+    let deadline = Instant::now() + SOON;
+    while update_seq().await < 3 << 45 {
+        assert!(Instant::now() < deadline, "{}", update_seq().await);
+        database.request("POST", "/_compact").json(&json!({})).expect(202).await;
+    }
+    server.stop();
+    assert_clean(&server);
 }
 
 async fn assert_holds_all(database: &Database) {
