@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use futures_util::{Stream, StreamExt};
 use serde_json::json;
 
+use crate::connection::Connection;
 use crate::fan_out::{self, FanOut};
 use crate::idle::{self, Idle};
 use crate::load::Pace;
@@ -217,9 +218,11 @@ async fn measure<S: Stream<Item = ()> + Unpin>(
     };
     let (transport, heartbeat_ms) = asked.feeds();
     let seqtide = Seqtide { address, pid, database: &common.database, transport, heartbeat_ms };
-    unless(&mut terminated, seqtide.create()).await?;
+    let connection = unless(&mut terminated, Connection::open(address)).await?;
+    // A database is made, and deleted, whether the answer is waited for or not: a signal that comes meanwhile ends the load.
+    seqtide.create(connection).await?;
     let measured = unless(&mut terminated, load(asked, &seqtide)).await;
-    let deleted = unless(&mut terminated, seqtide.delete()).await;
+    let deleted = seqtide.delete().await;
     let measured = measured?;
     deleted.map(|()| measured)
 }
@@ -230,8 +233,10 @@ async fn unless<T>(
     done: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
     tokio::select! {
-        done = done => done,
+        // What came while nobody looked counts before anything is begun.
+        biased;
         _ = interrupted.next() => Err(Error::Interrupted),
+        done = done => done,
     }
 }
 

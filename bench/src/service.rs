@@ -1,8 +1,10 @@
 //! How a server takes documents and gives them out again: Seqtide's way, or that of another that is held beside it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde::Serialize;
+use tokio::time::timeout;
 
 use crate::Error;
 use crate::connection::Connection;
@@ -10,6 +12,9 @@ use crate::documents::{self, Stamp};
 
 /// Seqtide's answer to a request for a feed that has nothing more to send for the moment.
 const CAUGHT_UP: &[u8] = br#"{"event":"caught-up""#;
+
+/// How long a database may take to be made or deleted.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// A server, and the words it understands.
 #[derive(Debug, Clone)]
@@ -110,20 +115,30 @@ impl Seqtide<'_> {
         Service { address, pid, publish: Publish::Put(format!("/{database}")), feed }
     }
 
-    /// Makes the database.
+    /// Makes the database, over a connection that has carried nothing yet.
     ///
     /// # Errors
-    /// When the server refuses.
-    pub async fn create(&self) -> Result<(), Error> {
-        let path = format!("/{}?seq_format=integer", self.database);
-        Connection::open(self.address).await?.request("PUT", &path, "").await.map(drop)
+    /// When the server refuses, or does not answer within half a minute.
+    pub async fn create(&self, connection: Connection) -> Result<(), Error> {
+        answered("PUT", &format!("/{}?seq_format=integer", self.database), async { Ok(connection) }).await
     }
 
     /// Deletes the database.
     ///
     /// # Errors
-    /// When the server refuses.
+    /// As [`Seqtide::create`], and when it does not listen.
     pub async fn delete(&self) -> Result<(), Error> {
-        Connection::open(self.address).await?.request("DELETE", &format!("/{}", self.database), "").await.map(drop)
+        answered("DELETE", &format!("/{}", self.database), Connection::open(self.address)).await
     }
+}
+
+/// Sends a request that no signal breaks off, and so has to end by itself.
+async fn answered(
+    method: &str,
+    path: &str,
+    connection: impl Future<Output = Result<Connection, Error>>,
+) -> Result<(), Error> {
+    let answer = async { connection.await?.request(method, path, "").await.map(drop) };
+    let late = |_| Error::Late { what: format!("{method} {path}"), limit: ANSWER_MAX };
+    timeout(ANSWER_MAX, answer).await.map_err(late)?
 }

@@ -2,7 +2,8 @@
 //! is not looked at.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -115,6 +116,50 @@ async fn a_load_that_is_interrupted_leaves_nothing_behind() {
     let (code, said) = timeout(DEADLINE, output).await.expect("it should end").expect("no panic");
     assert_eq!((code, said.contains("interrupted")), (Some(1), true), "{said}");
     api.get("/seqtide-bench").expect(404).await;
+}
+
+/// The head of the request that comes over a connection; what has come of it, where that ends.
+fn request(socket: &mut TcpStream) -> String {
+    socket.set_nonblocking(false).expect("a setting");
+    socket.set_read_timeout(Some(DEADLINE)).expect("a setting");
+    let lines = BufReader::new(socket).lines().map_while(Result::ok);
+    lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Interrupts a process, and waits until it has noticed.
+fn interrupt(process: &Child) {
+    kill_process(Pid::from_child(process), Signal::INT).expect("it is not waited for yet");
+    eventually("the signal should come", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).expect("its status");
+        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).expect("what is pending");
+        pending.trim().chars().all(|digit| digit == '0').then_some(())
+    });
+}
+
+/// A server that takes its time has made the database by the time at which nobody might wait for its answer any more.
+#[test]
+fn a_load_that_is_interrupted_while_its_database_is_made_or_deleted_leaves_nothing_behind() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.set_nonblocking(true).expect("a setting");
+    let mut command = seqtide_command();
+    command.args(["bench", "writes", "--secs", "60", "--address"]);
+    command.arg(listener.local_addr().expect("its address").to_string());
+    let mut bench = command.stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut is_deleted = false;
+    while !is_deleted {
+        let (mut socket, _) = eventually("it should delete its database", || listener.accept().ok());
+        let asked = request(&mut socket);
+        is_deleted = asked.starts_with("DELETE /seqtide-bench ");
+        if is_deleted || asked.starts_with("PUT /seqtide-bench?") {
+            interrupt(&bench);
+            // It may have gone.
+            let _ = socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"ok\":true}");
+        }
+    }
+    let status = eventually("it should end", || bench.try_wait().expect("its status"));
+    let mut said = String::new();
+    bench.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+    assert_eq!((status.code(), said.as_str()), (Some(1), "seqtide: interrupted: nothing was measured\n"));
 }
 
 /// A load on a server of its own, in this folder, once it has its database there; signals are what they are by default.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use seqtide_bench::connection::Connection;
 use seqtide_bench::service::{self, Service, Transport};
 use seqtide_tests::Server;
 use tokio::runtime::Runtime;
@@ -24,7 +25,11 @@ pub struct Seqtide {
 impl Seqtide {
     fn new(runtime: &Runtime, name: &'static str, is_judged: bool, server: Server) -> Seqtide {
         let seqtide = Seqtide { name, is_judged, server };
-        runtime.block_on(seqtide.asked(Transport::Sse, NO_HEARTBEATS_MS).create()).expect("a database");
+        let created = async {
+            let connection = Connection::open(seqtide.server.address()).await?;
+            seqtide.asked(Transport::Sse, NO_HEARTBEATS_MS).create(connection).await
+        };
+        runtime.block_on(created).expect("a database");
         seqtide
     }
 
