@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::server::DEADLINE;
 
@@ -49,6 +49,13 @@ impl Process {
         if self.ended.is_none() {
             // The child is not reaped before `ended` is set, so its id cannot belong to anyone else.
             let _ = kill_process(Pid::from_child(&self.child), signal);
+        }
+    }
+
+    /// As [`Process::signal`], to the process group that the child leads.
+    pub(crate) fn signal_group(&self, signal: Signal) {
+        if self.ended.is_none() {
+            let _ = kill_process_group(Pid::from_child(&self.child), signal);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub struct Launch {
     listen: SocketAddr,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
+    has_own_group: bool,
 }
 
 /// The data folder, removed with the last launch or server that uses it unless it was given by path.
@@ -86,6 +88,13 @@ impl Launch {
         self
     }
 
+    /// Makes it a process group of its own, as a shell with a terminal does.
+    #[must_use]
+    pub fn own_group(mut self) -> Launch {
+        self.has_own_group = true;
+        self
+    }
+
     /// Starts the server and waits until it listens.
     ///
     /// # Panics
@@ -111,6 +120,9 @@ impl Launch {
         // Tests that look at how feeds are drained set the flag, which wins.
         command.env("SEQTIDE_FEEDS_DRAIN_MS", "0");
         command.args(&self.args).envs(self.env.iter().cloned());
+        if self.has_own_group {
+            command.process_group(0);
+        }
         command
     }
 
@@ -155,6 +167,7 @@ impl Server {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             args: Vec::new(),
             env: Vec::new(),
+            has_own_group: false,
         }
     }
 
@@ -218,6 +231,11 @@ impl Server {
     /// Sends SIGTERM and returns at once.
     pub fn terminate(&self) {
         self.process.signal(Signal::TERM);
+    }
+
+    /// Sends SIGINT to all of its process group, as a terminal does; it was launched with [`Launch::own_group`].
+    pub fn interrupt_group(&self) {
+        self.process.signal_group(Signal::INT);
     }
 
     /// Waits for the process to end.

@@ -46,6 +46,8 @@ impl Worker {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .kill_on_drop(true)
+            // Signals of a terminal ask this process to end; what it has to finish until then needs its workers.
+            .process_group(0)
             .spawn()?;
         let missing = || io::Error::other("the worker has no pipes");
         let input = process.stdin.take().ok_or_else(missing)?;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{changed, design, filter, validator};
 use seqtide_tests::http::{Answer, escaped};
+use seqtide_tests::server::DEADLINE;
 use seqtide_tests::{Database, Server};
 
 /// What a body of a function of `doc` does, and the error it ends in.
@@ -123,6 +124,27 @@ async fn workers_end_with_the_server_however_it_ends() {
         };
         tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("the workers end");
     }
+}
+
+/// A terminal's signals go to a whole process group: the functions that a server still needed died with the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_to_the_server_s_process_group_leaves_it_its_workers_until_it_ends() {
+    let mut server = Server::launch().own_group().start();
+    let database = Database::create(&server, "db").await;
+    design(&database, "v", &validator("function (doc) { for (const end = Date.now() + 3000; Date.now() < end;); }"))
+        .await;
+    let slow = database.request("PUT", "/slow").json(&json!({}));
+    let interrupted = async {
+        let is_asked = || workers(&server).iter().any(|pid| processor_ticks(*pid) > 20);
+        while !is_asked() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        server.interrupt_group();
+    };
+    let both = async { tokio::join!(slow.send(), interrupted) };
+    let (written, ()) = tokio::time::timeout(DEADLINE, both).await.expect("it is validated");
+    assert_eq!(written.status, 201, "{}", written.text());
+    assert_eq!(server.wait().code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -251,12 +273,21 @@ async fn by_default_too_a_filter_that_hangs_is_an_error_before_the_first_byte() 
     assert_eq!((answer.status, &answer.json()["error"]), (500, &json!("function_stopped")));
 }
 
-/// The processes that the server has started.
+/// The workers of a server: its children.
 fn workers(server: &Server) -> Vec<u32> {
-    let stat = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let parent =
-        |pid: u32| stat(pid).rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+    let parent = |pid: u32| stat(pid).get(1)?.parse().ok();
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|pid| parent(*pid) == Some(server.pid())).collect()
+}
+
+/// The processor time that a process has taken for itself, in hundredths of a second.
+fn processor_ticks(pid: u32) -> u64 {
+    stat(pid).get(11).and_then(|ticks| ticks.parse().ok()).unwrap_or_default()
+}
+
+/// What the system says of a process behind its name.
+fn stat(pid: u32) -> Vec<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().map(str::to_owned).collect())
 }
