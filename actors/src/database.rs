@@ -249,9 +249,9 @@ impl Database {
         found.map(Written::from_outcome).transpose()
     }
 
-    /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from. `_revisions`
-    /// is passed over: it is replication's, see [`Edit::replicated`]. A future that is dropped before it is ready takes
-    /// nothing back: the write may still be made.
+    /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from. Where there
+    /// are `_revisions` it goes on from the newest of them; to write it with that ancestry is replication, see
+    /// [`Edit::replicated`]. A future that is dropped before it is ready takes nothing back: the write may still be made.
     ///
     /// # Errors
     /// [`PutError`]; inside [`PutError::Engine`], what [`Database::write`] has.

@@ -48,6 +48,17 @@ async fn an_edit_on_another_revision_than_the_leaf_is_a_conflict() {
 }
 
 #[tokio::test]
+async fn an_edit_goes_on_from_the_newest_of_its_revisions() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let first = database.put("a", "{}").await.unwrap();
+    let hash = &first.rev.hash;
+    let as_read = format!(r#"{{"_rev": "9-z", "_revisions": {{"start": 1, "ids": ["{hash}"]}}, "n": 2}}"#);
+    assert_eq!(database.put("a", &as_read).await.unwrap().rev.generation, 2);
+    assert!(matches!(database.put("a", as_read).await, Err(PutError::Conflict)));
+}
+
+#[tokio::test]
 async fn bad_ids_and_bodies_are_refused() {
     let (engine, _folder) = engine(|_| {});
     let database = engine.create_database("db").await.unwrap();

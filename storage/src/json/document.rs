@@ -15,7 +15,7 @@ use crate::model::rev_path::RevPath;
 pub struct Document {
     /// `_id`, any string: whether it may be a document's id is not checked here.
     pub id: Option<String>,
-    /// `_rev`.
+    /// The newest of `_revisions`, or `_rev` where there are none: what an edit goes on from.
     pub rev: Option<RevId>,
     /// `_deleted`.
     pub deleted: bool,
@@ -57,6 +57,9 @@ pub fn scan_document(text: &[u8], limits: &ScanLimits) -> Result<Document, Docum
         }
         document.take_special(&member.name, compact.value(place), limits)?;
         taken.push(place);
+    }
+    if let Some(path) = &document.revisions {
+        document.rev = Some(path.rev());
     }
     document.body = Body::from_scan(compact.into_text_without(&taken));
     Ok(document)

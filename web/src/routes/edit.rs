@@ -80,7 +80,7 @@ pub fn edit(id: DocId, path: Option<RevPath>, document: Document) -> Result<Edit
     }
     Ok(match path {
         Some(path) => Edit::replicated(id, path, document.deleted, document.body),
-        None => Edit::interactive(id, named_rev(&document), document.deleted, document.body),
+        None => Edit::interactive(id, document.rev, document.deleted, document.body),
     })
 }
 
@@ -91,11 +91,6 @@ pub fn edit(id: DocId, path: Option<RevPath>, document: Document) -> Result<Edit
 pub fn attachments(replicated: bool) -> ApiError {
     let refused = ApiError::not_implemented("attachments");
     if replicated { refused.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE) } else { refused }
-}
-
-/// The revision that a document says it goes on from: as in CouchDB it may come back as it was read with `revs=true`.
-pub fn named_rev(document: &Document) -> Option<RevId> {
-    document.revisions.as_ref().map(RevPath::rev).or_else(|| document.rev.clone())
 }
 
 /// The revision an edit goes on from: the body's, the query's and the `If-Match` header's must agree.

@@ -12,8 +12,7 @@ use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{Edit, Outcome, Snapshot, Write};
 
 use super::edit::{
-    accepted, agreed_rev, attachments, edit, named_rev, replicated, replicated_path, scan_body, unattended,
-    written_json,
+    accepted, agreed_rev, attachments, edit, replicated, replicated_path, scan_body, unattended, written_json,
 };
 use super::local;
 use crate::call::{Answer, Call};
@@ -34,7 +33,7 @@ pub async fn put(call: Call, db: &str, id: &str) -> Answer {
         DocId::parse(&ignored)?;
     }
     let target = Target { database: &database, id, replicated: replicated(&query) };
-    document.rev = agreed_rev(&req, &query, named_rev(&document))?;
+    document.rev = agreed_rev(&req, &query, document.rev)?;
     if unattended(&query) {
         return target.write_later(document).await;
     }

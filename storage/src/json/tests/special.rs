@@ -64,6 +64,17 @@ fn of_repeated_special_members_only_the_last_counts() {
 }
 
 #[test]
+fn the_newest_of_the_revisions_counts_whatever_rev_says() {
+    for text in [
+        r#"{"_revisions":{"start":2,"ids":["b","a"]}}"#,
+        r#"{"_rev":"9-z","_revisions":{"start":2,"ids":["b","a"]}}"#,
+        r#"{"_revisions":{"start":2,"ids":["b","a"]},"_rev":"9-z"}"#,
+    ] {
+        assert_eq!(scan(text).unwrap().rev.map(|rev| rev.to_string()).as_deref(), Some("2-b"), "{text}");
+    }
+}
+
+#[test]
 fn names_with_escapes_are_special_too() {
     let document = scan(r#"{"\u005fid":"x","\u005f\u0064eleted":true}"#).unwrap();
     assert_eq!((document.id.as_deref(), document.deleted), (Some("x"), true));
