@@ -17,16 +17,15 @@ pub const BODY: &str = "Request body must be a JSON object";
 /// Members of an object of options: more than there are options anywhere.
 const OPTIONS_MAX: usize = 100;
 
-/// Reads a JSON object that borrows from the text.
+/// The text of a JSON object.
 ///
 /// # Errors
 /// 400 for what is no JSON; for JSON that is no object, with this reason.
-pub fn object<'a, T: Deserialize<'a>>(text: &'a [u8], no_object: &'static str) -> Result<T, ApiError> {
+pub fn object<'a>(text: &'a [u8], no_object: &'static str) -> Result<&'a RawValue, ApiError> {
     let text = std::str::from_utf8(text).map_err(|_| ApiError::not_json())?;
-    if !text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok() {
-        return Err(ApiError::bad_request(no_object));
-    }
-    serde_json::from_str(text).map_err(|_| ApiError::not_json())
+    let whole: &RawValue = serde_json::from_str(text).map_err(|_| ApiError::not_json())?;
+    let is_object = whole.get().starts_with('{');
+    is_object.then_some(whole).ok_or_else(|| ApiError::bad_request(no_object))
 }
 
 /// The members of an object, in the order they are given; of one given twice the last.
@@ -44,9 +43,8 @@ impl<'a> Members<'a> {
         most: usize,
         too_many: impl Fn() -> ApiError,
     ) -> Result<Members<'a>, ApiError> {
-        let whole: &RawValue = object(text, no_object)?;
         let mut members = Vec::new();
-        each_member(whole.get(), ApiError::not_json, |name, value| {
+        each_member(object(text, no_object)?.get(), ApiError::not_json, |name, value| {
             push_up_to(most, &mut members, (name, value), &too_many)
         })?;
         let last: HashMap<String, usize> = (0..).zip(&members).map(|(at, (name, _))| (name.clone(), at)).collect();

@@ -75,7 +75,10 @@ async fn mistakes_in_the_request_are_named() {
     for (body, reason) in [
         ("{}", "POST body must include `docs` parameter."),
         ("{\"docs\":1}", "`docs` parameter must be an array."),
+        ("{\"docs\":null}", "`docs` parameter must be an array."),
         ("{\"docs\":[],\"new_edits\":1}", "`new_edits` parameter must be a boolean."),
+        ("{\"docs\":[],\"new_edits\":null}", "`new_edits` parameter must be a boolean."),
+        ("{\"docs\":[],\"docs\":1}", "`docs` parameter must be an array."),
         ("[]", "Request body must be a JSON object"),
         ("{\"docs\":[", "invalid UTF-8 JSON"),
     ] {

@@ -79,6 +79,8 @@ async fn mistakes_in_the_request_are_named() {
     let (_server, database) = fresh().await;
     let none = database.post("/_bulk_get").json(&json!({})).send().await;
     none.assert_error(400, "bad_request", "Missing JSON list of 'docs'.");
+    let twice = database.post("/_bulk_get").header("content-type", "application/json").body("{\"docs\":1,\"docs\":[]}");
+    assert_eq!(twice.expect(200).await.json(), json!({ "results": [] }), "the last counts");
     for name in ["open_revs", "new_edits", "w", "rev", "atts_since"] {
         let answer = database.post(&format!("/_bulk_get?{name}=1")).json(&json!({ "docs": [] })).send().await;
         answer.assert_error(400, "bad_request", &format!("\"{name}\" query parameter is not acceptable"));

@@ -293,7 +293,7 @@ impl Options {
     }
 
     fn query(&self, text: &str) -> Result<Box<RawValue>, ApiError> {
-        let is_object = json::object::<&RawValue>(text.as_bytes(), "").is_ok();
+        let is_object = json::object(text.as_bytes(), "").is_ok();
         let query = RawValue::from_string(text.to_owned()).ok().filter(|_| is_object);
         query.ok_or_else(|| self.wrong(QUERY, "a JSON object"))
     }

@@ -5,7 +5,6 @@ use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{Outcome, Write};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::edit::{edit, replicated_path, scan, write_written};
@@ -13,15 +12,8 @@ use super::local;
 use crate::call::{Answer, Call};
 use crate::call_state::CallState;
 use crate::error::ApiError;
+use crate::json::Members;
 use crate::{json, reply, request};
-
-#[derive(Deserialize)]
-struct BulkDocs<'a> {
-    #[serde(borrow)]
-    docs: Option<&'a RawValue>,
-    #[serde(borrow)]
-    new_edits: Option<&'a RawValue>,
-}
 
 /// A document of a bulk request.
 struct Item {
@@ -58,12 +50,13 @@ pub async fn bulk_docs(call: Call, db: &str) -> Answer {
 
 impl Bulk {
     fn parse(body: &[u8], state: &CallState) -> Result<Bulk, ApiError> {
-        let request: BulkDocs<'_> = json::object(body, json::BODY)?;
-        let docs = request.docs.ok_or_else(|| ApiError::bad_request("POST body must include `docs` parameter."))?;
+        let request = Members::of_options(body, json::BODY)?;
+        let docs =
+            request.get("docs").ok_or_else(|| ApiError::bad_request("POST body must include `docs` parameter."))?;
         let not_array = || ApiError::bad_request("`docs` parameter must be an array.");
         let most = state.config.limits.bulk_docs_max;
         let docs: Vec<&RawValue> = json::elements(docs, most, not_array, || too_many_docs(most))?;
-        let replicated = match request.new_edits.map(RawValue::get) {
+        let replicated = match request.get("new_edits").map(RawValue::get) {
             None | Some("true") => false,
             Some("false") => true,
             Some(_) => return Err(ApiError::bad_request("`new_edits` parameter must be a boolean.")),

@@ -8,13 +8,12 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use seqtide::storage::json::write_json_string;
 use seqtide::{Engine, Error};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::database::info_json;
 use super::server;
 use crate::call::{Answer, Call};
 use crate::error::ApiError;
+use crate::json::Members;
 use crate::state::State;
 use crate::{json, reply, request};
 
@@ -36,13 +35,8 @@ pub async fn of_keys(call: Call) -> Answer {
 }
 
 fn keys(body: &[u8], keys_max: usize) -> Result<Vec<String>, ApiError> {
-    #[derive(Deserialize)]
-    struct Asked<'a> {
-        #[serde(borrow)]
-        keys: Option<&'a RawValue>,
-    }
-    let asked: Asked<'_> = json::object(body, json::BODY)?;
-    let keys = asked.keys.ok_or_else(|| ApiError::bad_request("`keys` member must exist."))?;
+    let asked = Members::of_options(body, json::BODY)?;
+    let keys = asked.get("keys").ok_or_else(|| ApiError::bad_request("`keys` member must exist."))?;
     let not_names = || ApiError::bad_request("`keys` member must be an array of names of databases.");
     let too_many = || ApiError::bad_request(format!("too_many_keys: at most {keys_max} are accepted"));
     json::elements(keys, keys_max, not_names, too_many)

@@ -9,7 +9,6 @@ use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use seqtide::Database;
 use seqtide::storage::Snapshot;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::item::{Item, Read};
@@ -18,18 +17,13 @@ use super::document;
 use crate::accept::accepts;
 use crate::call::{Answer, Call};
 use crate::error::ApiError;
+use crate::json::Members;
 use crate::multipart::boundary;
 use crate::pages::{Items, paged};
 use crate::{json, reply, request};
 
 /// Options of a document's GET that make no sense here.
 const FORBIDDEN: [&str; 5] = ["open_revs", "new_edits", "w", "rev", "atts_since"];
-
-#[derive(Deserialize)]
-struct BulkGet<'a> {
-    #[serde(borrow)]
-    docs: Option<&'a RawValue>,
-}
 
 pub async fn bulk_get(call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
@@ -90,8 +84,7 @@ fn as_multipart(req: &HttpRequest, database: Database, items: Vec<Item>, read: R
 
 fn parse(body: &[u8], docs_max: usize) -> Result<Vec<Item>, ApiError> {
     let missing = || ApiError::bad_request("Missing JSON list of 'docs'.");
-    let request: BulkGet<'_> = json::object(body, json::BODY)?;
-    let docs = request.docs.ok_or_else(missing)?;
+    let docs = Members::of_options(body, json::BODY)?.get("docs").ok_or_else(missing)?;
     let docs: Vec<&RawValue> = json::elements(docs, docs_max, missing, || too_many_docs(docs_max))?;
     Ok(docs.iter().map(|doc| Item::parse(doc.get())).collect())
 }
