@@ -270,9 +270,12 @@ async fn copy_writes_the_body_under_another_id() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_whose_id_is_made_goes_on_from_nothing() {
     let (_server, database) = fresh().await;
-    let copied = json!({ "_rev": "3-0785e9eb543380151003dc452c3a001a", "x": 1 });
-    let rev = database.post("").json(&copied).expect(201).await.rev();
-    assert!(rev.starts_with("1-"), "{rev}");
+    let hash = "0785e9eb543380151003dc452c3a001a";
+    let copied = json!({ "_rev": format!("3-{hash}"), "_revisions": { "start": 3, "ids": [hash] }, "x": 1 });
+    for query in ["", "?new_edits=false"] {
+        let rev = database.post(query).json(&copied).expect(201).await.rev();
+        assert!(rev.starts_with("1-"), "{query}: {rev}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -101,18 +101,18 @@ pub async fn post(call: Call, db: &str) -> Answer {
     request::require_json(&call.req)?;
     let (req, query, state, body) = call.body().await?;
     let mut document = scan_body(body, &state).await?;
-    let id = match document.id.take() {
+    let (id, replicated) = match document.id.take() {
         Some(id) => match LocalId::parse(&id) {
             Some(id) => return local::write(&req, &query, &state, &database, id?, document).await,
-            None => DocId::parse(&id)?,
+            None => (DocId::parse(&id)?, replicated(&query)),
         },
         None => {
-            // What is new goes on from nothing.
-            (document.rev, document.revisions) = (None, None);
-            state.new_id()
+            // What is new goes on from nothing, and was nowhere before.
+            document.rev = None;
+            (state.new_id(), false)
         }
     };
-    let target = Target { database: &database, id, replicated: replicated(&query) };
+    let target = Target { database: &database, id, replicated };
     if unattended(&query) {
         return target.write_later(document).await;
     }
