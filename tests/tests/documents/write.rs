@@ -263,6 +263,8 @@ async fn copy_writes_the_body_under_another_id() {
     copy(&format!("/a?rev={rev}"), "none").header("if-match", &second).expect(400).await;
     copy("/nowhere", "d").expect(404).await;
     copy("/a", "http://example.test/db/d").expect(400).await;
+    copy("/a", "https://example.test/db/d").expect(400).await;
+    assert_eq!(copy("/a", "of-http://x").expect(201).await.json()["id"], json!("of-http://x"));
     copy("/a", "_bad").expect(400).await;
     database.request("COPY", "/a").expect(400).await;
 }

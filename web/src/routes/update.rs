@@ -88,7 +88,7 @@ fn destination(req: &HttpRequest) -> Result<(DocId, Option<RevId>), ApiError> {
     let missing = || ApiError::bad_request("Destination header is mandatory for COPY.");
     let given = req.headers().get("destination").ok_or_else(missing)?;
     let given = given.to_str().map_err(|_| ApiError::bad_request("the Destination header is not ASCII: escape it"))?;
-    if given.contains("://") {
+    if given.starts_with("http://") || given.starts_with("https://") {
         return Err(ApiError::bad_request("Destination URL must be relative."));
     }
     let (id, query) = given.split_once('?').unwrap_or((given, ""));
