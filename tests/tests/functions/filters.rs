@@ -53,6 +53,17 @@ async fn a_filter_function_chooses_at_every_form_of_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_name_with_a_slash_is_escaped_twice_at_the_door_of_couchdb() {
+    let (_server, database) = typed().await;
+    let is_y = "function (doc) { if (doc.type === 'y') emit(doc._id); }";
+    let functions = json!({ "filters": { "a/b": "(doc) => doc.type === 'y'" }, "views": { "a/b": { "map": is_y } } });
+    design(&database, "of%2Fy", &functions).await;
+    for query in ["filter=of%252Fy/a%252Fb", "filter=_view&view=of%252fy%2Fa%252fb"] {
+        assert_eq!(changed(&database, query).await, ["b"], "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_filter_function_chooses_at_every_form_of_the_native_door() {
     let (server, database) = typed().await;
     let (options, asked) = (json!({ "since": 0, "live": false, "filter": "d/f", "query": { "type": "x" } }), "a c");

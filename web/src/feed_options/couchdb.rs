@@ -8,7 +8,7 @@ use seqtide::{
     Ahead, EndsAt, FeedKind, FeedMode, FeedOptions, Fields, Filter, RowShape, Selector, Since, UpdatesOptions,
 };
 
-use super::function::{AskedFunction, query_object};
+use super::function::{AskedFunction, Names, query_object};
 use super::{doc_ids, last_event_id, parse_since};
 use crate::error::ApiError;
 use crate::json::{self, Members};
@@ -145,9 +145,9 @@ fn asked_filter(query: &Query, body: Option<&[u8]>) -> Result<AskedFilter, ApiEr
             let fields = member("fields").map(Fields::from_json).transpose()?;
             Ok(AskedFilter { fields, ..Filter::selector(selector).into() })
         }
-        "_view" => Ok(AskedFunction::view(query.get("view"))?.into()),
+        "_view" => Ok(AskedFunction::view(query.get("view"), Names::Escaped)?.into()),
         _ if name.starts_with('_') => Err(ApiError::bad_request("unknown builtin filter name")),
-        _ => Ok(AskedFunction::filter(name, query_object(query))?.into()),
+        _ => Ok(AskedFunction::filter(name, Names::Escaped, query_object(query))?.into()),
     }
 }
 

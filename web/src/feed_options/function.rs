@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
-use crate::query::Query;
+use crate::query::{Query, decode};
 
 /// Options that say where a feed is and how it runs, not what it shows: a filter function does not see them, so feeds
 /// that differ in nothing else ask it the same.
@@ -32,14 +32,24 @@ pub enum AskedFunction {
     },
 }
 
+/// How the names of a design document and of a function in it are written.
+#[derive(Debug, Clone, Copy)]
+pub enum Names {
+    /// As they are: neither has a slash.
+    Plain,
+    /// Escaped as parts of a URL are, whatever the whole has been before: either may have a slash.
+    ///
+    /// Source: CouchDB `couch_changes:configure_filter`, `parse_view_param`.
+    Escaped,
+}
+
 impl AskedFunction {
     /// Reads `design/filter`.
     ///
     /// # Errors
     /// 400 with CouchDB's text.
-    pub fn filter(text: &str, query: Box<RawValue>) -> Result<AskedFunction, ApiError> {
-        let (design, name) = halves(text)
-            .ok_or_else(|| ApiError::bad_request("`filter` must be of the form `designname/filtername`"))?;
+    pub fn filter(text: &str, names: Names, query: Box<RawValue>) -> Result<AskedFunction, ApiError> {
+        let (design, name) = names.read(text, "`filter` must be of the form `designname/filtername`")?;
         Ok(AskedFunction::Filter { design, name, query })
     }
 
@@ -47,11 +57,10 @@ impl AskedFunction {
     ///
     /// # Errors
     /// 400 with CouchDB's text.
-    pub fn view(text: Option<&str>) -> Result<AskedFunction, ApiError> {
+    pub fn view(text: Option<&str>, names: Names) -> Result<AskedFunction, ApiError> {
         let text = text.filter(|text| !text.is_empty());
         let text = text.ok_or_else(|| ApiError::bad_request("`view` filter parameter is not provided."))?;
-        let (design, view) =
-            halves(text).ok_or_else(|| ApiError::bad_request("`view` must be of the form `designname/viewname`"))?;
+        let (design, view) = names.read(text, "`view` must be of the form `designname/viewname`")?;
         Ok(AskedFunction::View { design, view })
     }
 
@@ -75,11 +84,15 @@ pub fn query_object(query: &Query) -> Box<RawValue> {
     serde_json::value::to_raw_value(&object).unwrap_or_default()
 }
 
-fn halves(text: &str) -> Option<(String, String)> {
-    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
-    match parts[..] {
-        [design, name] => Some((design.to_owned(), name.to_owned())),
-        _ => None,
+impl Names {
+    /// The two names in a text; `not_two` is said of one that has not two.
+    fn read(self, text: &str, not_two: &'static str) -> Result<(String, String), ApiError> {
+        let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+        match (parts.as_slice(), self) {
+            ([design, name], Names::Plain) => Ok((design.to_string(), name.to_string())),
+            ([design, name], Names::Escaped) => Ok((decode(design)?.into_owned(), decode(name)?.into_owned())),
+            _ => Err(ApiError::bad_request(not_two)),
+        }
     }
 }
 
@@ -90,11 +103,17 @@ mod tests {
     #[test]
     fn a_function_has_two_names() {
         for text in ["a", "a/b/c", "/", ""] {
-            assert!(AskedFunction::filter(text, Box::default()).is_err(), "{text}");
-            assert!(AskedFunction::view(Some(text)).is_err(), "{text}");
+            for names in [Names::Plain, Names::Escaped] {
+                assert!(AskedFunction::filter(text, names, Box::default()).is_err(), "{text}");
+                assert!(AskedFunction::view(Some(text), names).is_err(), "{text}");
+            }
         }
-        let AskedFunction::View { design, view } = AskedFunction::view(Some("a/b")).unwrap() else { panic!() };
-        assert_eq!((design.as_str(), view.as_str()), ("a", "b"));
+        let names = |names| match AskedFunction::view(Some("/a%2f+/b%25"), names).unwrap() {
+            AskedFunction::View { design, view } => (design, view),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(names(Names::Plain), ("a%2f+".to_owned(), "b%25".to_owned()));
+        assert_eq!(names(Names::Escaped), ("a/ ".to_owned(), "b%".to_owned()));
     }
 
     #[test]

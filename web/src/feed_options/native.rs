@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::function::AskedFunction;
+use super::function::{AskedFunction, Names};
 use super::{doc_ids, parse_since};
 use crate::error::ApiError;
 use crate::json::{self, Members};
@@ -287,8 +287,10 @@ impl Options {
         match (filter, view) {
             (None, None) => Ok(None),
             (Some(_), Some(_)) => Err(ApiError::bad_request("give either `filter` or `view`, not both")),
-            (None, view) => AskedFunction::view(view).map(Some),
-            (Some(filter), None) => AskedFunction::filter(filter, self.query(query.unwrap_or("{}"))?).map(Some),
+            (None, view) => AskedFunction::view(view, Names::Plain).map(Some),
+            (Some(filter), None) => {
+                AskedFunction::filter(filter, Names::Plain, self.query(query.unwrap_or("{}"))?).map(Some)
+            }
         }
     }
 
