@@ -176,6 +176,13 @@ mod tests {
     }
 
     #[test]
+    fn before_the_first_sample_there_is_neither_text_nor_place() {
+        for place in [None, Some(0), Some(2500)] {
+            assert_eq!(Figures::default().behind(place), (String::new(), None), "{place:?}");
+        }
+    }
+
+    #[test]
     fn samples_are_bounded_and_the_oldest_stays_whole() {
         let figures = Figures::default();
         for at in 1..=1000 {
