@@ -83,8 +83,9 @@ pub fn written(status: StatusCode, format: SeqFormat, seq: Sequence) -> HttpResp
 pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, String) {
     let connection = req.connection_info();
     let host = connection.host();
-    // The framework has a name of its own for a server that is not named.
-    let is_named = req.headers().contains_key(header::HOST) || host != req.app_config().host();
+    // The framework has a name of its own for a server that is not named, or not in ASCII.
+    let given = req.headers().get(header::HOST);
+    let is_named = given.is_some_and(|given| given.to_str().is_ok()) || host != req.app_config().host();
     let mut url =
         if is_named && !host.is_empty() { [connection.scheme(), "://", host].concat() } else { String::new() };
     for segment in segments {

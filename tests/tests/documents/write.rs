@@ -299,13 +299,15 @@ async fn a_document_that_comes_with_attachments_in_parts_is_refused_as_such() {
     assert_eq!(put.send().await.status, 501);
 }
 
-/// A request of HTTP/1.0 need not say what the server is called.
+/// A request of HTTP/1.0 need not say what the server is called; none should in letters beyond ASCII.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_place_of_a_document_is_a_path_where_the_client_does_not_name_the_server() {
     let (server, _database) = fresh().await;
-    let request = "PUT /db/a HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
-    let answer = exchange(server.address(), request).await;
-    assert!(answer.headers.contains(&"location: /db/a".to_owned()), "{:?}", answer.headers);
+    for (id, host) in [("a", ""), ("b", "host: \r\n"), ("c", "host: ü\r\n")] {
+        let request = format!("PUT /db/{id} HTTP/1.0\r\n{host}content-length: 2\r\n\r\n{{}}");
+        let answer = exchange(server.address(), &request).await;
+        assert!(answer.headers.contains(&format!("location: /db/{id}")), "{host:?}: {answer:?}");
+    }
 }
 
 /// As it was read with `revs=true`, without its `_rev`.
