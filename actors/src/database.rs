@@ -27,7 +27,7 @@ use crate::registry::Open;
 use crate::sweep::Sweep;
 use crate::validation::Validation;
 use crate::writer::Written;
-use crate::writer::asker::Asker;
+use crate::writer::asker::Unattended;
 
 /// How often a request is validated anew because a document has moved meanwhile.
 const MOVES_MAX: usize = 20;
@@ -219,13 +219,13 @@ impl Database {
     /// As [`Database::write`]: then it is not queued.
     pub async fn write_later(&self, write: Write) -> Result<(), Error> {
         let database = self.opened().await?;
-        let asker = Asker::gone(self.name.clone(), &write);
+        let unattended = Unattended::new(&self.name, &write);
         let writes = vec![write];
         if database.validators(&writes).await?.is_empty() {
-            return database.enqueue(writes.into(), asker).await;
+            return database.enqueue(writes.into(), unattended).await;
         }
         let written = self.write(writes).await?;
-        asker.tell(Ok(written));
+        unattended.report(Ok(written));
         Ok(())
     }
 

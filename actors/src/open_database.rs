@@ -22,10 +22,10 @@ use crate::metrics::{self, PageMetrics};
 use crate::readings::Readings;
 use crate::sweep::Sweeping;
 use crate::validation::{Validating, Validators};
-use crate::writer::asker::Asker;
+use crate::writer::asker::{Asker, Unattended};
 use crate::writer::load::Load;
-use crate::writer::queue::Job;
-use crate::writer::waiting::Waiting;
+use crate::writer::queue::{Job, Queued};
+use crate::writer::waiting::{Admitted, Waiting};
 use crate::writer::{Background, Finish, LookAround, Submit, Writer, WriterLimits, Written};
 
 /// Most pages of one database that functions are asked about at once.
@@ -173,8 +173,9 @@ impl OpenDatabase {
 
     /// Has the writer write a request.
     pub async fn submit(&self, request: Request) -> Result<Written, Error> {
+        let admitted = self.waiting.admit(Load::of(&request))?;
         let (asker, answered) = Asker::waiting();
-        self.writer.do_send(self.admit(request, asker)?);
+        self.hand_over(Job { request, asker }, admitted);
         match answered.await {
             Ok(answer) => answer,
             // A writer that is gone has finished: its database was closed or deleted meanwhile.
@@ -182,19 +183,21 @@ impl OpenDatabase {
         }
     }
 
-    /// Has the writer write a request whose asker does not wait; returns when it is queued.
-    pub async fn enqueue(&self, request: Request, asker: Asker) -> Result<(), Error> {
-        let submit = self.admit(request, asker)?;
-        match self.writer.send(submit).await {
-            Ok(()) => Ok(()),
-            Err(_gone) => Err(self.live.when_gone().await),
+    /// Has the writer write a request that nobody waits for. It is queued when this returns; where the database is closed at
+    /// this moment it may be told of as one that was not made.
+    pub async fn enqueue(&self, request: Request, unattended: Unattended) -> Result<(), Error> {
+        if !self.writer.connected() {
+            return Err(self.live.when_gone().await);
         }
+        let admitted = self.waiting.admit(Load::of(&request))?;
+        self.hand_over(Job { request, asker: Asker::gone(unattended) }, admitted);
+        Ok(())
     }
 
-    fn admit(&self, request: Request, asker: Asker) -> Result<Submit, Error> {
-        let load = Load::of(&request);
-        self.waiting.admit(load)?;
-        Ok(Submit(Job { request, load, asker }))
+    /// Leaves a job that was let in with the writer. It is carried out whether or not who asked is still there: a message
+    /// that is waited for, an actor passes over when nobody does any more. What is let in is bounded, so the mailbox need not be.
+    fn hand_over(&self, job: Job, admitted: Admitted) {
+        self.writer.do_send(Submit(Queued { job, admitted }));
     }
 
     /// Has the writer free all bodies that no leaf needs now, whether there is much garbage or not.

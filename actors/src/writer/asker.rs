@@ -8,28 +8,63 @@ use super::Written;
 use crate::error::Error;
 use crate::metrics;
 
-/// Who asked for a write.
-pub(crate) enum Asker {
-    /// Waits for the answer.
+/// Who asked for a write, and is told once what became of it.
+pub(crate) struct Asker(Option<Who>);
+
+enum Who {
+    /// Waits for the answer; who is not told finds out why.
     Waiting(oneshot::Sender<Result<Written, Error>>),
     /// Has gone on.
-    Gone {
-        /// Where it was to be written.
-        database: DbName,
-        /// The id of what was to be written.
-        id: String,
-    },
+    Gone(Unattended),
 }
 
 impl Asker {
     /// One that waits, and where the answer comes.
     pub fn waiting() -> (Asker, oneshot::Receiver<Result<Written, Error>>) {
         let (answer, answered) = oneshot::channel();
-        (Asker::Waiting(answer), answered)
+        (Asker(Some(Who::Waiting(answer))), answered)
     }
 
     /// One that has gone on.
-    pub fn gone(database: DbName, write: &Write) -> Asker {
+    pub fn gone(unattended: Unattended) -> Asker {
+        Asker(Some(Who::Gone(unattended)))
+    }
+
+    /// Whether it hears what became of the write.
+    pub fn waits(&self) -> bool {
+        matches!(self.0, Some(Who::Waiting(_)))
+    }
+
+    /// Says what became of the write.
+    pub fn tell(mut self, result: Result<Written, Error>) {
+        match self.0.take() {
+            // Whoever waited may be gone by now; the write stands all the same.
+            Some(Who::Waiting(answer)) => drop(answer.send(result)),
+            Some(Who::Gone(unattended)) => unattended.report(result),
+            None => {}
+        }
+    }
+}
+
+/// Whatever a queued write is lost with, it is not lost without a word.
+impl Drop for Asker {
+    fn drop(&mut self) {
+        if let Some(Who::Gone(unattended)) = self.0.take() {
+            unattended.report(Err(Error::Stopped));
+        }
+    }
+}
+
+/// A write that nobody waits for, as it is told of.
+pub(crate) struct Unattended {
+    /// Where it was to be written.
+    database: DbName,
+    /// The id of what was to be written.
+    id: String,
+}
+
+impl Unattended {
+    pub fn new(database: &DbName, write: &Write) -> Unattended {
         let id = match write {
             Write::Edit(edit) => edit.id().to_string(),
             Write::Purge { id, .. } => id.to_string(),
@@ -38,29 +73,17 @@ impl Asker {
             Write::Decided(_) => "what changes nothing".to_owned(),
             Write::FeedIndex(_) => "_feed_index".to_owned(),
         };
-        Asker::Gone { database, id }
+        Unattended { database: database.clone(), id }
     }
 
-    /// Whether it hears what became of the write.
-    pub fn waits(&self) -> bool {
-        matches!(self, Asker::Waiting(_))
-    }
-
-    /// Says what became of the write. A failure that nobody hears of is logged and counted.
-    pub fn tell(self, result: Result<Written, Error>) {
-        let (database, id) = match self {
-            Asker::Waiting(answer) => {
-                // Whoever waited may be gone by now; the write stands all the same.
-                let _ = answer.send(result);
-                return;
-            }
-            Asker::Gone { database, id } => (database, id),
-        };
+    /// Logs and counts it, if that says that it was not made.
+    pub fn report(self, result: Result<Written, Error>) {
         let why = match result {
             Ok(Written { outcomes, .. }) => outcomes.iter().find_map(why_not),
             Err(error) => Some(error.to_string()),
         };
         if let Some(reason) = why {
+            let Unattended { database, id } = self;
             metrics::unattended_failed();
             tracing::warn!(id, reason, %database, "a write nobody waits for was not made");
         }

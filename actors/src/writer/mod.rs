@@ -26,7 +26,7 @@ use self::asker::Asker;
 pub(crate) use self::commit::WriteCommit;
 use self::commit::commit;
 use self::load::Load;
-use self::queue::{Job, Queue};
+use self::queue::{Job, Queue, Queued};
 use self::waiting::Waiting;
 use crate::end_reason::EndReason;
 use crate::error::Error;
@@ -72,7 +72,7 @@ impl Written {
 /// Write this, which was let in. The asker hears when it is durable and visible.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Submit(pub Job);
+pub(crate) struct Submit(pub Queued);
 
 /// There may be something to do in the background.
 #[derive(Message)]
@@ -430,12 +430,12 @@ impl Drop for Writer {
 impl Handler<Submit> for Writer {
     type Result = ();
 
-    fn handle(&mut self, Submit(job): Submit, ctx: &mut Context<Writer>) {
+    fn handle(&mut self, Submit(queued): Submit, ctx: &mut Context<Writer>) {
         if !self.finishing.is_empty() {
-            // Who waits is told when it is known why.
-            return if job.asker.waits() { drop(job) } else { job.asker.tell(Err(self.live.gone())) };
+            // Dropped: who waits finds out why.
+            return;
         }
-        self.queue.push(job);
+        self.queue.push(queued);
         self.look_around(ctx);
     }
 }

@@ -7,7 +7,7 @@ use seqtide_storage::Request;
 
 use super::asker::Asker;
 use super::load::Load;
-use super::waiting::Waiting;
+use super::waiting::{Admitted, Waiting};
 
 /// Most of one commit: what is beyond waits for the next, so that no commit takes long.
 pub(super) const COMMIT_MAX: Load = Load { edits: 10_000, bytes: 64 << 20 };
@@ -18,13 +18,18 @@ const MAKING_ROOM_MAX: Load = Load { edits: 50, bytes: 1 << 20 };
 /// A request and who asked for it.
 pub(crate) struct Job {
     pub request: Request,
-    pub load: Load,
     pub asker: Asker,
+}
+
+/// A job that was let in.
+pub(crate) struct Queued {
+    pub job: Job,
+    pub admitted: Admitted,
 }
 
 /// Requests in the order they came.
 pub(super) struct Queue {
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<Queued>,
     waiting: Arc<Waiting>,
 }
 
@@ -37,9 +42,8 @@ impl Queue {
         self.jobs.is_empty()
     }
 
-    /// Takes in a job that was let in.
-    pub fn push(&mut self, job: Job) {
-        self.jobs.push_back(job);
+    pub fn push(&mut self, queued: Queued) {
+        self.jobs.push_back(queued);
     }
 
     /// Takes the jobs of the next commit: the first ones.
@@ -50,7 +54,7 @@ impl Queue {
     /// Takes the jobs of the next commit where there is no room: what makes room does not go with what needs some and
     /// fails. Which of them goes is up to the first job.
     pub fn take_alike(&mut self) -> Vec<Job> {
-        let makes_room = self.jobs.front().is_some_and(|job| job.request.makes_room());
+        let makes_room = self.jobs.front().is_some_and(|queued| queued.job.request.makes_room());
         let max = if makes_room { MAKING_ROOM_MAX } else { COMMIT_MAX };
         self.take_those(max, |job| job.request.makes_room() == makes_room)
     }
@@ -58,24 +62,24 @@ impl Queue {
     /// Puts jobs that were taken first again.
     pub fn put_back(&mut self, jobs: Vec<Job>) {
         for job in jobs.into_iter().rev() {
-            self.waiting.put_back(job.load);
-            self.jobs.push_front(job);
+            let admitted = self.waiting.admit_again(Load::of(&job.request));
+            self.jobs.push_front(Queued { job, admitted });
         }
     }
 
     fn take_those(&mut self, max: Load, which: impl Fn(&Job) -> bool) -> Vec<Job> {
         let (mut taken, mut passed_over, mut load) = (Vec::new(), VecDeque::new(), Load::default());
-        while let Some(job) = self.jobs.pop_front_if(|job| !which(job) || load.has_room_for(job.load, max)) {
-            if which(&job) {
-                load.add(job.load);
-                taken.push(job);
+        let goes = |queued: &Queued, load: Load| !which(&queued.job) || load.has_room_for(queued.admitted.load(), max);
+        while let Some(queued) = self.jobs.pop_front_if(|queued| goes(queued, load)) {
+            if which(&queued.job) {
+                load.add(queued.admitted.load());
+                taken.push(queued.job);
             } else {
-                passed_over.push_back(job);
+                passed_over.push_back(queued);
             }
         }
         passed_over.append(&mut self.jobs);
         self.jobs = passed_over;
-        self.waiting.take_off(load);
         taken
     }
 }

@@ -1,5 +1,6 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use ::metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use actix::Addr;
 use futures_util::future::join_all;
 use seqtide_storage::json::{Body, ScanLimits, scan_document};
@@ -7,6 +8,7 @@ use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::{Birth, Edit, Identity, StoreOptions, Write};
 
+use super::asker::Unattended;
 use super::queue::COMMIT_MAX;
 use super::*;
 use crate::end_reason::EndReason;
@@ -47,10 +49,9 @@ impl Bench {
     }
 
     fn job(&self, request: Request) -> Result<(Submit, oneshot::Receiver<Result<Written, Error>>), Error> {
-        let load = Load::of(&request);
-        self.waiting.admit(load)?;
+        let admitted = self.waiting.admit(Load::of(&request))?;
         let (asker, answered) = Asker::waiting();
-        Ok((Submit(Job { request, load, asker }), answered))
+        Ok((Submit(Queued { job: Job { request, asker }, admitted }), answered))
     }
 
     async fn submit(&self, writer: &Addr<Writer>, request: Request) -> Result<Written, Error> {
@@ -192,10 +193,8 @@ fn what_is_more_than_a_commit_takes_is_written_before_the_writer_finishes() {
         let writer = bench.writer(Store::write);
         let mut waiting = Vec::new();
         let jobs: Vec<_> = (0..3).map(|n| bench.job(put(&format!("d{n}"), "{}")).unwrap()).collect();
-        for (Submit(job), answered) in jobs {
-            bench.waiting.take_off(job.load);
-            bench.waiting.put_back(COMMIT_MAX);
-            writer.do_send(Submit(Job { load: COMMIT_MAX, ..job }));
+        for (Submit(queued), answered) in jobs {
+            writer.do_send(Submit(Queued { admitted: bench.waiting.admit_again(COMMIT_MAX), ..queued }));
             waiting.push(answered);
         }
         writer.send(Finish).await.unwrap();
@@ -224,13 +223,12 @@ fn what_nobody_waits_for_is_written_before_the_writer_finishes() {
         let writer = bench.writer(Store::write);
         let later = |id: &str| {
             let request = put(id, "{}");
-            let asker = Asker::gone(DbName::parse("db").unwrap(), &request.writes[0]);
-            Submit(Job { load: Load::of(&request), request, asker })
+            let asker = Asker::gone(Unattended::new(&DbName::parse("db").unwrap(), &request.writes[0]));
+            let admitted = bench.waiting.admit(Load::of(&request)).unwrap();
+            Submit(Queued { job: Job { request, asker }, admitted })
         };
         for n in 0..10 {
-            let submit = later(&format!("d{n}"));
-            bench.waiting.put_back(submit.0.load);
-            writer.send(submit).await.unwrap();
+            writer.send(later(&format!("d{n}"))).await.unwrap();
         }
         writer.send(Finish).await.unwrap();
         assert_eq!(bench.store.snapshot().unwrap().counters().unwrap().docs, 10);
@@ -242,10 +240,10 @@ fn what_nobody_waits_for_is_written_before_the_writer_finishes() {
 fn the_queue_is_bounded_in_edits_in_bytes_and_in_empty_requests() {
     let full = |answer: Result<_, Error>| matches!(answer, Err(Error::WriteQueueFull { edits_max: 100, .. }));
     let bench = Bench::new();
-    let _waiting: Vec<_> = (0..100).map(|_| bench.job(Request::default()).unwrap()).collect();
+    let mut waiting: Vec<_> = (0..100).map(|_| bench.job(Request::default()).unwrap()).collect();
     assert!(full(bench.job(Request::default())));
-    bench.waiting.take_off(Load::of(&Request::default()));
-    bench.job(Request::default()).expect("one has been written");
+    waiting.pop();
+    bench.job(Request::default()).expect("one waits no more");
     let bench = Bench::new();
     let large = format!(r#"{{"pad": "{}"}}"#, "x".repeat(1 << 20));
     let _waiting = bench.job(put("a", &large)).unwrap();
@@ -280,4 +278,53 @@ fn a_damaged_row_fails_the_request_that_needs_it_and_not_those_in_its_commit() {
         assert_eq!(seqs, [("a", 1), ("b", 2), ("c", 3)]);
         assert_eq!(bench.live.newest(), Sequence::new(0, 3));
     });
+}
+
+/// Counts what is counted meanwhile under a name, on this thread.
+fn counted(name: &'static str, meanwhile: impl FnOnce()) -> u64 {
+    let counting = Counting { name, count: Arc::default() };
+    ::metrics::with_local_recorder(&counting, meanwhile);
+    counting.count.load(Ordering::Relaxed)
+}
+
+struct Counting {
+    name: &'static str,
+    count: Arc<AtomicU64>,
+}
+
+impl Recorder for Counting {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        if key.name() == self.name { Counter::from_arc(Arc::clone(&self.count)) } else { Counter::noop() }
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+/// It kept its room in the queue for good, and was lost without a word.
+#[test]
+fn what_is_dropped_on_its_way_waits_no_more_and_is_told_of() {
+    let bench = Bench::new();
+    let submit = |asker| {
+        let admitted = bench.waiting.admit(Load { edits: 100, bytes: 0 }).expect("there is room");
+        Submit(Queued { job: Job { request: put("a", "{}"), asker }, admitted })
+    };
+    let gone = || Asker::gone(Unattended::new(&DbName::parse("db").unwrap(), &put("a", "{}").writes[0]));
+    let failed = |meanwhile: &dyn Fn()| counted("seqtide_unattended_writes_failed_total", meanwhile);
+    assert_eq!(failed(&|| drop(submit(gone()))), 1);
+    assert_eq!(failed(&|| drop(submit(Asker::waiting().0))), 0, "who waits finds out");
+    let told = || {
+        let Submit(Queued { job: Job { asker, .. }, .. }) = submit(gone());
+        asker.tell(Err(Error::Stopped));
+    };
+    assert_eq!(failed(&told), 1, "told once");
 }

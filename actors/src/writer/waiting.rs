@@ -1,5 +1,7 @@
 //! How much waits to be written, and when that is enough.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 
 use super::WriterLimits;
@@ -7,8 +9,8 @@ use super::load::Load;
 use crate::error::Error;
 use crate::metrics::QueueMetrics;
 
-/// What waits for a database's writer, from when it is asked for until its commit begins. Whoever asks adds to it, so
-/// that a full queue is an answer at once; the writer takes off.
+/// What waits for a database's writer, from when it is let in until its commit begins. Whoever asks adds to it, so that a
+/// full queue is an answer at once.
 pub(crate) struct Waiting {
     limits: WriterLimits,
     load: Mutex<Load>,
@@ -20,34 +22,43 @@ impl Waiting {
         Waiting { limits, load: Mutex::default(), metrics: QueueMetrics::default() }
     }
 
-    /// Adds a request, unless it finds too much waiting already.
+    /// Lets a request in, unless it finds too much waiting already.
     ///
     /// # Errors
     /// [`Error::WriteQueueFull`].
-    pub fn admit(&self, load: Load) -> Result<(), Error> {
+    pub fn admit(self: &Arc<Waiting>, load: Load) -> Result<Admitted, Error> {
         let mut waiting = self.load.lock();
         self.limits.admit_beside(*waiting)?;
+        Ok(self.count(&mut waiting, load))
+    }
+
+    /// Lets in what was let in before and waits again, however much waits.
+    pub fn admit_again(self: &Arc<Waiting>, load: Load) -> Admitted {
+        self.count(&mut self.load.lock(), load)
+    }
+
+    fn count(self: &Arc<Waiting>, waiting: &mut Load, load: Load) -> Admitted {
         waiting.add(load);
         self.metrics.waits(load);
-        Ok(())
-    }
-
-    /// Adds what was let in before and waits again.
-    pub fn put_back(&self, load: Load) {
-        self.load.lock().add(load);
-        self.metrics.waits(load);
-    }
-
-    /// Takes off what waits no more.
-    pub fn take_off(&self, load: Load) {
-        self.load.lock().take_off(load);
-        self.metrics.waits_no_more(load);
+        Admitted { waiting: Arc::clone(self), load }
     }
 }
 
-impl Drop for Waiting {
+/// What was let in. It waits for as long as this lives, so nothing counts that is on its way no more, whatever became of it.
+pub(crate) struct Admitted {
+    waiting: Arc<Waiting>,
+    load: Load,
+}
+
+impl Admitted {
+    pub fn load(&self) -> Load {
+        self.load
+    }
+}
+
+impl Drop for Admitted {
     fn drop(&mut self) {
-        let left = *self.load.lock();
-        self.metrics.waits_no_more(left);
+        self.waiting.load.lock().take_off(self.load);
+        self.waiting.metrics.waits_no_more(self.load);
     }
 }

@@ -62,6 +62,31 @@ async fn a_full_queue_refuses_and_loses_nothing_that_it_took() {
     database.put("later", "{}").await.expect("there is room again");
 }
 
+/// Each that was given up took its room in the queue for good.
+#[tokio::test]
+async fn writes_that_nobody_waits_for_are_made_though_who_asked_is_gone() {
+    let (engine, _folder) = engine(|options| options.write_queue_edits_max = 10);
+    let database = engine.create_database("db").await.unwrap();
+    database.put("first", "{}").await.unwrap();
+    let mut refused = 0;
+    for write in edits("later", 1_000) {
+        // Asked once, then given up.
+        match tokio::time::timeout(Duration::ZERO, database.write_later(write)).await {
+            Ok(Err(Error::WriteQueueFull { .. })) => refused += 1,
+            Ok(Err(other)) => panic!("{other}"),
+            Ok(Ok(())) | Err(_) => {}
+        }
+    }
+    let there_is_room = async {
+        while let Err(full) = database.put("last", "{}").await {
+            assert!(matches!(full, PutError::Engine(Error::WriteQueueFull { .. })), "{full}");
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(there_is_room).await;
+    assert_eq!(all_ids(&database).await, 1_000 - refused + 2);
+}
+
 #[tokio::test]
 async fn a_request_s_writes_come_in_its_order_and_in_one_piece() {
     let (engine, _folder) = engine(|_| {});
