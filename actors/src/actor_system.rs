@@ -58,6 +58,15 @@ impl ActorSystem {
         });
         starting.recv().map_err(|_ended| Error::Stopped)?.map_err(no_thread)
     }
+
+    /// Ends them when this is done, which its first thread does; nobody waits for it.
+    pub fn end_after(self, last: impl Future<Output = ()> + Send + 'static) {
+        let first = self.first.clone();
+        first.spawn(async move {
+            last.await;
+            drop(self);
+        });
+    }
 }
 
 impl Drop for ActorSystem {

@@ -88,8 +88,8 @@ pub struct Engine {
 }
 
 pub(crate) struct Inner {
-    /// Dropped first: what follows is used on its threads.
-    _system: ActorSystem,
+    /// There until this is dropped.
+    system: Option<ActorSystem>,
     folder: Arc<DataFolder>,
     pub open: Arc<OpenDatabases>,
     pub updates: Arc<Updates>,
@@ -158,7 +158,7 @@ impl Engine {
         let registry = system.start_on(start_registry)?;
         let feeds = FeedPermits::new(options.feeds_max);
         let functions = system.start_on(move || Functions::start(options.functions))?;
-        let inner = Inner { _system: system, folder, open, updates, registry, feeds, functions };
+        let inner = Inner { system: Some(system), folder, open, updates, registry, feeds, functions };
         Ok(Engine { inner: Arc::new(inner) })
     }
 
@@ -207,7 +207,7 @@ impl Engine {
         self.create_database_with(name, SeqFormat::Integer).await
     }
 
-    /// Makes a database.
+    /// Makes a database. A future that is dropped before it is ready takes nothing back: the database may still be made.
     ///
     /// # Errors
     /// [`Error::BadName`], [`Error::DatabaseExists`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
@@ -218,7 +218,8 @@ impl Engine {
         Ok(Database::new(self, name))
     }
 
-    /// Deletes a database and ends its feeds. It is opened for that if it is not open.
+    /// Deletes a database and ends its feeds. It is opened for that if it is not open. A future that is dropped before it is
+    /// ready takes nothing back: the database may still be deleted.
     ///
     /// # Errors
     /// [`Error::BadName`], [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
@@ -278,8 +279,13 @@ impl Engine {
 
     /// Ends every feed, writes what is queued, and closes the databases. The engine does nothing more after it, and its
     /// data folder is free for another one, also when this fails; asked again it does nothing. Its threads and the worker
-    /// processes of its functions end with the last handle: an [`Engine`] or a [`Database`]. Without this, dropping all
-    /// handles ends the feeds, and frees the folder a little later, once every open feed is dropped too.
+    /// processes of its functions end with the last handle: an [`Engine`] or a [`Database`].
+    ///
+    /// Without this, the drop of the last handle begins the same and waits for nothing: when it is done, and whether it went
+    /// well, is in nobody's hands but the log's. A process that ends meanwhile loses what [`Database::write_later`] has
+    /// queued, and has ended uncleanly: with [`Durability::Relaxed`](seqtide_storage::Durability::Relaxed) every database then gets
+    /// a new incarnation, of which it has 255. So does one that does not wait until this is ready: of a future that is
+    /// dropped before, the end may have been begun or not.
     ///
     /// # Errors
     /// [`Error::Storage`] when the end could not be noted down, or a database's newest writes are in its log alone;
@@ -301,5 +307,15 @@ impl fmt::Debug for Engine {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.updates.end();
+        self.open.end_feeds();
+        let registry = self.registry.clone();
+        let close_all = async move {
+            if let Ok(Err(error)) = registry.send(CloseAll).await {
+                tracing::error!(%error, "an engine that was dropped has not ended cleanly");
+            }
+        };
+        if let Some(system) = self.system.take() {
+            system.end_after(close_all);
+        }
     }
 }

@@ -1,8 +1,13 @@
 use std::collections::BTreeSet;
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
+use std::time::Duration;
 
 use futures_util::future::join_all;
+use seqtide::storage::json::Body;
+use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::sequence::Sequence;
+use seqtide::storage::{Durability, Edit, Write};
 use seqtide::{
     ChangeEvent, ChangesOptions, Database, EndReason, Engine, Error, FeedKind, FeedOptions, PutError, Since,
 };
@@ -229,6 +234,30 @@ async fn an_engine_that_is_dropped_leaves_no_feed_waiting() {
     assert!(matches!(next_event(&mut changes).await, ChangeEvent::CaughtUp { .. }));
     drop((engine, database));
     assert!(matches!(next_event(&mut changes).await, ChangeEvent::End { reason: EndReason::Shutdown, .. }));
+}
+
+/// What was queued was lost without a word, and all there was counted as relaxed durability after a crash.
+#[tokio::test]
+async fn the_drop_of_the_last_handle_is_an_orderly_end() {
+    let (engine, folder) = engine(|options| options.store.durability = Durability::Relaxed);
+    let database = engine.create_database("db").await.unwrap();
+    for n in 0..5_000 {
+        let id = DocId::parse(&format!("d{n}")).unwrap();
+        database.write_later(Write::Edit(Edit::interactive(id, None, false, Body::empty()))).await.unwrap();
+    }
+    drop((engine, database));
+    let free_again = async {
+        loop {
+            match Engine::start(folder.path()) {
+                Ok(engine) => return engine,
+                Err(_in_use) => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        }
+    };
+    let engine = soon(free_again).await;
+    let counters = engine.database("db").unwrap().info().await.unwrap().counters;
+    assert_eq!((counters.docs, counters.update_seq), (5_000, Sequence::new(0, 5_000)));
+    engine.shutdown().await.unwrap();
 }
 
 #[tokio::test]
