@@ -139,7 +139,12 @@ async fn a_damaged_page_costs_what_is_on_it_and_other_databases_do_not_notice() 
     for query in ["", "&feed=continuous", "&feed=eventsource"] {
         assert_cut_off(&harmed, query).await;
     }
-    server.stderr_with("a feed is cut short").await;
+    server.stderr_with("a feed is cut short database=\"harmed\" feed=").await;
+    assert!(
+        harmed.get("/_all_docs?include_docs=true").open().await.try_to_end().await.is_err(),
+        "it has no proper end"
+    );
+    server.stderr_with("an answer is cut short method=GET path=\"/harmed/_all_docs\" error=").await;
     let lines = "{\"event\":\"error\",\"error\":\"damaged_database\",\"reason\":";
     assert_cut_short(&harmed, "/_feed?since=0&include_docs=true", "application/x-ndjson", lines).await;
     let event = "event: error\ndata: {\"event\":\"error\",\"error\":\"damaged_database\"";

@@ -10,6 +10,7 @@ pub mod check;
 pub mod config;
 mod connection;
 mod cors;
+mod cut_short;
 mod dashboard;
 mod demo;
 mod error;

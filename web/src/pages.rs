@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use seqtide::storage::{Snapshot, StorageError};
 use seqtide::{Database, Error};
+
+use crate::{cut_short, reply};
 
 /// What ends a page of items, whichever comes first; an item is never cut.
 const PAGE_ITEMS: usize = 200;
@@ -18,7 +21,17 @@ pub trait Pages {
     async fn next_page(&mut self) -> Result<Option<Vec<u8>>, Error>;
 }
 
-/// The pages as a body. An error ends it without its proper end, so the client knows that it is incomplete.
+/// An answer that is made while it is sent. An error ends it without its proper end, so the client knows that it is
+/// incomplete.
+pub fn streaming(
+    req: &HttpRequest,
+    answer: HttpResponseBuilder,
+    body: impl Stream<Item = Result<Bytes, Error>> + 'static,
+) -> HttpResponse {
+    reply::streaming(req, answer, cut_short::telling(req, body))
+}
+
+/// The pages as the body of such an answer.
 pub fn paged(pages: impl Pages) -> impl Stream<Item = Result<Bytes, Error>> {
     stream::unfold(Some(pages), |pages| async move {
         let mut pages = pages?;

@@ -40,7 +40,7 @@ use self::told::{Obeyed, Told};
 use crate::end_reason::EndReason;
 use crate::error::Error;
 use crate::feed::frames::FrameForm;
-use crate::known::{FeedAbout, FeedState, KnownFeed};
+use crate::known::{FeedAbout, FeedId, FeedState, KnownFeed};
 use crate::metrics::FeedMetrics;
 use crate::permits::FeedPermit;
 use crate::row::Row;
@@ -113,8 +113,7 @@ pub struct Feed<S: Source = Documents> {
 
 impl<S: Source> fmt::Debug for Feed<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let database = self.about.as_ref().and_then(|about| about.database.as_ref()).map(DbName::as_str);
-        f.debug_struct("Feed").field("database", &database).finish_non_exhaustive()
+        f.debug_struct("Feed").field("database", &self.database().map(DbName::as_str)).finish_non_exhaustive()
     }
 }
 
@@ -189,6 +188,16 @@ impl<S: Source> Feed<S> {
     /// How often rows had been purged when the rows it gave last were looked over: a later purge may concern them.
     pub fn purges(&self) -> u64 {
         self.purges
+    }
+
+    /// The database it is of; `None` of a feed of all databases' updates.
+    pub fn database(&self) -> Option<&DbName> {
+        self.about.as_ref()?.database.as_ref()
+    }
+
+    /// Its number; a feed that reads for others has none.
+    pub fn id(&self) -> Option<FeedId> {
+        self.seat.as_ref().and_then(Seat::known).map(|known| known.record().id)
     }
 
     /// How its sequences are written.

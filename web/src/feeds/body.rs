@@ -6,8 +6,9 @@ use bytes::Bytes;
 use futures_util::{Stream, stream};
 use seqtide::{Error, Feed, FeedEvent, Likeness, Portion, Source};
 
-use super::cut_short::saying_why;
+use super::saying_why::saying_why;
 use crate::connection::Cutting;
+use crate::cut_short;
 use crate::takeover::Takeover;
 use crate::wire::Wire;
 use crate::wire::pieces::Pieces;
@@ -41,7 +42,10 @@ pub fn stream<S: Source, W: Wire>(
                 pending().await
             }
             Ok(Next::End) => None,
-            Err(error) => Some((Err(error), None)),
+            Err(error) => {
+                cut_short::feed(&body.feed, &error);
+                Some((Err(error), None))
+            }
         }
     });
     saying_why(pieces, move |error| failing.failure(error))

@@ -1,6 +1,6 @@
 //! Feeds as the framework serves them: the body of an answer, and a WebSocket.
 
 pub mod body;
-mod cut_short;
+mod saying_why;
 pub mod stopping;
 pub mod websocket;

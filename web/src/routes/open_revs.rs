@@ -15,7 +15,7 @@ use crate::accept::accepts;
 use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::multipart::{JSON_PART, JSON_PART_ERROR, boundary};
-use crate::pages::{Items, paged};
+use crate::pages::{self, Items, paged};
 use crate::reply;
 
 pub async fn answer(call: &Call, database: Database, id: DocId, asked: &str, extras: Extras) -> Answer {
@@ -31,7 +31,7 @@ pub async fn answer(call: &Call, database: Database, id: DocId, asked: &str, ext
         let write =
             move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, rev: &OpenRev| read.write_json(out, snapshot, rev);
         let items = Items::new(database, found, write).framed(b"[".into(), b",", b"]\n".into());
-        return Ok(reply::streaming(&call.req, reply::json(StatusCode::OK), paged(items)));
+        return Ok(pages::streaming(&call.req, reply::json(StatusCode::OK), paged(items)));
     }
     let boundary = boundary();
     let mut answer = HttpResponse::Ok();
@@ -45,7 +45,7 @@ pub async fn answer(call: &Call, database: Database, id: DocId, asked: &str, ext
         Ok(())
     };
     let items = Items::new(database, found, write).framed(head, b"", b"--".into());
-    Ok(reply::streaming(&call.req, answer, paged(items)))
+    Ok(pages::streaming(&call.req, answer, paged(items)))
 }
 
 /// What is read of each revision.

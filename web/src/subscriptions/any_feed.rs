@@ -10,6 +10,7 @@ use seqtide::{Databases, Feed, FeedEvent, FeedRow, Source, Turn};
 use tokio::time::Instant;
 
 use super::resume_id::Progress;
+use crate::cut_short;
 use crate::wire::native::{self, Event, Item};
 
 /// A feed of the one or the other.
@@ -86,6 +87,11 @@ impl AnyFeed {
     /// [`Feed::sent`].
     pub fn sent(&self, bytes: usize) {
         with!(self, feed => feed.sent(bytes));
+    }
+
+    /// [`cut_short::feed`].
+    pub fn cut_short(&self, error: &seqtide::Error) {
+        with!(self, feed => cut_short::feed(feed, error));
     }
 
     /// [`Feed::overdue`].

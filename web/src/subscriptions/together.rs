@@ -274,8 +274,8 @@ impl Subscriptions {
             Ok(Turned::Waits(until)) => self.turns.wait(active, until),
             Ok(Turned::Over) => {}
             Err(error) => {
+                active.feed.cut_short(&error);
                 let error = ApiError::from(error);
-                tracing::error!(%error, "a subscription is cut short");
                 let is_named = known.later.is_none();
                 self.say(active.key, &native::failure(&error));
                 self.close(active.key, is_named);

@@ -17,6 +17,7 @@ use super::block::{Block, Blocks};
 use super::feeds::Feeds;
 use super::group::{Group, GroupId};
 use super::straggler::Straggler;
+use crate::cut_short;
 use crate::error::ApiError;
 use crate::wire::Wire;
 use crate::wire::framing::Framing;
@@ -96,7 +97,7 @@ pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Optio
         }
         Ok(None) => return None,
         Err(error) => {
-            tracing::error!(%error, "a feed is cut short");
+            cut_short::feed(feed, &error);
             let error = ApiError::from(error);
             let words = framing.around(wire.failure(&error).as_bytes());
             News::End([&words[..], &framing.failed(error.reason())].concat().into())

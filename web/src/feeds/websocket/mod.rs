@@ -167,7 +167,6 @@ impl Connection {
 
     /// Says why the feed cannot go on: a close frame has no room for all of it.
     async fn fail(&mut self, error: &ApiError) -> Result<Over, Over> {
-        tracing::error!(%error, "a feed is cut short");
         let mut message = Pieces::default();
         message.add(format!("[{}]", native::failure(error)).into());
         self.send_text(message).await?;

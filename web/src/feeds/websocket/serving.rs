@@ -7,6 +7,7 @@ use seqtide::{Feed, Source};
 use tokio::time::timeout;
 
 use super::{Connection, Over, late_options};
+use crate::cut_short;
 use crate::error::ApiError;
 use crate::wire::heard::CloseCode;
 use crate::wire::native;
@@ -73,7 +74,10 @@ async fn follow<O, S: Source>(
                     }
                 }
                 Ok(None) => return Err(Over::Close(CloseCode::Normal, String::new())),
-                Err(error) => return Err(connection.fail(&error.into()).await?),
+                Err(error) => {
+                    cut_short::feed(&feed, &error);
+                    return Err(connection.fail(&error.into()).await?);
+                }
             },
             text = connection.text() => {
                 text?;

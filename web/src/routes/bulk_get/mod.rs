@@ -19,7 +19,7 @@ use crate::call::{Answer, Call};
 use crate::error::ApiError;
 use crate::json::Members;
 use crate::multipart::boundary;
-use crate::pages::{Items, paged};
+use crate::pages::{self, Items, paged};
 use crate::{json, reply, request};
 
 /// Options of a document's GET that make no sense here.
@@ -64,7 +64,7 @@ fn as_json(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read) 
         Ok(())
     };
     let items = Items::new(database, items, write).framed(b"{\"results\":[".into(), b",", b"]}\n".into());
-    reply::streaming(req, reply::json(StatusCode::OK), paged(items))
+    pages::streaming(req, reply::json(StatusCode::OK), paged(items))
 }
 
 fn as_multipart(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read, kind: &str) -> HttpResponse {
@@ -79,7 +79,7 @@ fn as_multipart(req: &HttpRequest, database: Database, items: Vec<Item>, read: R
         Ok(())
     };
     let items = Items::new(database, items, write).framed(Vec::new(), b"", end.into_bytes());
-    reply::streaming(req, answer, paged(items))
+    pages::streaming(req, answer, paged(items))
 }
 
 fn parse(body: &[u8], docs_max: usize) -> Result<Vec<Item>, ApiError> {

@@ -18,7 +18,7 @@ use self::namespace::Namespace;
 use self::options::Options;
 use crate::call::{Answer, Call};
 use crate::error::ApiError;
-use crate::pages::paged;
+use crate::pages::{self, paged};
 use crate::{reply, request};
 
 /// The end of one listing.
@@ -53,7 +53,7 @@ async fn one(call: Call, db: &str, namespace: Namespace) -> Answer {
     let database = database.pinned().await?;
     let head = head(&database, namespace, &options).await?;
     let rows = rows(database, namespace, options, head).chain(text("\n"));
-    Ok(reply::streaming(&req, reply::json(StatusCode::OK), rows))
+    Ok(pages::streaming(&req, reply::json(StatusCode::OK), rows))
 }
 
 /// Source: CouchDB `chttpd_db:multi_all_docs_view`.
@@ -72,7 +72,7 @@ async fn queries(call: Call, db: &str, namespace: Namespace) -> Answer {
         }
     });
     let body = text("{\"results\":[").chain(listings.try_flatten()).chain(text("\r\n]}\n"));
-    Ok(reply::streaming(&req, reply::json(StatusCode::OK), body))
+    Ok(pages::streaming(&req, reply::json(StatusCode::OK), body))
 }
 
 fn text(text: &'static str) -> impl Stream<Item = Result<Bytes, Error>> {

@@ -12,10 +12,7 @@ pub fn saying_why(
     words: impl Fn(&ApiError) -> String + 'static,
 ) -> impl Stream<Item = Result<Bytes, Error>> {
     chunks.flat_map(move |chunk| {
-        let last = chunk.as_ref().err().map(|error| {
-            tracing::error!(%error, "a feed is cut short");
-            Bytes::from(words(&ApiError::from(error.clone())))
-        });
+        let last = chunk.as_ref().err().map(|error| Bytes::from(words(&ApiError::from(error.clone()))));
         // An empty chunk would be the proper end.
         let said = stream::iter(last.filter(|words| !words.is_empty()).map(Ok));
         // The connection sends what it has while nothing more is ready.
