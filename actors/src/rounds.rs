@@ -65,7 +65,9 @@ impl Rounds {
     /// Keeps the answers of a commit until every round gets so far; gives them back where none is in the way.
     pub fn keep(&self, seq: Sequence, answers: Answers) -> Answers {
         let mut state = self.state.lock();
-        if !state.holds_back(seq) || state.held_answers + answers.len() > HELD_ANSWERS_MAX {
+        let is_too_much = state.held_answers + answers.len() > HELD_ANSWERS_MAX;
+        // Where there is nothing to keep, nothing waits.
+        if answers.is_empty() || is_too_much || !state.holds_back(seq) {
             return answers;
         }
         state.held_answers += answers.len();
@@ -229,6 +231,16 @@ mod tests {
         drop(second);
         assert!(late_answered.try_recv().is_ok());
         assert_eq!(all.keep(seq(99), answer().0).len(), 1, "nothing is kept that no round would release");
+    }
+
+    /// It was counted as one that waited.
+    #[test]
+    fn a_commit_of_which_no_answer_waits_is_not_kept() {
+        let all = rounds();
+        let mut own = OwnRounds::new(Arc::clone(&all), seq(0));
+        let _round = own.begin(seq(1)).unwrap();
+        assert!(all.keep(seq(98), Answers::new()).is_empty());
+        assert_eq!(all.release_after(HELD_MAX), None, "there is nothing to release");
     }
 
     #[test]
