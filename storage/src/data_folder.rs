@@ -266,10 +266,14 @@ impl DataFolder {
             }
             Err(_) => None,
         };
-        match seen {
-            Some(seen) => self.seen.lock().insert(name.clone(), seen),
-            None => self.seen.lock().remove(name),
-        };
+        let mut all_seen = self.seen.lock();
+        if let Some(seen) = seen {
+            all_seen.insert(name.clone(), seen);
+        } else if matches!(all_seen.get(name), Some(Seen::Sound)) {
+            // It is walked through again. What was found damaged is damaged until it has been found sound.
+            all_seen.remove(name);
+        }
+        drop(all_seen);
         opened
     }
 
@@ -422,6 +426,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::env::DATA_FILE;
     use crate::sync_folder::fault;
 
     #[test]
@@ -439,6 +444,30 @@ mod tests {
         let store = folder.create(&name, SeqFormat::Integer).unwrap();
         assert_ne!(store.identity().uuid, uuid);
         assert_eq!(store.snapshot().unwrap().counters().unwrap().update_seq, Sequence::new(0, 7));
+    }
+
+    /// It was counted as sound where its file could not be opened the next time for another reason.
+    #[test]
+    fn a_damaged_database_counts_as_one_until_it_is_found_sound() {
+        let path = tempfile::tempdir().unwrap();
+        let folder = DataFolder::open(path.path(), StoreOptions::default()).unwrap();
+        let name = DbName::parse("db").unwrap();
+        folder.create(&name, SeqFormat::Integer).unwrap().close().unwrap();
+        let (file, sound) = (folder.folder_of(&name).join(DATA_FILE), path.path().join("sound"));
+        fs::copy(&file, &sound).unwrap();
+        fs::write(&file, [7; 8192]).unwrap();
+        let opened = folder.open_store(&name).map(drop);
+        assert!(matches!(opened, Err(StorageError::DamagedFile { .. })), "{opened:?}");
+        assert_eq!(folder.damaged(), 1);
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        let opened = folder.open_store(&name).map(drop);
+        assert!(!matches!(opened, Ok(()) | Err(StorageError::DamagedFile { .. })), "{opened:?}");
+        assert_eq!(folder.damaged(), 1);
+        fs::remove_dir(&file).unwrap();
+        fs::copy(&sound, &file).unwrap();
+        folder.open_store(&name).unwrap().unwrap().close().unwrap();
+        assert_eq!(folder.damaged(), 0);
     }
 
     /// Each request asks whether its database is there.
