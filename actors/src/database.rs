@@ -19,7 +19,7 @@ use crate::feed::Feed;
 use crate::feed::options::{ChangesOptions, FeedOptions};
 use crate::feed::stream::{Change, Changes};
 use crate::feed_index::{FeedIndex, IndexFields};
-use crate::functions::{Design, FilterFunction, read_design};
+use crate::functions::{Design, FilterFunction, check_designs, read_design};
 use crate::idempotency::WriteOptions;
 use crate::known::FeedAbout;
 use crate::open_database::OpenDatabase;
@@ -154,8 +154,8 @@ impl Database {
     /// ready takes nothing back: the write may still be made.
     ///
     /// # Errors
-    /// [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`],
-    /// [`Error::Storage`]; where design documents validate writes, [`Error::Function`] and [`Error::Moved`]. Then nothing
+    /// [`Error::BadDesign`], [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::TooManyDatabases`],
+    /// [`Error::Stopped`], [`Error::Storage`]; where design documents validate writes, [`Error::Function`] and [`Error::Moved`]. Then nothing
     /// was written, but see [`StorageError::InDoubt`].
     pub async fn write(&self, writes: Vec<Write>) -> Result<Written, Error> {
         self.write_with(writes, WriteOptions::default()).await
@@ -167,6 +167,7 @@ impl Database {
     /// # Errors
     /// As [`Database::write`]; [`Error::KeyReused`].
     pub async fn write_with(&self, writes: Vec<Write>, options: WriteOptions) -> Result<Written, Error> {
+        check_designs(&writes)?;
         let database = self.opened().await?;
         let request = options.request(writes);
         let designs = database.validators(&request.writes).await;
@@ -221,6 +222,7 @@ impl Database {
         let database = self.opened().await?;
         let unattended = Unattended::new(&self.name, &write);
         let writes = vec![write];
+        check_designs(&writes)?;
         if database.validators(&writes).await?.is_empty() {
             return database.enqueue(writes.into(), unattended).await;
         }

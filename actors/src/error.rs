@@ -7,7 +7,7 @@ use seqtide_storage::StorageError;
 use seqtide_storage::model::db_name::DbNameError;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 
-use crate::functions::FunctionError;
+use crate::functions::{DesignError, FunctionError};
 
 /// Why the engine could not do it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -35,6 +35,9 @@ pub enum Error {
     /// A function of a design document gave no answer. Of a write, nothing was written.
     #[error("{}", .0.in_full())]
     Function(FunctionError),
+    /// A design document is malformed. Nothing was written.
+    #[error(transparent)]
+    BadDesign(#[from] DesignError),
     /// The idempotency key came with another request before. Nothing was written.
     #[error("The key was used for a different request.")]
     KeyReused,

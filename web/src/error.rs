@@ -8,6 +8,7 @@ use std::fmt;
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
 use seqtide::documents::NotFound;
+use seqtide::functions::DesignError;
 use seqtide::storage::json::{DocumentError, write_json_string};
 use seqtide::storage::model::db_name::DbNameError;
 use seqtide::storage::model::doc_id::DocIdError;
@@ -173,6 +174,7 @@ impl From<seqtide::Error> for ApiError {
             Error::BadName(error) => error.into(),
             Error::NoDatabase => ApiError::not_found(reason),
             Error::DatabaseExists => ApiError::new(StatusCode::PRECONDITION_FAILED, "file_exists", reason),
+            Error::BadDesign(error) => error.into(),
             Error::KeyReused => ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", reason),
             Error::Ahead { update_seq, format } => {
                 let (oldest, update) = (format.json(OLDEST_SEQ), format.json(update_seq));
@@ -185,6 +187,12 @@ impl From<seqtide::Error> for ApiError {
             Error::TooManyFeeds { .. } | Error::TooManyDatabases { .. } | Error::Stopped => try_again("5"),
             Error::Storage(error) => ApiError::from(&*error),
         }
+    }
+}
+
+impl From<DesignError> for ApiError {
+    fn from(error: DesignError) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "invalid_design_doc", error.to_string())
     }
 }
 

@@ -4,6 +4,7 @@
 //! no network and no clock to wait on, and that are killed when they take too long or too much memory. What kills a
 //! worker fails the batch it was running, and nothing else.
 
+mod check;
 mod design;
 mod error;
 mod filter_function;
@@ -19,6 +20,8 @@ use actix::Addr;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 
+pub(crate) use self::check::check_designs;
+pub use self::check::{DesignError, check_design};
 pub(crate) use self::design::{DESIGNS_START, Design, design_documents, read_design};
 pub use self::error::{FunctionError, NoDesign, NoFunction};
 pub use self::filter_function::FilterFunction;

@@ -1,3 +1,6 @@
+use seqtide::storage::json::{ScanLimits, scan_document};
+use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::{Edit, Write};
 use seqtide::{ChangesOptions, Database, Engine, Error, PutError, Since};
 
 use crate::support::{engine, next_change};
@@ -25,6 +28,22 @@ async fn a_document_is_written_read_updated_and_deleted() {
     assert_eq!(body(&database, "a").await, None);
     let counters = database.info().await.unwrap().counters;
     assert_eq!((counters.docs, counters.deleted_docs, counters.update_seq.version), (0, 1, 3));
+}
+
+/// It was written, and every write after it refused.
+#[tokio::test]
+async fn a_malformed_design_document_is_refused_and_blocks_no_write() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let (id, malformed) = ("_design/d", r#"{"validate_doc_update":7}"#);
+    let refused = database.put(id, malformed).await.unwrap_err();
+    assert!(matches!(refused, PutError::Engine(Error::BadDesign(_))), "{refused:?}");
+    assert_eq!(refused.to_string(), "`validate_doc_update` must be a string");
+    let body = scan_document(malformed.as_bytes(), &ScanLimits::default()).unwrap().body;
+    let edit = || Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), None, false, body.clone()));
+    assert!(matches!(database.write(vec![edit()]).await, Err(Error::BadDesign(_))));
+    assert!(matches!(database.write_later(edit()).await, Err(Error::BadDesign(_))));
+    database.put("a", "{}").await.unwrap();
 }
 
 #[tokio::test]

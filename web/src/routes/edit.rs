@@ -3,6 +3,7 @@
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
+use seqtide::functions::check_design;
 use seqtide::storage::Edit;
 use seqtide::storage::json::{Document, DocumentError, scan_document, write_json_string};
 use seqtide::storage::model::doc_id::DocId;
@@ -10,7 +11,6 @@ use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::rev_path::RevPath;
 use serde::Deserialize;
 
-use super::design;
 use crate::call_state::CallState;
 use crate::error::ApiError;
 use crate::query::Query;
@@ -76,7 +76,7 @@ pub fn edit(id: DocId, path: Option<RevPath>, document: Document) -> Result<Edit
         return Err(attachments(path.is_some()));
     }
     if id.is_design() {
-        design::check(&document)?;
+        check_design(&document.body)?;
     }
     Ok(match path {
         Some(path) => Edit::replicated(id, path, document.deleted, document.body),

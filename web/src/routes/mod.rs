@@ -5,7 +5,6 @@ mod bulk_get;
 mod changes;
 mod database;
 mod dbs_info;
-mod design;
 mod document;
 mod edit;
 mod feed;
