@@ -33,7 +33,7 @@ pub(crate) fn describe(durability: &'static str) {
     describe_gauge!("seqtide_feeds_lag_seconds_bucket", "open feeds that lack rows for at most `le` seconds, by kind");
     describe_counter!("seqtide_rows_sent_total", "rows sent to feeds, by kind");
     describe_counter!("seqtide_bytes_sent_total", Unit::Bytes, "bytes sent to feeds, by kind");
-    describe_counter!("seqtide_filter_evaluations_total", "times a selector was put to a changed document");
+    describe_counter!("seqtide_filter_evaluations_total", "times a selector or a function was put to a document");
     describe_gauge!("seqtide_databases_open", "databases open");
     describe_gauge!("seqtide_databases_damaged", "databases found damaged when they were opened last");
     describe_counter!("seqtide_commits_failed_total", "commits that were not made, as on a full disk");
@@ -269,7 +269,7 @@ impl FilterMetrics {
         FilterMetrics { evaluations: Counter::from_arc(number) }
     }
 
-    /// Counts a selector that is put to a document.
+    /// Counts a selector or a function that is put to a document.
     pub fn evaluated(&self) {
         self.evaluations.increment(1);
     }
