@@ -285,9 +285,12 @@ impl Writer {
 
     /// Durable by now; makes it visible, then acknowledges.
     fn committed(&mut self, commit: Commit, jobs: Vec<Job>, began: Instant, ctx: &mut Context<Writer>) {
-        let carried_out = commit.requests.iter().filter(|request| request.attempt == Attempt::First);
-        let edits = carried_out.map(|request| request.outcomes.len()).sum();
-        self.metrics.committed(edits, commit.changes.len(), began.elapsed());
+        let carried_out = || commit.requests.iter().filter(|request| request.attempt == Attempt::First);
+        // Where nothing changes, nothing is written or synced: it would pass for a commit that takes no time.
+        if carried_out().flat_map(|request| &request.outcomes).any(Outcome::is_change) {
+            let edits = carried_out().map(|request| request.outcomes.len()).sum();
+            self.metrics.committed(edits, commit.changes.len(), began.elapsed());
+        }
         let purged = jobs.iter().zip(&commit.requests).flat_map(|(job, done)| purged(&job.request, done));
         self.live.publish(commit.changes, &commit.gone, &commit.vanished, purged, commit.counters.update_seq);
         self.store.note_seen(commit.counters.update_seq);

@@ -328,3 +328,18 @@ fn what_is_dropped_on_its_way_waits_no_more_and_is_told_of() {
     };
     assert_eq!(failed(&told), 1, "told once");
 }
+
+/// It was counted as a commit that took no time.
+#[test]
+fn what_changes_nothing_is_counted_as_no_commit() {
+    let put_twice = || {
+        actix::System::new().block_on(async {
+            let bench = Bench::new();
+            let writer = bench.writer(Store::write);
+            bench.submit(&writer, put("a", "{}")).await.unwrap();
+            let again = bench.submit(&writer, put("a", "{\"n\":1}")).await.unwrap();
+            assert_eq!(again.outcomes, [Outcome::Conflict]);
+        });
+    };
+    assert_eq!(counted("seqtide_commits_total", put_twice), 1);
+}
