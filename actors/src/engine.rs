@@ -82,6 +82,8 @@ impl EngineOptions {
 }
 
 /// A data folder in use. Cheap to clone; works from any tokio runtime, its own actors run on threads of their own.
+///
+/// Metrics are of one engine a process: what is counted adds up, but of several engines each overwrites the gauges of the others.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
