@@ -1,5 +1,5 @@
 // The server's metrics, once a second, and what is reckoned from them: rates, and quantiles of what was observed within
-// a second. Values come as Prometheus names them; of each sample only those that changed.
+// a second. Values come as Prometheus names them; of each sample only those that changed, `null` where one is not known any more.
 
 import { address } from './api.js';
 import { Stream } from './stream.js';
@@ -54,7 +54,10 @@ export class Figures {
     // After a restart everything counts from zero again.
     const before = whole ? null : this.values;
     const now = new Map(before ?? []);
-    for (const [series, value] of Object.entries(values)) now.set(series, value);
+    for (const [series, value] of Object.entries(values)) {
+      if (value === null) now.delete(series);
+      else now.set(series, value);
+    }
     const step = new Step(before, now, (time - this.time) / 1000);
     Object.assign(this, { values: now, time });
     this.push(time, (measure) => measure(step));

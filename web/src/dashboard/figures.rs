@@ -15,8 +15,11 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Samples kept: five minutes.
 const SAMPLES_MAX: usize = 300;
 
-/// Values by series, a name with its labels as `/metrics` writes it.
-type Values = BTreeMap<String, f64>;
+/// What these begin with is measured when it is asked for alone.
+const LAG: &str = "seqtide_feeds_lag_";
+
+/// Values by series, a name with its labels as `/metrics` writes it; among what has changed, nothing of one that is gone.
+type Values = BTreeMap<String, Option<f64>>;
 
 /// The samples of the last minutes.
 pub struct Figures {
@@ -93,7 +96,9 @@ impl Samples {
         } else {
             let before = &self.newest.values;
             let changed = sample.values.iter().filter(|(series, value)| before.get(*series) != Some(*value));
-            let values = changed.map(|(series, value)| (series.clone(), *value)).collect();
+            let gone = before.keys().filter(|series| !sample.values.contains_key(*series));
+            let changed = changed.map(|(series, value)| (series.clone(), *value));
+            let values = changed.chain(gone.map(|series| (series.clone(), None))).collect();
             self.later.push_back(Sample { at: sample.at, values });
         }
         self.newest = sample;
@@ -102,6 +107,7 @@ impl Samples {
         {
             self.oldest.at = next.at;
             self.oldest.values.extend(next.values);
+            self.oldest.values.retain(|_, value| value.is_some());
         }
     }
 
@@ -127,8 +133,12 @@ pub async fn sample(state: Data<State>) {
     loop {
         ticks.tick().await;
         let is_followed = state.figures.newest.receiver_count() > 0;
-        let text = if is_followed { state.metrics_text().await } else { state.metrics.text(&state.engine) };
-        state.figures.add(now_millis(), values(&text));
+        let values = if is_followed {
+            values(&state.metrics_text().await)
+        } else {
+            without_lag(values(&state.metrics.text(&state.engine)))
+        };
+        state.figures.add(now_millis(), values);
     }
 }
 
@@ -137,12 +147,18 @@ fn now_millis() -> u64 {
     now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
+/// The same without what was not measured: it says how feeds were behind when somebody asked last.
+fn without_lag(mut values: Values) -> Values {
+    values.retain(|series, _| !series.starts_with(LAG));
+    values
+}
+
 /// Reads the values of a text in Prometheus's form. Source: its exposition format 0.0.4; a line of ours has no timestamp.
 fn values(text: &str) -> Values {
     let value = |line: &str| {
         let (series, value) = line.rsplit_once(' ')?;
         let value = value.parse().ok().filter(|value: &f64| value.is_finite())?;
-        Some((series.to_owned(), value))
+        Some((series.to_owned(), Some(value)))
     };
     text.lines().filter(|line| !line.starts_with('#')).filter_map(value).collect()
 }
@@ -173,6 +189,27 @@ mod tests {
         assert_eq!(all.matches("id: ").count(), 3);
         // Of another life of the server, or too long ago.
         assert_eq!(figures.behind(Some(2500)).0, all);
+    }
+
+    /// A chart went on with the lag of the moment in which somebody had looked last.
+    #[test]
+    fn what_was_not_measured_is_gone_until_it_is_again() {
+        let measured = || values("seqtide_feeds_lag_rows_bucket{le=\"0\"} 1\nb 7\n");
+        let figures = Figures::default();
+        for (at, values) in [(1, measured()), (2, without_lag(measured())), (3, measured())] {
+            figures.add(at, values);
+        }
+        let series = "\"seqtide_feeds_lag_rows_bucket{le=\\\"0\\\"}\"";
+        let (all, _) = figures.behind(Some(1));
+        let expected = [
+            format!("{{\"time\":2,\"values\":{{{series}:null}}}}"),
+            format!("{{\"time\":3,\"values\":{{{series}:1.0}}}}"),
+        ];
+        assert_eq!(all, format!("data: {}\nid: 2\n\ndata: {}\nid: 3\n\n", expected[0], expected[1]));
+        for at in 4..1_000 {
+            figures.add(at, without_lag(measured()));
+        }
+        assert!(!figures.behind(None).0.contains("lag"), "what is gone is not in a whole sample");
     }
 
     #[test]
