@@ -404,10 +404,9 @@ impl<S: Source> Feed<S> {
     /// Waits until there may be something to give, at most until a moment, as [`Turn::Waits`] asks for it.
     pub async fn wait(&mut self, deadline: Option<Instant>) {
         self.pages = 0;
-        // Nobody is woken for a place.
-        let newest = self.source.newest();
-        let ahead = self.options.until.filter(|place| *place > newest || *place <= self.position());
-        let there = ahead.map(|place| self.source.reached(place));
+        // Nobody is woken for a place. Who does not move on comes to none.
+        let place = self.options.until.filter(|_| self.subscriber.moves_on());
+        let there = place.map(|place| self.source.reached(place));
         let deadline = earlier(deadline, self.told.ends_at);
         tokio::select! {
             () = self.source.woken() => {}

@@ -316,10 +316,15 @@ impl Subscriber {
         is_left.then_some(Wanted { after: self.position, rows_max, ..of })
     }
 
+    /// Whether it moves on past what concerns nobody here. Who may read no rows has left them unread, and a descending
+    /// position is no token.
+    pub fn moves_on(&self) -> bool {
+        self.rows_left > 0 && matches!(self.walk, Walk::Forward { .. })
+    }
+
     /// Takes note that everything up to `examined` has been looked at and concerns nobody here.
     pub fn nothing_up_to(&mut self, examined: Sequence) {
-        // Who may read no rows has left them unread, and a descending position is no token.
-        if self.rows_left > 0 && matches!(self.walk, Walk::Forward { .. }) {
+        if self.moves_on() {
             self.position = self.position.max(examined.min(self.until));
         }
     }

@@ -1,11 +1,13 @@
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{
     ChangesOptions, Database, EndReason, Error, Feed, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, Portion,
-    Selector, Since,
+    Selector, Since, Turn,
 };
 use tokio_stream::StreamExt;
 
@@ -344,6 +346,39 @@ async fn a_feed_begins_at_a_time() {
     let before_1970 = std::time::SystemTime::UNIX_EPOCH - Duration::from_secs(1);
     let options = FeedOptions { since: Since::Time(before_1970), ..once() };
     assert_eq!(drained(&database, options).await.0, [1, 2, 3]);
+}
+
+/// Has a feed take turns until it has given all there is.
+async fn until_it_waits(feed: &mut Feed) {
+    while !matches!(soon(feed.turn()).await.unwrap(), Turn::Waits(_)) {}
+}
+
+#[tokio::test]
+async fn a_place_that_is_come_to_between_a_turn_and_the_wait_ends_a_feed_that_nobody_wakes() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let options = FeedOptions { until: Some(Sequence::new(0, 2)), filter: ids(&["x"]), ..live() };
+    let mut feed = database.feed(options).await.unwrap();
+    until_it_waits(&mut feed).await;
+    filled(&database, ["a".to_owned(), "b".to_owned()]).await;
+    soon(feed.wait(None)).await;
+    assert!(matches!(next(&mut feed).await, FeedEvent::End { reason: EndReason::Until, .. }));
+    engine.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_may_read_no_rows_waits_on_where_its_place_has_been_come_to() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let (until, mode) = (Some(Sequence::new(0, 1)), FeedMode::Longpoll);
+    let mut feed = database.feed(FeedOptions { until, mode, limit: Some(0), ..live() }).await.unwrap();
+    until_it_waits(&mut feed).await;
+    filled(&database, ["a".to_owned()]).await;
+    soon(feed.wait(None)).await;
+    until_it_waits(&mut feed).await;
+    let waits = pin!(feed.wait(None));
+    assert!(waits.now_or_never().is_none(), "it is woken again and again");
+    engine.shutdown().await.unwrap();
 }
 
 #[tokio::test]
