@@ -194,7 +194,7 @@ impl Source for Documents {
 
     fn nothing_up_to(&mut self) -> Option<Sequence> {
         let examined = self.database.live.examined();
-        self.wake.nothing_up_to(examined)
+        Some(self.wake.nothing_up_to(examined))
     }
 
     fn again(&self) -> Documents {

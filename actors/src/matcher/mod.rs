@@ -10,8 +10,7 @@ mod place;
 mod prefixes;
 mod terms;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use seqtide_storage::model::sequence::Sequence;
@@ -31,49 +30,42 @@ pub(crate) struct Matcher {
     examined: watch::Sender<Sequence>,
 }
 
-/// How a group was woken.
+/// What the next to wake a group leaves for those who have looked by then: up to where everything had been examined before.
+/// So each knows that of the first wake behind its own look, whatever others of its group have done since.
+type Note = Arc<OnceLock<Sequence>>;
+
+/// How a group is woken.
 #[derive(Debug, Default)]
 struct Mark {
-    woken: Woken,
-    /// Someone has looked since.
-    is_seen: AtomicBool,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Woken {
-    /// How many commits have woken it.
-    wakes: u64,
-    /// The first of those that nobody in the group has looked between.
-    first: u64,
-    /// Up to where everything had been examined before that one.
-    examined_before: Sequence,
+    next: Note,
 }
 
 impl Mark {
     fn wake(&mut self, examined_before: Sequence) {
-        let wakes = self.woken.wakes + 1;
-        let is_seen = std::mem::take(self.is_seen.get_mut());
-        self.woken =
-            if is_seen { Woken { wakes, first: wakes, examined_before } } else { Woken { wakes, ..self.woken } };
+        // Where nobody has looked since the wake before, nobody reads it.
+        if Arc::strong_count(&self.next) > 1 {
+            // It is written once: the next wake has another.
+            let _ = std::mem::take(&mut self.next).set(examined_before);
+        }
     }
 
-    fn look(&self) -> Woken {
-        self.is_seen.store(true, Ordering::Relaxed);
-        self.woken
+    fn look(&self) -> Note {
+        Arc::clone(&self.next)
     }
 }
 
 /// A place in a wake group, left when dropped.
 pub(crate) struct Wake {
     woken: watch::Receiver<Mark>,
-    wakes_seen: u64,
+    /// What the first to wake it since it looked has left.
+    note: Note,
     group: Option<Arc<Group>>,
 }
 
 impl Wake {
     fn new(mut woken: watch::Receiver<Mark>, group: Option<Arc<Group>>) -> Wake {
-        let wakes_seen = woken.borrow_and_update().look().wakes;
-        Wake { woken, wakes_seen, group }
+        let note = woken.borrow_and_update().look();
+        Wake { woken, note, group }
     }
 
     /// Another place in the same group.
@@ -100,12 +92,11 @@ impl Wake {
     }
 
     /// Up to where nothing concerned this subscriber since it was here last, `examined` being what the matcher said
-    /// before. `None` when that cannot be told: it was woken more than once, and another of its group was here in between.
-    pub fn nothing_up_to(&mut self, examined: Sequence) -> Option<Sequence> {
+    /// before.
+    pub fn nothing_up_to(&mut self, examined: Sequence) -> Sequence {
         // Nobody is woken while it is borrowed.
-        let Woken { wakes, first, examined_before } = self.woken.borrow_and_update().look();
-        let wakes_seen = std::mem::replace(&mut self.wakes_seen, wakes);
-        if wakes == wakes_seen { Some(examined) } else { (first == wakes_seen + 1).then_some(examined_before) }
+        let next = self.woken.borrow_and_update().look();
+        std::mem::replace(&mut self.note, next).get().copied().unwrap_or(examined)
     }
 }
 

@@ -63,7 +63,7 @@ fn each_on_its_own_owner_costs_as_much_as_one() {
         publish(&matcher, &row, &counted);
         // The first one stood under a type or an owner nobody waited for then.
         assert!(counted.take() <= 2, "{owner}");
-        let nothing = |wake: &mut Wake| wake.nothing_up_to(row.change().seq) == Some(row.change().seq);
+        let nothing = |wake: &mut Wake| wake.nothing_up_to(row.change().seq) == row.change().seq;
         let woken: Vec<usize> = (0..1_000).filter(|n| !nothing(&mut wakes[*n])).collect();
         assert_eq!(woken, if owner < 1_000 { vec![owner] } else { vec![] });
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn is_woken(wake: &mut Wake, version: u64) -> bool {
-    wake.nothing_up_to(Sequence::new(0, version)) != Some(Sequence::new(0, version))
+    wake.nothing_up_to(Sequence::new(0, version)) != Sequence::new(0, version)
 }
 
 fn joined(json: &str) -> (Matcher, Wake) {
