@@ -160,6 +160,7 @@ impl Member {
                     self.write(&parts, sent)?;
                     self.position = position;
                 }
+                Next::OwnEnd(reason) => return Ok(Standing::Ends(reason)),
                 Next::End(last) => {
                     self.write(std::slice::from_ref(last), sent)?;
                     self.position = BEHIND_THE_END;

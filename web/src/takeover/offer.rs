@@ -5,6 +5,7 @@ use std::collections::{VecDeque, vec_deque};
 use std::rc::Rc;
 
 use bytes::Bytes;
+use seqtide::EndReason;
 use seqtide::storage::model::sequence::Sequence;
 
 use super::block::Block;
@@ -16,7 +17,30 @@ pub struct Offer {
     /// All rows behind this place are here.
     start: Rc<Cell<Sequence>>,
     /// What comes behind the last row, if it is known.
-    end: Option<Bytes>,
+    last: Option<Last>,
+}
+
+/// The last words to a feed.
+pub struct Last {
+    pub words: Bytes,
+    /// The place that they name, and why it ends; `None` where they name none.
+    pub end: Option<(Sequence, EndReason)>,
+}
+
+impl Last {
+    /// Words that are the same for all, wherever they are.
+    pub fn to_all(words: Bytes) -> Last {
+        Last { words, end: None }
+    }
+
+    /// What there is for a member that has all rows and everything up to `position`.
+    fn behind(&self, position: Sequence) -> Next<'_> {
+        match self.end {
+            // The words would have it come back to what it has.
+            Some((at, reason)) if position > at => Next::OwnEnd(reason),
+            _ => Next::End(&self.words),
+        }
+    }
 }
 
 /// What there is for a member.
@@ -29,6 +53,8 @@ pub enum Next<'a> {
     Blocks(vec_deque::Iter<'a, Block>),
     /// The end.
     End(&'a Bytes),
+    /// An end, in words of its own: it is further on than the others.
+    OwnEnd(EndReason),
 }
 
 /// The place of who has been given the end.
@@ -37,7 +63,7 @@ pub const BEHIND_THE_END: Sequence = Sequence::MAX;
 impl Offer {
     /// Nothing yet; what will be here comes behind `start`.
     pub fn behind(start: Sequence) -> Offer {
-        Offer { blocks: VecDeque::new(), bytes: 0, start: Rc::new(Cell::new(start)), end: None }
+        Offer { blocks: VecDeque::new(), bytes: 0, start: Rc::new(Cell::new(start)), last: None }
     }
 
     /// Behind which place all rows are here, also when that changes.
@@ -52,13 +78,13 @@ impl Offer {
     }
 
     /// Adds what comes behind the last row.
-    pub fn end(&mut self, last: Bytes) {
-        self.end = Some(last);
+    pub fn end(&mut self, last: Last) {
+        self.last = Some(last);
     }
 
     /// Whether nothing follows.
     pub fn is_ended(&self) -> bool {
-        self.end.is_some()
+        self.last.is_some()
     }
 
     /// Forgets the oldest blocks until the others take no more than so many bytes.
@@ -82,9 +108,9 @@ impl Offer {
             2 => self.blocks.partition_point(|block| !is_behind(&block)),
             few => self.blocks.len() - few,
         };
-        match &self.end {
+        match &self.last {
             _ if next < self.blocks.len() => Next::Blocks(self.blocks.range(next..)),
-            Some(end) if position < BEHIND_THE_END => Next::End(end),
+            Some(last) if position < BEHIND_THE_END => last.behind(position),
             _ => Next::Nothing,
         }
     }
@@ -143,9 +169,19 @@ mod tests {
     fn the_end_comes_behind_the_last_row_and_once() {
         let mut offer = Offer::behind(seq(0));
         offer.add(block(&[1]));
-        offer.end(Bytes::from_static(b"end"));
+        offer.end(Last::to_all(Bytes::from_static(b"end")));
         assert_eq!(next_to(&offer, 0), Some(1));
         assert!(matches!(offer.next(seq(1)), Next::End(end) if end == "end"));
+        assert!(matches!(offer.next(seq(9)), Next::End(_)), "they name no place");
+        assert!(matches!(offer.next(BEHIND_THE_END), Next::Nothing));
+    }
+
+    #[test]
+    fn who_is_further_on_than_the_end_is_told_its_own_place() {
+        let mut offer = Offer::behind(seq(5));
+        offer.end(Last { words: Bytes::from_static(b"end"), end: Some((seq(5), EndReason::Shutdown)) });
+        assert!(matches!(offer.next(seq(5)), Next::End(_)));
+        assert!(matches!(offer.next(seq(9)), Next::OwnEnd(EndReason::Shutdown)));
         assert!(matches!(offer.next(BEHIND_THE_END), Next::Nothing));
     }
 }

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::block::{Block, Blocks};
 use super::feeds::Feeds;
 use super::group::{Group, GroupId};
+use super::offer::Last;
 use super::straggler::Straggler;
 use crate::cut_short;
 use crate::error::ApiError;
@@ -52,7 +53,7 @@ pub enum News {
     /// It is live again: a word for one reader alone.
     IsLive { words: Bytes },
     /// The last words.
-    End(Bytes),
+    End(Last),
 }
 
 impl News {
@@ -81,11 +82,12 @@ pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Optio
         }
         Ok(Some(FeedEvent::Change(Portion::Frames(_)))) => {
             tracing::error!("a feed that is shared gave rows that cannot be");
-            News::End(framing.failed("rows cannot be sent"))
+            News::End(Last::to_all(framing.failed("rows cannot be sent")))
         }
-        Ok(Some(end @ FeedEvent::End { reason, .. })) => {
+        Ok(Some(end @ FeedEvent::End { reason, seq, .. })) => {
             let words = framing.around(&wire.notice(format, &end));
-            News::End([&words[..], &framing.last(reason)].concat().into())
+            let words = [&words[..], &framing.last(reason)].concat().into();
+            News::End(Last { words, end: Some((seq, reason)) })
         }
         Ok(Some(other)) => {
             let (words, at) = (framing.around(&wire.notice(format, &other)).into(), feed.position());
@@ -100,7 +102,7 @@ pub async fn next<S: Source, W: Wire>(feed: &mut Feed<S>, wire: &mut W) -> Optio
             cut_short::feed(feed, &error);
             let error = ApiError::from(error);
             let words = framing.around(wire.failure(&error).as_bytes());
-            News::End([&words[..], &framing.failed(error.reason())].concat().into())
+            News::End(Last::to_all([&words[..], &framing.failed(error.reason())].concat().into()))
         }
     })
 }
@@ -238,7 +240,7 @@ struct EndsGroup {
 impl Drop for EndsGroup {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let end = News::End(self.framing.failed("the feed's rows cannot be read"));
+            let end = News::End(Last::to_all(self.framing.failed("the feed's rows cannot be read")));
             self.feeds.do_send(Deliver { group: self.group, news: Some(end) });
         }
     }

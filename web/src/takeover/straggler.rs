@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use super::feeds::{Attach, Feeds};
 use super::lingering;
 use super::member::MESSAGE_BYTES_MAX;
+use super::offer::Last;
 use super::reading::{self, News};
 use crate::wire::Wire;
 use crate::wire::framing::Framing;
@@ -148,7 +149,10 @@ impl<S: Source, W: Wire> Straggler<S, W> {
                     written
                 }
                 Some(
-                    News::Notice { words, .. } | News::Lags { words, .. } | News::IsLive { words } | News::End(words),
+                    News::Notice { words, .. }
+                    | News::Lags { words, .. }
+                    | News::IsLive { words }
+                    | News::End(Last { words, .. }),
                 ) => write_all(&mut writer, &[words]).await?,
             };
             self.feed.sent(written);
