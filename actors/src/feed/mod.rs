@@ -215,9 +215,14 @@ impl<S: Source> Feed<S> {
         self.opening.is_none() && self.first.is_none()
     }
 
-    /// The token to resume from. What was looked ahead at has not been given.
+    /// The token to resume from. What was looked ahead at has not been given; and who has not been told of a rewind has the token
+    /// it came with, by which it is told when it comes back.
     pub fn position(&self) -> Sequence {
-        if self.is_opened() { self.subscriber.position() } else { self.begins }
+        match self.opening {
+            Some(FeedEvent::Rewind { since, .. }) => since,
+            _ if self.is_opened() => self.subscriber.position(),
+            _ => self.begins,
+        }
     }
 
     /// How many rows it gives at most behind its position, where it was asked for so many at most.
@@ -396,7 +401,7 @@ impl<S: Source> Feed<S> {
             Obeyed::Says { retry } => {
                 self.subscriber.told_draining();
                 self.is(FeedState::Draining);
-                Some(FeedEvent::Draining { seq: self.position(), retry })
+                Some(FeedEvent::Draining { seq: self.subscriber.position(), retry })
             }
         }
     }
@@ -520,6 +525,24 @@ mod tests {
         assert_eq!(feed.rows_left(), Some(3), "nor are they counted");
         assert!(matches!(feed.next().await.unwrap(), Some(FeedEvent::Change(Portion::Rows(_)))));
         assert_eq!((feed.position(), feed.rows_left()), (Sequence::new(0, 1), Some(2)));
+        engine.shutdown().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_feed_that_rewinds_stands_where_it_was_asked_to_begin_until_it_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(folder.path()).unwrap();
+        let database = engine.create_database("db").await.unwrap();
+        let asked = Sequence::new(0, 1_000_000);
+        let ahead = FeedOptions { since: Since::Seq(asked), ..FeedOptions::live(FeedKind::Embedded) };
+        let mut feed = database.feed(ahead).await.unwrap();
+        engine.drain_feeds(Duration::from_secs(3600));
+        feed.look_ahead(Duration::from_secs(30)).await.unwrap();
+        assert_eq!(feed.position(), asked);
+        assert!(matches!(feed.next().await.unwrap(), Some(FeedEvent::Rewind { .. })));
+        assert_eq!(feed.position(), Sequence::ZERO);
+        let next = feed.next().await.unwrap();
+        assert!(matches!(next, Some(FeedEvent::Draining { seq: Sequence::ZERO, .. })), "{next:?}");
         engine.shutdown().await.unwrap();
     }
 }

@@ -87,7 +87,7 @@ async fn options_are_those_of_a_feed_and_each_subscription_has_its_own() {
         ["selector subscribed 1", "selector opened 1", "selector a-2 3", "selector caught-up 3"]
     );
     assert_eq!(of("one"), ["one subscribed 0", "one opened 0", "one a-1 1", "one end 1"]);
-    assert_eq!(of("rewound"), ["rewound subscribed 0", "rewound rewind 0", "rewound a-1 1", "rewound end 1"]);
+    assert_eq!(of("rewound"), ["rewound subscribed 99", "rewound rewind 0", "rewound a-1 1", "rewound end 1"]);
     let refused = items.iter().find(|item| is(item, "refused", "ahead")).expect("it is refused");
     assert_eq!(refused["error"], "gone");
     assert!(items.iter().any(|item| item["sub"] == "selector" && item["doc"]["kind"] == "a"), "{items:?}");

@@ -1,14 +1,19 @@
 //! A hundred subscriptions on one connection, restarts of the server, and writers that go on.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::client::{Client, url};
+use super::client::{Client, is, url};
+use super::two;
+use seqtide_tests::http::SOON;
+use seqtide_tests::sse::SseParser;
 use seqtide_tests::{Api, Database, Server};
 
 const DATABASES: usize = 5;
@@ -153,4 +158,32 @@ async fn a_hundred_subscriptions_lose_and_repeat_nothing() {
         assert_eq!(ids, expected, "sub-{number}");
     }
     assert!(seen.ids_bytes < 1000, "an id of {} bytes", seen.ids_bytes);
+}
+
+/// The first message is full before any of them says where it goes back to.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_cut_before_it_was_told_of_a_rewind_is_told_when_it_comes_back() {
+    let (_server, api, _) = two().await;
+    let name = |number: usize| format!("{number:090}");
+    let ahead = |number| json!({ "subscribe": name(number), "db": "orders", "since": 1_000_000 });
+    let url = url(&(0..150).map(ahead).collect());
+    let answer = api.get(&url).header("accept", "text/event-stream").open().await;
+    let (mut pieces, mut parser) = (pin!(answer.into_stream()), SseParser::default());
+    let first = loop {
+        let piece = timeout(SOON, pieces.next()).await.expect("something in time").expect("it goes on").expect("bytes");
+        if let Some(first) = parser.push(&piece).into_iter().next() {
+            break first;
+        }
+    };
+    let mut items: Vec<Value> = serde_json::from_str(&first.data).expect("a list");
+    let mut client = Client::try_open(&api, &url, first.id).await.expect("it comes back");
+    let mut caught_up = 0;
+    while caught_up < 150 {
+        let item = client.next().await.expect("it goes on");
+        caught_up += usize::from(item["event"] == "caught-up");
+        items.push(item);
+    }
+    for sub in (0..150).map(name) {
+        assert!(items.iter().any(|item| is(item, "rewind", &sub)), "{sub} is not told");
+    }
 }
