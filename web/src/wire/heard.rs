@@ -66,6 +66,11 @@ impl Heard {
         Heard { codec, unread: BytesMut::new(), text: BytesMut::new(), message_bytes_max }
     }
 
+    /// From now on its messages may have so many bytes, also one that has begun.
+    pub fn with_message_bytes_max(self, message_bytes_max: usize) -> Heard {
+        Heard { codec: self.codec.max_size(message_bytes_max), message_bytes_max, ..self }
+    }
+
     /// Whether nothing is left of what it said.
     pub fn is_empty(&self) -> bool {
         self.unread.is_empty() && self.text.is_empty()
