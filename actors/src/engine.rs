@@ -255,8 +255,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::TooManyFeeds`], [`Error::Draining`].
-    pub fn has_room_for_feeds(&self) -> Result<(), Error> {
-        self.inner.feeds.has_room()
+    pub fn check_room_for_feeds(&self) -> Result<(), Error> {
+        self.inner.feeds.check_room()
     }
 
     /// How many feeds are open, whoever reads for them.

@@ -123,7 +123,7 @@ impl Leaving {
 
 impl Looking {
     /// Takes note that the feed has looked at all up to a place, in a state that is published.
-    pub fn looked_at(&self, up_to: Sequence) {
+    pub fn note_looked(&self, up_to: Sequence) {
         self.among.feeds().looked.insert(self.number, up_to);
     }
 }

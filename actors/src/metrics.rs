@@ -35,7 +35,7 @@ pub(crate) fn describe(durability: &'static str) {
     describe_counter!("seqtide_bytes_sent_total", Unit::Bytes, "bytes sent to feeds, by kind");
     describe_counter!("seqtide_filter_evaluations_total", "times a selector or a function was put to a document");
     describe_gauge!("seqtide_databases_open", "databases open");
-    describe_gauge!("seqtide_databases_damaged", "databases found damaged when they were opened last");
+    describe_gauge!("seqtide_databases_damaged", "databases found damaged, when they were opened or read");
     describe_counter!("seqtide_commits_failed_total", "commits that were not made, as on a full disk");
     describe_counter!("seqtide_damaged_reads_total", "reads that came upon something damaged");
     describe_counter!("seqtide_log_failures_total", "times LMDB did not take what the log has");
@@ -285,7 +285,7 @@ pub(crate) fn replayed() {
     counter!("seqtide_requests_replayed_total").increment(1);
 }
 
-/// Databases found damaged when they were opened last.
+/// Databases found damaged, when they were opened or by a read since then.
 pub(crate) fn databases_damaged(databases: usize) {
     gauge!("seqtide_databases_damaged").set(databases as f64);
 }

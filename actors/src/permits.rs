@@ -56,7 +56,7 @@ impl FeedPermits {
     }
 
     /// Whether one more could be taken.
-    pub fn has_room(&self) -> Result<(), Error> {
+    pub fn check_room(&self) -> Result<(), Error> {
         self.take().map(drop)
     }
 

@@ -43,12 +43,12 @@ pub struct DataFolder {
     /// Held by who changes the catalogue, while the disk takes it.
     changing: Mutex<()>,
     updates: UpdateLog,
-    /// What opening a database's file showed, since this process has the folder.
+    /// What was seen of a database's file, since this process has the folder.
     seen: Mutex<HashMap<DbName, Seen>>,
     lock: File,
 }
 
-/// What a file was like when it was opened.
+/// What a file was like when it was looked at last.
 enum Seen {
     /// It was sound, and only this process has written to it since: it need not be walked through again.
     Sound,
@@ -278,11 +278,16 @@ impl DataFolder {
     }
 
     /// Takes note that a read came upon damage: the next opening looks at the whole file again.
-    pub fn came_upon_damage(&self, name: &DbName) {
-        self.seen.lock().remove(name);
+    pub fn note_damage(&self, name: &DbName) {
+        self.seen.lock().insert(name.clone(), Seen::Damaged);
     }
 
-    /// How many databases were damaged when they were opened last.
+    /// Whether nothing of a database could be read when it was looked at last.
+    pub fn is_unreadable(&self, name: &DbName) -> bool {
+        matches!(self.seen.lock().get(name), Some(Seen::Unreadable { .. }))
+    }
+
+    /// How many databases were found damaged, when they were opened or by a read since then.
     pub fn damaged(&self) -> usize {
         self.seen.lock().values().filter(|seen| !matches!(seen, Seen::Sound)).count()
     }

@@ -115,8 +115,10 @@ pub fn is_known(req: &HttpRequest, etag: &str) -> bool {
     given.split(',').any(|known| matches!(known.trim(), "*") || known.trim().trim_start_matches("W/") == etag)
 }
 
-/// 304, with the headers a 200 would have. Source: RFC 9110, section 15.4.5.
-pub fn not_modified(etag: String) -> HttpResponse {
+/// 304 for a client that has the answer with this ETag already, with the headers a 200 would have. Source: RFC 9110,
+/// section 15.4.5.
+pub fn not_modified(req: &HttpRequest, etag: Option<&str>) -> Option<HttpResponse> {
+    let etag = etag.filter(|etag| is_known(req, etag))?;
     let mut answer = HttpResponse::NotModified();
-    answer.insert_header((header::ETAG, etag)).insert_header((header::CACHE_CONTROL, MUST_REVALIDATE)).finish()
+    Some(answer.insert_header((header::ETAG, etag)).insert_header((header::CACHE_CONTROL, MUST_REVALIDATE)).finish())
 }

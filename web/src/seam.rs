@@ -32,7 +32,7 @@ impl From<ApiError> for Refused {
 /// # Errors
 /// What the client would be answered.
 pub fn path(path: &str) -> Result<(), Refused> {
-    routes::Place::of(path)?;
+    routes::Resource::of(path)?;
     Ok(())
 }
 

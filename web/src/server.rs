@@ -147,7 +147,7 @@ pub async fn serve(
 ) -> Result<(), StartError> {
     let (metrics, figures) = (Metrics::install()?, Arc::new(Figures::default()));
     let upkeep = actix_web::rt::spawn(metrics.clone().keep_up());
-    let feeds = Workers::default();
+    let workers = Workers::default();
     let connections = Arc::<Connections>::default();
     let ending = CancellationToken::new();
     let state = Data::new(State {
@@ -156,7 +156,7 @@ pub async fn serve(
         metrics,
         figures: Arc::clone(&figures),
         connections: Arc::clone(&connections),
-        feeds: feeds.clone(),
+        workers: workers.clone(),
         ending: ending.clone(),
     });
     let sampling = actix_web::rt::spawn(dashboard::sample(state.clone()));
@@ -170,24 +170,23 @@ pub async fn serve(
     let shutdown_timeout_secs = config.shutdown_timeout.as_secs().max(1);
     let settings = Settings { workers: config.workers, shutdown_timeout_secs };
     let server = {
-        let feeds = feeds.clone();
-        listener::serve(listener, &settings, move || Worker::of(&feeds), app)?
+        let workers = workers.clone();
+        listener::serve(listener, &settings, move || Worker::of(&workers), app)?
     };
     let handle = server.handle();
-    let ended = engine.clone();
     let mut running = actix_web::rt::spawn(server);
     let result = tokio::select! {
         ended = &mut running => ended,
         _ = shutdown.next() => {
             tracing::info!("shutting down");
-            drain(&ended, &feeds, config.feeds.drain, shutdown.next()).await;
+            drain(&engine, &workers, config.feeds.drain, shutdown.next()).await;
             // Whoever comes back when its feed ends must not be let in again.
             handle.pause().await;
-            ended.end_feeds();
+            engine.end_feeds();
             ending.cancel();
             connections.end();
             figures.end();
-            let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), ended.feeds_closed()).await.is_ok();
+            let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), engine.feeds_closed()).await.is_ok();
             handle.stop(in_time).await;
             running.await
         }
@@ -199,12 +198,12 @@ pub async fn serve(
 }
 
 /// Ends the feeds one after the other over so long, and opens no more; until none is left, or there is a hurry.
-async fn drain(engine: &Engine, feeds: &Workers, over: Duration, hurry: impl Future<Output = Option<()>>) {
+async fn drain(engine: &Engine, workers: &Workers, over: Duration, hurry: impl Future<Output = Option<()>>) {
     if over.is_zero() {
         return;
     }
     let drain = engine.drain_feeds(over);
-    feeds.drain(drain);
+    workers.drain(drain);
     tokio::select! {
         () = engine.feeds_closed() => {}
         () = sleep_until(drain.until()) => {}

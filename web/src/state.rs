@@ -36,8 +36,8 @@ pub struct State {
     pub figures: Arc<Figures>,
     /// Connections with many subscriptions.
     pub connections: Arc<Connections>,
-    /// The feeds whose connections have left the framework.
-    pub feeds: Workers,
+    /// The workers, each with the feeds whose connections have left the framework.
+    pub workers: Workers,
     /// Cancelled when the server ends.
     pub ending: CancellationToken,
 }
@@ -53,7 +53,7 @@ impl State {
 
     /// All metrics as Prometheus reads them, those that have to be asked for included.
     pub async fn metrics_text(&self) -> String {
-        known_feeds::measure_lag(&self.engine, &self.feeds).await;
+        known_feeds::measure_lag(&self.engine, &self.workers).await;
         self.metrics.text(&self.engine)
     }
 

@@ -172,15 +172,15 @@ impl Source for Documents {
         }
         let live = &self.database.live;
         // Before it is asked how far others are: what is written from here on counts it in.
-        self.looking.get_or_insert_with(|| live.leaving().join()).looked_at(start);
+        self.looking.get_or_insert_with(|| live.leaving().join()).note_looked(start);
         Some(Seen::new(start, live.newest(), live.leaving().begin_at(start)))
     }
 
-    fn has_looked_at(&self, up_to: Sequence, state: Sequence) {
+    fn note_looked(&self, up_to: Sequence, state: Sequence) {
         if let Some(looking) = &self.looking
             && state <= self.database.live.newest()
         {
-            looking.looked_at(up_to);
+            looking.note_looked(up_to);
         }
     }
 

@@ -145,7 +145,7 @@ impl<S: Source> Feed<S> {
         let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let seat = Seat::new(options.kind, permit);
         let feed = Feed { ahead, opening, ..Feed::with(source, options, subscriber, seat) };
-        feed.note(0);
+        feed.note_given(0);
         Ok(feed)
     }
 
@@ -272,14 +272,14 @@ impl<S: Source> Feed<S> {
     }
 
     /// Takes note that its reader is told that it is in this state.
-    fn is(&self, state: FeedState) {
-        self.with_known(|known| known.is(state));
+    fn note_state(&self, state: FeedState) {
+        self.with_known(|known| known.note_state(state));
     }
 
     /// Takes note of where it stands, having given so many more rows.
-    fn note(&self, rows: usize) {
+    fn note_given(&self, rows: usize) {
         let position = self.position();
-        self.with_known(|known| known.gave(rows, position));
+        self.with_known(|known| known.note_given(rows, position));
     }
 
     /// Waits for what comes behind the opening, for so long, and keeps it for [`Feed::next`]: what prevents the feed from
@@ -342,25 +342,25 @@ impl<S: Source> Feed<S> {
         }
         let newest = self.source.newest();
         Ok(match self.subscriber.step(Instant::now(), newest, self.source.memory_from()) {
-            Step::Read { .. } if self.has_rested().await => Turn::GoesOn,
+            Step::Read { .. } if self.rest_out().await => Turn::GoesOn,
             Step::Read { after, up_to, rows_max, direction } => {
                 let (large, live_only) = (self.takes_large_pages(), self.subscriber.is_first_snapshot());
                 let seen = self.seen;
                 let wanted = Wanted { after, up_to, rows_max, direction, large, live_only, seen };
-                self.with_known(KnownFeed::reads);
+                self.with_known(KnownFeed::note_reading);
                 let Some(page) = self.read(wanted).await? else { return Ok(Turn::GoesOn) };
                 if self.seat.is_some() {
                     self.metrics.rows(page.len());
                 }
-                self.note(page.len());
+                self.note_given(page.len());
                 Turn::Gives(match page.frames.is_empty() {
                     true => FeedEvent::Change(Portion::Rows(page.rows)),
                     false => FeedEvent::Change(Portion::Frames(page.frames)),
                 })
             }
             Step::Wait { until } => {
-                self.note(0);
-                self.with_known(KnownFeed::has_everything);
+                self.note_given(0);
+                self.with_known(KnownFeed::note_caught_up);
                 Turn::Waits(until)
             }
             Step::Say(notice) => self.say(notice).await?.map_or(Turn::GoesOn, Turn::Gives),
@@ -384,7 +384,7 @@ impl<S: Source> Feed<S> {
     }
 
     /// Rests until the moment that it was given; `false` where there is none, or it is over.
-    async fn has_rested(&mut self) -> bool {
+    async fn rest_out(&mut self) -> bool {
         let over = self.rests_until.take().filter(|over| *over > Instant::now());
         let Some(over) = over else { return false };
         sleep_until(over).await;
@@ -399,8 +399,8 @@ impl<S: Source> Feed<S> {
                 None
             }
             Obeyed::Says { retry } => {
-                self.subscriber.told_draining();
-                self.is(FeedState::Draining);
+                self.subscriber.note_said_draining();
+                self.note_state(FeedState::Draining);
                 Some(FeedEvent::Draining { seq: self.subscriber.position(), retry })
             }
         }
@@ -430,7 +430,7 @@ impl<S: Source> Feed<S> {
             self.subscriber.nothing_up_to(examined);
             let position = self.subscriber.position();
             if position > before && self.seen.is_some_and(|seen| seen.is_level(before)) {
-                self.has_looked(position);
+                self.note_looked(position);
             }
         }
     }
@@ -441,9 +441,9 @@ impl<S: Source> Feed<S> {
         Ok(Some(match notice {
             Notice::Waiting => FeedEvent::Change(Portion::Waiting),
             Notice::CaughtUp => {
-                self.note(0);
-                self.with_known(KnownFeed::has_everything);
-                self.is(FeedState::Live);
+                self.note_given(0);
+                self.with_known(KnownFeed::note_caught_up);
+                self.note_state(FeedState::Live);
                 FeedEvent::CaughtUp { seq }
             }
             Notice::Heartbeat => {
@@ -455,13 +455,13 @@ impl<S: Source> Feed<S> {
             Notice::Lagging => {
                 let lag = self.source.lag(seq).await;
                 let Some(lag) = self.unless_closed(lag)? else { return Ok(None) };
-                self.subscriber.told(notice);
-                self.is(FeedState::Lagging);
+                self.subscriber.note_said(notice);
+                self.note_state(FeedState::Lagging);
                 FeedEvent::Lagging { seq, lag }
             }
             Notice::Live => {
-                self.subscriber.told(notice);
-                self.is(FeedState::Live);
+                self.subscriber.note_said(notice);
+                self.note_state(FeedState::Live);
                 FeedEvent::Live { seq }
             }
             Notice::SnapshotEnd => FeedEvent::SnapshotEnd { seq },

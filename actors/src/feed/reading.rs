@@ -61,7 +61,7 @@ impl<S: Source> Feed<S> {
         self.purges = purges_by_now;
         let read = PageRead { examined: page.examined, complete: page.complete, rows: page.len() as u64 };
         self.subscriber.read(read, wanted.up_to, Instant::now());
-        self.has_looked(page.state);
+        self.note_looked(page.state);
         if !page.frames.is_empty() && page.frames.bytes().len() <= page.frames.room() + READ_AHEAD_BEHIND {
             self.read_ahead(wanted).await;
         }
@@ -74,11 +74,11 @@ impl<S: Source> Feed<S> {
     }
 
     /// Takes note that all up to the position was looked at in this state.
-    pub(super) fn has_looked(&mut self, state: Sequence) {
+    pub(super) fn note_looked(&mut self, state: Sequence) {
         if let Some(seen) = &mut self.seen {
             let position = self.subscriber.position();
-            seen.looked_at(position, state);
-            self.source.has_looked_at(position, state);
+            seen.note_looked(position, state);
+            self.source.note_looked(position, state);
         }
     }
 

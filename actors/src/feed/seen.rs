@@ -53,7 +53,7 @@ impl Seen {
     }
 
     /// Takes note that a page was read in this state, and all up to a place has been looked at.
-    pub fn looked_at(&mut self, up_to: Sequence, state: Sequence) {
+    pub fn note_looked(&mut self, up_to: Sequence, state: Sequence) {
         let mark = Mark { up_to, state };
         if self.marks[MARKS - 1] != mark {
             self.marks.rotate_left(1);
@@ -119,15 +119,15 @@ mod tests {
     #[test]
     fn what_was_looked_at_before_the_next_was_written_is_known_to_be_had() {
         let mut seen = Seen::new(seq(0), seq(10), seq(10));
-        seen.looked_at(seq(6), seq(12));
+        seen.note_looked(seq(6), seq(12));
         assert_eq!(seen.held(seq(13), seq(6)), Held::Previous);
         assert_eq!(seen.held(seq(12), seq(6)), any(0, Sequence::MAX));
         assert!(!seen.is_level(seq(6)));
-        seen.looked_at(seq(12), seq(12));
+        seen.note_looked(seq(12), seq(12));
         assert!(seen.is_level(seq(12)) && seen.held(seq(13), seq(12)) == Held::Previous);
         assert_eq!(seen.held(seq(15), seq(13)), any(12, Sequence::MAX), "what was current then it has looked at");
         for state in 14..20 {
-            seen.looked_at(seq(13), seq(state));
+            seen.note_looked(seq(13), seq(state));
         }
         assert!(!seen.is_level(seq(13)) && seen.held(seq(14), seq(12)) == any(0, Sequence::MAX));
     }

@@ -156,9 +156,9 @@ impl<S: Source> Reopening<S> {
         let subscriber = Subscriber::resumed(&self.options, position, state, Instant::now());
         let mut feed = Feed::with(self.source.again(), self.options.clone(), subscriber, seat);
         if state == FeedState::Draining {
-            feed.told.is_known();
+            feed.told.note_said();
         }
-        feed.note(0);
+        feed.note_given(0);
         feed
     }
 }

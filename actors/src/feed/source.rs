@@ -78,7 +78,7 @@ pub trait Source: Send + Sync + Sized + 'static {
     }
 
     /// Takes note that such a feed has looked at all up to a place, in this state.
-    fn has_looked_at(&self, _up_to: Sequence, _state: Sequence) {}
+    fn note_looked(&self, _up_to: Sequence, _state: Sequence) {}
 
     /// Waits for what may concern the feed; at once if there was something since the last call.
     fn woken(&mut self) -> impl Future<Output = ()> + Send;

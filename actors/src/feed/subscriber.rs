@@ -159,12 +159,12 @@ impl Subscriber {
     }
 
     /// Takes note of what was said of how it stands.
-    pub fn told(&mut self, notice: Notice) {
+    pub fn note_said(&mut self, notice: Notice) {
         self.lags = notice == Notice::Lagging;
     }
 
     /// Takes note that it was said that the feed ends shortly.
-    pub fn told_draining(&mut self) {
+    pub fn note_said_draining(&mut self) {
         self.is_draining = true;
     }
 

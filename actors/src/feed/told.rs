@@ -41,7 +41,7 @@ impl Told {
     }
 
     /// Takes note that its reader knows that it ends shortly.
-    pub fn is_known(&mut self) {
+    pub fn note_said(&mut self) {
         self.said = true;
     }
 

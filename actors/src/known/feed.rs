@@ -43,17 +43,17 @@ impl KnownFeed {
     }
 
     /// Takes note that it looks for rows.
-    pub fn reads(&self) {
+    pub fn note_reading(&self) {
         self.progress.lock().behind_since.get_or_insert_with(Instant::now);
     }
 
     /// Takes note that it has given everything there is.
-    pub fn has_everything(&self) {
+    pub fn note_caught_up(&self) {
         self.progress.lock().behind_since = None;
     }
 
     /// Takes note that its reader was told that it is in this state. One that ends shortly is in no other any more.
-    pub fn is(&self, state: FeedState) {
+    pub fn note_state(&self, state: FeedState) {
         let mut progress = self.progress.lock();
         if progress.state != FeedState::Draining {
             progress.state = state;
@@ -61,7 +61,7 @@ impl KnownFeed {
     }
 
     /// Takes note of where it stands, having given so many more rows.
-    pub fn gave(&self, rows: usize, position: Sequence) {
+    pub fn note_given(&self, rows: usize, position: Sequence) {
         let mut progress = self.progress.lock();
         progress.record.rows += rows as u64;
         progress.position = position;
@@ -122,15 +122,15 @@ mod tests {
     fn a_feed_is_in_the_state_that_its_reader_was_told_and_lacks_rows_from_when_it_looks_for_some() {
         let about = FeedAbout { kind: FeedKind::Sse, database: None, filter: None, seq_format: SeqFormat::Integer };
         let feed = KnownFeed::new(Arc::new(about), FeedRecord::default(), FeedState::CatchingUp);
-        feed.reads();
+        feed.note_reading();
         assert_eq!((feed.info().state, feed.info().behind_since.is_some()), (FeedState::CatchingUp, true));
-        feed.has_everything();
+        feed.note_caught_up();
         assert_eq!((feed.info().state, feed.info().behind_since), (FeedState::CatchingUp, None), "it was told nothing");
         for state in [FeedState::Live, FeedState::Lagging, FeedState::Live, FeedState::Draining] {
-            feed.is(state);
+            feed.note_state(state);
             assert_eq!(feed.info().state, state);
         }
-        feed.is(FeedState::Live);
+        feed.note_state(FeedState::Live);
         assert_eq!(feed.info().state, FeedState::Draining, "it has caught up, and ends shortly all the same");
     }
 }

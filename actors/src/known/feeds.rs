@@ -103,7 +103,7 @@ mod tests {
     fn a_feed_is_known_until_it_is_forgotten_and_its_record_goes_with_it() {
         let feeds = KnownFeeds::default();
         let (first, second) = (feeds.open(about()), feeds.open(about()));
-        first.gave(3, Sequence::new(0, 7));
+        first.note_given(3, Sequence::new(0, 7));
         first.sent(100);
         let list = feeds.list();
         assert_eq!(list.len(), 2);

@@ -84,12 +84,12 @@ impl Surroundings {
             let _told = broken.close(EndReason::Shutdown).await;
         }
         self.make_room().await?;
-        let damaged = self.folder.damaged();
+        let was_unreadable = self.folder.is_unreadable(name);
         let opened = self.with_files(name, || self.folder.open_store(name), StorageError::is_too_many_files).await;
         metrics::databases_damaged(self.folder.damaged());
         match &opened {
             Ok(Some(store)) => report_damages(name, store),
-            Err(error) if self.folder.damaged() > damaged => {
+            Err(error) if !was_unreadable && self.folder.is_unreadable(name) => {
                 tracing::error!(database = %name, %error, "the database is damaged and cannot be read");
             }
             _ => {}
@@ -153,7 +153,10 @@ impl Surroundings {
         let readers_max = self.folder.options().readers_max;
         let damaged = {
             let (folder, name) = (Arc::clone(&self.folder), name.clone());
-            move || folder.came_upon_damage(&name)
+            move || {
+                folder.note_damage(&name);
+                metrics::databases_damaged(folder.damaged());
+            }
         };
         let database = OpenDatabase::new(store, live, background, (writer, waiting), limits, readers_max, damaged);
         let database = Arc::new(database);

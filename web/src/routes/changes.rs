@@ -28,8 +28,8 @@ pub async fn changes(call: Call, db: &str) -> Answer {
         FeedKind::Normal => Some(etag(&database, req.query_string(), &body).await?),
         _ => None,
     };
-    if let Some(known) = etag.as_ref().filter(|etag| reply::is_known(&req, etag)) {
-        return Ok(reply::not_modified(known.clone()));
+    if let Some(not_modified) = reply::not_modified(&req, etag.as_deref()) {
+        return Ok(not_modified);
     }
     let mut options = asked.options;
     if let Some(function) = asked.function {

@@ -61,8 +61,8 @@ fn answer(call: &Call, found: &Document) -> actix_web::HttpResponse {
     let alone =
         none(&found.conflicts) && none(&found.deleted_conflicts) && found.revs_info.is_none() && !found.shows_seq;
     let etag = if alone { reply::rev_etag(&found.rev.to_string()) } else { None };
-    if let Some(known) = etag.as_ref().filter(|etag| reply::is_known(&call.req, etag)) {
-        return reply::not_modified(known.clone());
+    if let Some(not_modified) = reply::not_modified(&call.req, etag.as_deref()) {
+        return not_modified;
     }
     let mut answer = reply::json(StatusCode::OK);
     if let Some(etag) = etag {

@@ -57,7 +57,7 @@ pub async fn feed_of<F: Followed>(call: Call, followed: F) -> Answer {
 fn over_websocket<F: Followed>(call: Call, followed: F) -> Answer {
     let Call { req, payload, query, state } = call;
     refuse_strange_page(&req, &state)?;
-    state.engine.has_room_for_feeds()?;
+    state.engine.check_room_for_feeds()?;
     let heartbeat = state.config.feeds.heartbeat;
     let parse = move |options: &Options| F::parse(options, Form::Websocket.kind(), heartbeat);
     let from_url = if query.is_empty() { None } else { Some(parse(&Options::of_query(&query, F::KNOWN)?)?) };

@@ -22,7 +22,7 @@ pub async fn list(call: &Call) -> Answer {
         return Err(ApiError::bad_request(format!("`limit` is at most {LISTED_MAX}; `after` an id lists the next")));
     }
     let after = call.query.integer("after")?.unwrap_or(0);
-    let known = known_feeds::list(&call.state.engine, &call.state.feeds, after, limit).await;
+    let known = known_feeds::list(&call.state.engine, &call.state.workers, after, limit).await;
     let rows = call.state.engine.rows_behind(&known.feeds).await;
     let feeds: Vec<Value> = known.feeds.iter().zip(rows).map(|(feed, rows)| shown(feed, rows)).collect();
     Ok(fresh(&json!({ "open": known.open, "feeds": feeds })))
@@ -31,14 +31,14 @@ pub async fn list(call: &Call) -> Answer {
 pub async fn one(call: &Call, method: &Method, id: &str) -> Answer {
     let no_feed = || ApiError::not_found("there is no such feed, or it has ended");
     let id: FeedId = id.parse().map_err(|_| no_feed())?;
-    let (engine, feeds) = (&call.state.engine, &call.state.feeds);
+    let (engine, workers) = (&call.state.engine, &call.state.workers);
     match *method {
         Method::GET | Method::HEAD => {
-            let feed = known_feeds::find(engine, feeds, id).await.ok_or_else(no_feed)?;
+            let feed = known_feeds::find(engine, workers, id).await.ok_or_else(no_feed)?;
             let rows = engine.rows_behind(std::slice::from_ref(&feed)).await;
             Ok(fresh(&shown(&feed, rows.first().copied().unwrap_or(0))))
         }
-        Method::DELETE if known_feeds::end(engine, feeds, id).await => Ok(reply::ok(StatusCode::OK)),
+        Method::DELETE if known_feeds::end(engine, workers, id).await => Ok(reply::ok(StatusCode::OK)),
         Method::DELETE => Err(no_feed()),
         _ => Err(ApiError::method_not_allowed("DELETE,GET,HEAD")),
     }

@@ -23,8 +23,8 @@ pub async fn get(call: &Call, db: &str, id: LocalId) -> Answer {
     let mut out = Vec::with_capacity(body.as_bytes().len() + 64);
     write_document(&mut out, &name, revision, &body);
     let etag = etag(revision, &body);
-    if reply::is_known(&call.req, &etag) {
-        return Ok(reply::not_modified(etag));
+    if let Some(not_modified) = reply::not_modified(&call.req, Some(&etag)) {
+        return Ok(not_modified);
     }
     out.push(b'\n');
     Ok(reply::json(StatusCode::OK).insert_header((header::ETAG, etag)).body(out))

@@ -15,15 +15,15 @@ pub(crate) mod listing;
 mod local;
 mod not_built;
 mod open_revs;
-mod place;
 mod purge;
+mod resource;
 mod revs;
 mod server;
 mod subscriptions;
 mod update;
 mod updates;
 
-pub(crate) use place::Place;
+pub(crate) use resource::Resource;
 
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::web::{Data, Payload};
@@ -52,36 +52,37 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
         return Ok(HttpResponse::NoContent().insert_header((header::ALLOW, METHODS)).finish());
     }
     crate::intake::check(&req)?;
-    let place = Place::of(req.uri().path())?;
-    if wants_websocket(&req) && !place.has_websocket() {
+    let resource = Resource::of(req.uri().path())?;
+    if wants_websocket(&req) && !resource.has_websocket() {
         return Err(ApiError::bad_request("no WebSocket is here: one is opened at /{db}/_feed, /_feed or /_feed/many"));
     }
     let query = Query::parse(req.query_string())?;
     let method = req.method().clone();
     let call = Call { req, payload, query, state: CallState::new(state) };
-    match place.written_database(&method) {
-        Some(db) => idempotency::once(call, db, async |call| route(call, &method, &place).await).await,
-        None => route(call, &method, &place).await,
+    match resource.written_database(&method) {
+        Some(db) => idempotency::once(call, db, async |call| route(call, &method, &resource).await).await,
+        None => route(call, &method, &resource).await,
     }
 }
 
 /// Each endpoint's work is a box of its own: a future is as large as the largest it may wait for, and is copied wherever
 /// it is passed on.
-async fn route(call: Call, method: &Method, place: &Place) -> Answer {
-    match place {
-        Place::Root => Ok(server::root(&call.only(READ)?)),
-        Place::Dashboard(path) => dashboard::answer(&call.only(READ)?, path),
-        Place::Server(name) => Box::pin(on_server(call, method, name)).await,
-        Place::Feed(id) => Box::pin(feeds::one(&call, method, id)).await,
-        Place::Database(db) => Box::pin(on_database(call, method, db)).await,
-        Place::Endpoint { db, name } => Box::pin(on_endpoint(call, method, db, name)).await,
-        Place::Document { db, id } => Box::pin(on_document(call, method, db, id)).await,
-        Place::DesignEscaped { db, id } if matches!(*method, Method::GET | Method::HEAD) => {
+async fn route(call: Call, method: &Method, resource: &Resource) -> Answer {
+    match resource {
+        Resource::Root => Ok(server::root(&call.only(READ)?)),
+        Resource::Dashboard(path) => dashboard::answer(&call.only(READ)?, path),
+        Resource::Server(name) => Box::pin(on_server(call, method, name)).await,
+        Resource::Feed(id) => Box::pin(feeds::one(&call, method, id)).await,
+        Resource::Connection(name) => Box::pin(subscriptions::change(call.only("POST")?, name)).await,
+        Resource::Database(db) => Box::pin(on_database(call, method, db)).await,
+        Resource::Endpoint { db, name } => Box::pin(on_endpoint(call, method, db, name)).await,
+        Resource::Document { db, id } => Box::pin(on_document(call, method, db, id)).await,
+        Resource::DesignEscaped { db, id } if matches!(*method, Method::GET | Method::HEAD) => {
             Ok(redirect_to_design(&call, db, id))
         }
         // A redirected write would come back as a GET from most clients.
-        Place::DesignEscaped { db, id } => Box::pin(on_document(call, method, db, id)).await,
-        Place::Attachment { db, .. } => on_attachment(&call, method, db),
+        Resource::DesignEscaped { db, id } => Box::pin(on_document(call, method, db, id)).await,
+        Resource::Attachment { db, .. } => on_attachment(&call, method, db),
     }
 }
 
@@ -103,10 +104,7 @@ async fn on_server(call: Call, method: &Method, name: &str) -> Answer {
         "_uuids" => server::uuids(&call.only(READ)?),
         "metrics" => Ok(server::metrics(&call.only(READ)?).await),
         name if not_built::is_of_server(name) => Err(ApiError::not_implemented("requests to this endpoint")),
-        name => match name.strip_prefix("_feed/") {
-            Some(connection) => subscriptions::change(call.only("POST")?, connection).await,
-            None => Err(unknown(method, name)),
-        },
+        name => Err(unknown(method, name)),
     }
 }
 

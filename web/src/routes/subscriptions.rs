@@ -64,7 +64,7 @@ pub async fn open(call: Call) -> Answer {
     let wanted = Wanted::read(&options, &client)?;
     // Where there is no room for all, those that have none are refused, and the others begin. Of a server that is drained
     // there is nothing to be had.
-    match state.engine.has_room_for_feeds() {
+    match state.engine.check_room_for_feeds() {
         Err(Error::Draining { retry }) if form == Form::Sse => return Ok(stopping::come_back(retry, draining::LIST)),
         Err(draining @ Error::Draining { .. }) => return Err(draining.into()),
         _ => {}

@@ -15,8 +15,8 @@ pub async fn db_updates(call: &Call) -> Answer {
     // The answer to the same question is the same until something happens.
     let question = (engine.uuid(), engine.update_seq(), call.req.query_string());
     let etag = (options.kind == FeedKind::Normal).then(|| reply::etag_of(question));
-    if let Some(known) = etag.as_ref().filter(|etag| reply::is_known(&call.req, etag)) {
-        return Ok(reply::not_modified(known.clone()));
+    if let Some(not_modified) = reply::not_modified(&call.req, etag.as_deref()) {
+        return Ok(not_modified);
     }
     let opened = engine.updates_feed(options);
     changes::answer(&call.req, &call.state, opened, shape, Extras::default(), etag).await

@@ -231,12 +231,12 @@ fn a_live_feed_says_when_it_falls_behind_what_is_in_memory_and_when_it_is_back_e
         let (position, newest) = (sub.position().version, sub.position().version + 10);
         assert_eq!(sub.step(now, seq(newest), seq(position + 5)), Step::Say(Notice::Lagging));
         assert_eq!(sub.step(now, seq(newest), seq(position + 5)), Step::Say(Notice::Lagging), "until it was told");
-        sub.told(Notice::Lagging);
+        sub.note_said(Notice::Lagging);
         assert!(!sub.is_following());
         assert!(matches!(sub.step(now, seq(newest), seq(position + 5)), Step::Read { .. }));
         sub.read(page(position + 6, false, 6), seq(newest), now);
         assert_eq!(sub.step(now, seq(newest), seq(position + 5)), Step::Say(Notice::Live));
-        sub.told(Notice::Live);
+        sub.note_said(Notice::Live);
         assert!(matches!(sub.step(now, seq(newest), seq(position + 5)), Step::Read { .. }));
         sub.read(page(newest, true, 4), seq(newest), now);
     }
@@ -251,13 +251,13 @@ fn who_others_have_left_behind_lags_where_it_has_to_read_the_disk_and_says_so_on
     assert!(matches!(near.step(now, seq(9), seq(5)), Step::Read { .. }) && near.is_following());
     let mut far = resumed(FeedState::Live);
     assert_eq!(far.step(now, seq(9), seq(6)), Step::Say(Notice::Lagging));
-    far.told(Notice::Lagging);
+    far.note_said(Notice::Lagging);
     let mut told = resumed(FeedState::Lagging);
     for sub in [&mut far, &mut told] {
         assert!(matches!(sub.step(now, seq(9), seq(6)), Step::Read { .. }) && !sub.is_following());
         sub.read(page(7, false, 1), seq(9), now);
         assert_eq!(sub.step(now, seq(9), seq(6)), Step::Say(Notice::Live));
-        sub.told(Notice::Live);
+        sub.note_said(Notice::Live);
         assert!(sub.is_following());
     }
 }
@@ -268,12 +268,12 @@ fn who_has_said_that_it_ends_shortly_says_no_more_of_how_it_stands_but_that_it_h
     let mut live = Subscriber::resumed(&options(FeedMode::Live), seq(5), FeedState::Live, now);
     let mut lagging = Subscriber::resumed(&options(FeedMode::Live), seq(5), FeedState::Lagging, now);
     for (sub, memory_from) in [(&mut live, 9), (&mut lagging, 5)] {
-        sub.told_draining();
+        sub.note_said_draining();
         assert!(matches!(sub.step(now, seq(9), seq(memory_from)), Step::Read { .. }) && !sub.is_following());
     }
     let snapshot = FeedOptions { snapshot: true, ..options(FeedMode::Live) };
     let mut catching_up = Subscriber::new(&snapshot, seq(0), seq(0), now);
-    catching_up.told_draining();
+    catching_up.note_said_draining();
     assert_eq!(step(&mut catching_up, now, seq(0)), Step::Say(Notice::SnapshotEnd));
     assert_eq!(step(&mut catching_up, now, seq(0)), Step::Say(Notice::CaughtUp));
 }
@@ -340,7 +340,7 @@ proptest! {
             newest += written;
             memory_from = newest.saturating_sub(forgotten).max(memory_from);
             if luck == 0 {
-                sub.told_draining();
+                sub.note_said_draining();
                 is_draining = true;
             }
             now += SECOND / 4 * u32::from(luck % 3);
@@ -359,9 +359,9 @@ proptest! {
                         Notice::Heartbeat => sub.beaten(now),
                         Notice::Lagging => {
                             prop_assert!(sub.position() < seq(memory_from), "it reads the disk");
-                            sub.told(notice);
+                            sub.note_said(notice);
                         }
-                        Notice::Live => sub.told(notice),
+                        Notice::Live => sub.note_said(notice),
                         Notice::Waiting | Notice::CaughtUp | Notice::SnapshotEnd => {}
                     }
                 }
