@@ -1,12 +1,13 @@
 //! Keeps processors awake while commits follow each other closely.
 //!
-//! A commit is a chain of short waits: for the disk to write and to empty its cache, for the thread that answers, for the
-//! client and its next request. A processor that has nothing to do in one of them falls asleep, and waking it takes long,
-//! above all a virtual one: together as long as a fast disk. So a thread for each of a few processors goes round in
-//! circles there meanwhile. It is of the scheduler's idle class: it gives way at once to every thread of its control group.
+//! A commit is a chain of short waits: for the disk to write and to empty its cache, for the thread that answers, for
+//! the client and its next request. A processor that has nothing to do in one of them falls asleep, and waking it takes
+//! long, above all a virtual one: together as long as a fast disk. So a thread for each of a few processors goes round
+//! in circles there meanwhile. It is of the scheduler's idle class: it gives way at once to every thread of its control
+//! group.
 //!
-//! Many writers at once keep processors busy by themselves, and need the scheduler to put their threads where nothing runs:
-//! it does so as a processor runs out of work, which one that is kept awake never does.
+//! Many writers at once keep processors busy by themselves, and need the scheduler to put their threads where nothing
+//! runs: it does so as a processor runs out of work, which one that is kept awake never does.
 
 use std::hint::spin_loop;
 use std::io;
@@ -75,9 +76,9 @@ pub(crate) struct Committing<'a> {
 }
 
 impl Awake {
-    /// Keeps at most so many processors awake, those on which commits were made last: none where the process may not use
-    /// up the time of those that it has, as far as the system says so when this is made: what is spent on waiting would be missing
-    /// later. A share of less than one processor is told as one.
+    /// Keeps at most so many processors awake, those on which commits were made last: none where the process may not
+    /// use up the time of those that it has, as far as the system says so when this is made: what is spent on waiting
+    /// would be missing later. A share of less than one processor is told as one.
     pub fn new(processors_max: usize) -> Arc<Awake> {
         let processors = system::processors();
         let usable = thread::available_parallelism().map_or(1, NonZero::get);
@@ -114,8 +115,8 @@ impl Awake {
         Committing { awake: self, keeps }
     }
 
-    /// Whether a commit of so many requests and those before it are of few writers. One that is huge counts no more than one
-    /// of many.
+    /// Whether a commit of so many requests and those before it are of few writers. One that is huge counts no more
+    /// than one of many.
     fn is_of_few(&self, requests: usize) -> bool {
         let before = self.requests.load(Ordering::Relaxed);
         let now = before - before / AVERAGED + requests.min(2 * MANY);
@@ -137,8 +138,8 @@ impl Awake {
         }
     }
 
-    /// Has all keepers at work. One that is about to rest, or to end, may be missed until the next commit: who commits must not
-    /// wait for the lock of a thread that runs when it pleases others.
+    /// Has all keepers at work. One that is about to rest, or to end, may be missed until the next commit: who commits
+    /// must not wait for the lock of a thread that runs when it pleases others.
     fn rouse(self: &Arc<Awake>) {
         if self.resting.load(Ordering::SeqCst) > 0 {
             self.roused.notify_all();

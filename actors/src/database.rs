@@ -37,7 +37,8 @@ const MOVES_MAX: usize = 20;
 pub struct Database {
     engine: Arc<Inner>,
     name: DbName,
-    /// The uuid of the database that is meant, if not any of that name: another one made under it is [`Error::NoDatabase`].
+    /// The uuid of the database that is meant, if not any of that name: another one made under it is
+    /// [`Error::NoDatabase`].
     pinned: Option<[u8; 16]>,
 }
 
@@ -118,7 +119,8 @@ impl Database {
         &self.name
     }
 
-    /// The same, and never one that is made under its name when it is deleted: for who asks more than once for one answer.
+    /// The same, and never one that is made under its name when it is deleted: for who asks more than once for one
+    /// answer.
     ///
     /// # Errors
     /// As [`Database::read`].
@@ -138,8 +140,8 @@ impl Database {
         }
     }
 
-    /// Reads from one state of the database, on a thread that may block. Read what one answer needs and return: who closes
-    /// or deletes the database waits for it, and whoever wants to open another one meanwhile with them.
+    /// Reads from one state of the database, on a thread that may block. Read what one answer needs and return: who
+    /// closes or deletes the database waits for it, and whoever wants to open another one meanwhile with them.
     ///
     /// # Errors
     /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
@@ -150,13 +152,13 @@ impl Database {
         self.opened().await?.read(read).await
     }
 
-    /// Writes all of it in one commit. When this returns it is durable and visible. A future that is dropped before it is
-    /// ready takes nothing back: the write may still be made.
+    /// Writes all of it in one commit. When this returns it is durable and visible. A future that is dropped before it
+    /// is ready takes nothing back: the write may still be made.
     ///
     /// # Errors
     /// [`Error::BadDesign`], [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::TooManyDatabases`],
-    /// [`Error::Stopped`], [`Error::Storage`]; where design documents validate writes, [`Error::Function`] and [`Error::Moved`]. Then nothing
-    /// was written, but see [`StorageError::InDoubt`].
+    /// [`Error::Stopped`], [`Error::Storage`]; where design documents validate writes, [`Error::Function`] and
+    /// [`Error::Moved`]. Then nothing was written, but see [`StorageError::InDoubt`].
     pub async fn write(&self, writes: Vec<Write>) -> Result<Written, Error> {
         self.write_with(writes, WriteOptions::default()).await
     }
@@ -212,9 +214,10 @@ impl Database {
         Err(Error::Moved)
     }
 
-    /// Queues a write and returns: it is made when its turn comes, before the engine has shut down. Where design documents
-    /// validate writes it is made at once: what it is to be validated against would be another one by its turn. A queued
-    /// write that fails, and one that is refused or has a conflict, is logged and counted, and nobody is told.
+    /// Queues a write and returns: it is made when its turn comes, before the engine has shut down. Where design
+    /// documents validate writes it is made at once: what it is to be validated against would be another one by its
+    /// turn. A queued write that fails, and one that is refused or has a conflict, is logged and counted, and nobody is
+    /// told.
     ///
     /// # Errors
     /// As [`Database::write`]: then it is not queued.
@@ -251,9 +254,10 @@ impl Database {
         found.map(Written::from_outcome).transpose()
     }
 
-    /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from. Where there
-    /// are `_revisions` it goes on from the newest of them; to write it with that ancestry is replication, see
-    /// [`Edit::replicated`]. A future that is dropped before it is ready takes nothing back: the write may still be made.
+    /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from. Where
+    /// there are `_revisions` it goes on from the newest of them; to write it with that ancestry is replication, see
+    /// [`Edit::replicated`]. A future that is dropped before it is ready takes nothing back: the write may still be
+    /// made.
     ///
     /// # Errors
     /// [`PutError`]; inside [`PutError::Engine`], what [`Database::write`] has.
@@ -292,7 +296,8 @@ impl Database {
         self.edit(Edit::interactive(DocId::parse(id)?, rev, deleted, body), options).await
     }
 
-    /// Deletes a document, going on from a revision. As with [`Database::put`], a future that is dropped takes nothing back.
+    /// Deletes a document, going on from a revision. As with [`Database::put`], a future that is dropped takes nothing
+    /// back.
     ///
     /// # Errors
     /// [`PutError::Conflict`], [`PutError::BadId`], [`PutError::Refused`]; inside [`PutError::Engine`], what
@@ -340,8 +345,8 @@ impl Database {
         Ok(Changes::new(feed, move |row| Change::of(row, all_leaves, with_body)))
     }
 
-    /// Opens a feed: the form of [`Database::changes`] that gives pages of encoded rows. One whose filter has a function
-    /// has asked it about its first page by then.
+    /// Opens a feed: the form of [`Database::changes`] that gives pages of encoded rows. One whose filter has a
+    /// function has asked it about its first page by then.
     ///
     /// # Errors
     /// As [`Database::changes`]; [`Error::Ahead`] if the options ask for it.
@@ -463,8 +468,8 @@ impl Database {
     }
 }
 
-/// What was written when a request was first sent, which could not be validated now: what is in its way need not have been
-/// then. Asked behind everything that was sent to the writer before; an error means that this is not known.
+/// What was written when a request was first sent, which could not be validated now: what is in its way need not have
+/// been then. Asked behind everything that was sent to the writer before; an error means that this is not known.
 async fn written_first(database: &OpenDatabase, key: RequestKey) -> Result<Option<Written>, Error> {
     let asked = database.submit(Request { writes: Vec::new(), key: Some(key) }).await?;
     Ok(Some(asked).filter(|written| written.replayed))

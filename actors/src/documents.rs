@@ -43,7 +43,8 @@ pub struct Extras {
 }
 
 impl Extras {
-    /// What is shown of a revision that was named: all but its ancestry is about the document, and stands beside the winner.
+    /// What is shown of a revision that was named: all but its ancestry is about the document, and stands beside the
+    /// winner.
     ///
     /// Source: CouchDB `couch_db:open_doc_revs_int`, which gives no meta.
     fn of_named(self) -> Extras {

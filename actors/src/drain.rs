@@ -17,8 +17,8 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// How long whoever comes back waits beyond the end, for the server to be there again: at a proxy a browser that meets
-    /// none gives up.
+    /// How long whoever comes back waits beyond the end, for the server to be there again: at a proxy a browser that
+    /// meets none gives up.
     pub const STARTS_WITHIN: Duration = Duration::from_secs(2);
 
     /// From now on, for so long.
@@ -36,9 +36,9 @@ impl Drain {
         self.begun + self.over.mul_f64(share(id))
     }
 
-    /// How long the reader of a feed that ends then is to wait, once it has ended, before it comes back: until the last feed has
-    /// ended, for nobody is let in before, and until the server is there again; then its share of as long again, so that not
-    /// all come at once.
+    /// How long the reader of a feed that ends then is to wait, once it has ended, before it comes back: until the last
+    /// feed has ended, for nobody is let in before, and until the server is there again; then its share of as long
+    /// again, so that not all come at once.
     pub fn retry(&self, id: FeedId, ends_at: Instant) -> Duration {
         let left = self.until().saturating_duration_since(ends_at);
         left + Drain::STARTS_WITHIN + self.over.mul_f64(share(!id))

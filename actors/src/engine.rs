@@ -37,8 +37,8 @@ pub struct EngineOptions {
     pub store: StoreOptions,
     /// Memory for the newest changes of each open database, in bytes.
     pub tail_bytes_max: usize,
-    /// How long it is to take at most to give new rows to the feeds of a database that give the same: while they are further
-    /// behind, answers to writes wait for them, a quarter of a second at most. Zero lets none wait.
+    /// How long it is to take at most to give new rows to the feeds of a database that give the same: while they are
+    /// further behind, answers to writes wait for them, a quarter of a second at most. Zero lets none wait.
     pub round: Duration,
     /// When bodies that no leaf needs are freed.
     pub reclaim: ReclaimPolicy,
@@ -46,16 +46,16 @@ pub struct EngineOptions {
     pub write_queue_edits_max: usize,
     /// Most bytes of bodies, and of the ancestry of replicated ones, waiting to be written, a database.
     pub write_queue_bytes_max: usize,
-    /// Most databases open at once; those used longest ago are closed first. Each takes four to six of the files that the
-    /// process may have open; where the system gives no more, databases that nobody uses are closed earlier.
+    /// Most databases open at once; those used longest ago are closed first. Each takes four to six of the files that
+    /// the process may have open; where the system gives no more, databases that nobody uses are closed earlier.
     pub databases_open_max: usize,
     /// Most feeds open at once.
     pub feeds_max: usize,
     /// Threads that write; each database is pinned to one.
     pub committers: usize,
-    /// Processors that are kept awake, by threads that give way to others at once, while commits of few requests follow each other
-    /// within half a millisecond: it saves writers what it takes to wake them. Zero keeps none, and none is kept where the process has only
-    /// one or may not use all the time of those that it has.
+    /// Processors that are kept awake, by threads that give way to others at once, while commits of few requests follow
+    /// each other within half a millisecond: it saves writers what it takes to wake them. Zero keeps none, and none is
+    /// kept where the process has only one or may not use all the time of those that it has.
     pub awake_processors_max: usize,
     /// How functions of design documents are run.
     pub functions: FunctionsOptions,
@@ -83,7 +83,8 @@ impl EngineOptions {
 
 /// A data folder in use. Cheap to clone; works from any tokio runtime, its own actors run on threads of their own.
 ///
-/// Metrics are of one engine a process: what is counted adds up, but of several engines each overwrites the gauges of the others.
+/// Metrics are of one engine a process: what is counted adds up, but of several engines each overwrites the gauges of
+/// the others.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
@@ -112,8 +113,8 @@ impl Engine {
     /// Takes a data folder and starts the engine.
     ///
     /// # Errors
-    /// [`Error::Storage`]: another process has the folder, it cannot be read or made, or the system gives the engine no more
-    /// threads or open files; [`Error::Stopped`] when a thread broke off as it was started. Nothing runs then.
+    /// [`Error::Storage`]: another process has the folder, it cannot be read or made, or the system gives the engine no
+    /// more threads or open files; [`Error::Stopped`] when a thread broke off as it was started. Nothing runs then.
     pub fn start_with(options: EngineOptions) -> Result<Engine, Error> {
         metrics::describe(options.store.durability.name());
         let store = StoreOptions { feed_keys: &SelectorKeys, tell: report_notice, ..options.store };
@@ -183,12 +184,12 @@ impl Engine {
         if self.inner.folder.contains(&name) { Ok(Database::new(self, name)) } else { Err(Error::NoDatabase) }
     }
 
-    /// A database by its name, which is made as [`Engine::create_database`] does where there is none: what a program begins
-    /// with, the first time and every other.
+    /// A database by its name, which is made as [`Engine::create_database`] does where there is none: what a program
+    /// begins with, the first time and every other.
     ///
     /// # Errors
-    /// [`Error::BadName`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`]; [`Error::NoDatabase`] where it is
-    /// deleted at this moment, or its folder was put there by hand since the start.
+    /// [`Error::BadName`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`]; [`Error::NoDatabase`]
+    /// where it is deleted at this moment, or its folder was put there by hand since the start.
     pub async fn ensure_database(&self, name: &str) -> Result<Database, Error> {
         match self.database(name) {
             Err(Error::NoDatabase) => {}
@@ -209,10 +210,12 @@ impl Engine {
         self.create_database_with(name, SeqFormat::Integer).await
     }
 
-    /// Makes a database. A future that is dropped before it is ready takes nothing back: the database may still be made.
+    /// Makes a database. A future that is dropped before it is ready takes nothing back: the database may still be
+    /// made.
     ///
     /// # Errors
-    /// [`Error::BadName`], [`Error::DatabaseExists`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
+    /// [`Error::BadName`], [`Error::DatabaseExists`], [`Error::TooManyDatabases`], [`Error::Stopped`],
+    /// [`Error::Storage`].
     pub async fn create_database_with(&self, name: &str, format: SeqFormat) -> Result<Database, Error> {
         let name = DbName::parse(name)?;
         let created = self.inner.registry.send(Create(name.clone(), format)).await;
@@ -220,8 +223,8 @@ impl Engine {
         Ok(Database::new(self, name))
     }
 
-    /// Deletes a database and ends its feeds. It is opened for that if it is not open. A future that is dropped before it is
-    /// ready takes nothing back: the database may still be deleted.
+    /// Deletes a database and ends its feeds. It is opened for that if it is not open. A future that is dropped before
+    /// it is ready takes nothing back: the database may still be deleted.
     ///
     /// # Errors
     /// [`Error::BadName`], [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
@@ -230,16 +233,16 @@ impl Engine {
         self.inner.registry.send(Delete(name)).await.map_err(|_gone| Error::Stopped)?
     }
 
-    /// Ends every feed that is open, so that whoever serves them can let go of its readers before [`Engine::shutdown`]. It is
-    /// for an engine that stops: feeds that are opened afterwards may end at once.
+    /// Ends every feed that is open, so that whoever serves them can let go of its readers before [`Engine::shutdown`].
+    /// It is for an engine that stops: feeds that are opened afterwards may end at once.
     pub fn end_feeds(&self) {
         self.inner.open.end_feeds();
         self.inner.updates.end();
     }
 
     /// Has the feeds that are open end one after the other over so long, each after a word to its reader
-    /// ([`ChangeEvent::Draining`](crate::ChangeEvent::Draining)), and opens no more. Whoever serves feeds that do not read for
-    /// themselves has them do as this says.
+    /// ([`ChangeEvent::Draining`](crate::ChangeEvent::Draining)), and opens no more. Whoever serves feeds that do not
+    /// read for themselves has them do as this says.
     pub fn drain_feeds(&self, over: Duration) -> Drain {
         let drain = Drain::now(over);
         self.inner.feeds.known().drain(drain);
@@ -269,7 +272,8 @@ impl Engine {
         self.inner.feeds.known().list()
     }
 
-    /// Ends one of [`Engine::feeds`], with the reason [`EndReason::Revoked`]; `false` where there is none of this number.
+    /// Ends one of [`Engine::feeds`], with the reason [`EndReason::Revoked`]; `false` where there is none of this
+    /// number.
     pub fn end_feed(&self, id: FeedId) -> bool {
         self.inner.feeds.known().end(id, EndReason::Revoked)
     }
@@ -280,14 +284,15 @@ impl Engine {
     }
 
     /// Ends every feed, writes what is queued, and closes the databases. The engine does nothing more after it, and its
-    /// data folder is free for another one, also when this fails; asked again it does nothing. Its threads and the worker
-    /// processes of its functions end with the last handle: an [`Engine`] or a [`Database`].
+    /// data folder is free for another one, also when this fails; asked again it does nothing. Its threads and the
+    /// worker processes of its functions end with the last handle: an [`Engine`] or a [`Database`].
     ///
-    /// Without this, the drop of the last handle begins the same and waits for nothing: when it is done, and whether it went
-    /// well, is in nobody's hands but the log's. A process that ends meanwhile loses what [`Database::write_later`] has
-    /// queued, and has ended uncleanly: with [`Durability::Relaxed`](seqtide_storage::Durability::Relaxed) every database then gets
-    /// a new incarnation, of which it has 255. So does one that does not wait until this is ready: of a future that is
-    /// dropped before, the end may have been begun or not.
+    /// Without this, the drop of the last handle begins the same and waits for nothing: when it is done, and whether it
+    /// went well, is in nobody's hands but the log's. A process that ends meanwhile loses what
+    /// [`Database::write_later`] has queued, and has ended uncleanly: with
+    /// [`Durability::Relaxed`](seqtide_storage::Durability::Relaxed) every database then gets a new incarnation, of
+    /// which it has 255. So does one that does not wait until this is ready: of a future that is dropped before, the
+    /// end may have been begun or not.
     ///
     /// # Errors
     /// [`Error::Storage`] when the end could not be noted down, or a database's newest writes are in its log alone;

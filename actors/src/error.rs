@@ -67,8 +67,8 @@ pub enum Error {
         /// The bound.
         databases_max: usize,
     },
-    /// The engine is stopping or has stopped; or the database was closed meanwhile, as one that could not be deleted, and is
-    /// opened again when it is wanted.
+    /// The engine is stopping or has stopped; or the database was closed meanwhile, as one that could not be deleted,
+    /// and is opened again when it is wanted.
     #[error("the engine has stopped")]
     Stopped,
     /// The disk said no, or the system: nothing of the write was kept.

@@ -34,8 +34,8 @@ impl Engine {
         rows
     }
 
-    /// Has the metrics say how the open feeds are behind, of which there are so many of each kind; `behind` are those that
-    /// lack rows.
+    /// Has the metrics say how the open feeds are behind, of which there are so many of each kind; `behind` are those
+    /// that lack rows.
     pub async fn measure_lag(&self, open: &BTreeMap<FeedKind, usize>, behind: &[FeedInfo]) {
         let rows = self.rows_behind(behind).await;
         for kind in FeedKind::ALL {

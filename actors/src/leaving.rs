@@ -21,9 +21,9 @@ struct Feeds {
     written_over: WrittenOver,
 }
 
-/// Up to which change versions were written over that someone who was away may have been given. Each entry is a change and the
-/// place of the version it wrote over; one is dropped when a later change wrote over a version at least as late, so the later
-/// the change, the earlier the version.
+/// Up to which change versions were written over that someone who was away may have been given. Each entry is a change
+/// and the place of the version it wrote over; one is dropped when a later change wrote over a version at least as
+/// late, so the later the change, the earlier the version.
 #[derive(Default)]
 struct WrittenOver(VecDeque<Over>);
 
@@ -106,9 +106,9 @@ impl Leaving {
         }
     }
 
-    /// Takes note that a feed begins at `start`; gives the place above which every change came when all feeds had looked at
-    /// the version before. Its reader may have been away: when it is so again, it has not looked at versions behind `start`
-    /// which were written over meanwhile. Who begins at the beginning has none.
+    /// Takes note that a feed begins at `start`; gives the place above which every change came when all feeds had
+    /// looked at the version before. Its reader may have been away: when it is so again, it has not looked at versions
+    /// behind `start` which were written over meanwhile. Who begins at the beginning has none.
     pub fn begin_at(&self, start: Sequence) -> Sequence {
         let mut feeds = self.feeds();
         let unsure_up_to = feeds.unsure_up_to;
@@ -155,8 +155,8 @@ mod tests {
         Change { seq: seq(by), id, leaves, body: None, previous: Previous::Winner(winner) }
     }
 
-    /// A reader that was away while a document changed twice, came back, and was cut again between the two places was taken
-    /// for one that had looked at the first change.
+    /// A reader that was away while a document changed twice, came back, and was cut again between the two places was
+    /// taken for one that had looked at the first change.
     #[test]
     fn who_was_away_when_a_version_was_written_over_has_not_looked_at_it_when_it_comes_back_again() {
         let leaving = Leaving::new(seq(3));

@@ -26,9 +26,9 @@
 //! # }
 //! ```
 //!
-//! Metrics go through the [`metrics`](https://docs.rs/metrics) facade: to have them, install a recorder of that crate before
-//! [`Engine::start`], and call [`Engine::measure`], and [`Engine::measure_lag`] where lag is wanted, before each reading of
-//! them. Those of one engine a process make sense.
+//! Metrics go through the [`metrics`](https://docs.rs/metrics) facade: to have them, install a recorder of that crate
+//! before [`Engine::start`], and call [`Engine::measure`], and [`Engine::measure_lag`] where lag is wanted, before each
+//! reading of them. Those of one engine a process make sense.
 //!
 //! A write's way: [`Database::write`] → the writer, an actor that gathers what arrives → one commit for all of it → the
 //! tail, and whom it wakes → the feeds, which pull.

@@ -50,8 +50,8 @@ struct Purged {
 const PURGED_MAX: usize = 10_000;
 
 impl Live {
-    /// Of a database whose update sequence is `newest`; its tail takes at most `tail_bytes_max`, a round of its feeds is to
-    /// take `round` at most, and its changes are announced beyond it.
+    /// Of a database whose update sequence is `newest`; its tail takes at most `tail_bytes_max`, a round of its feeds
+    /// is to take `round` at most, and its changes are announced beyond it.
     pub fn new(
         newest: Sequence,
         format: SeqFormat,
@@ -87,7 +87,8 @@ impl Live {
         let rows: Vec<Arc<Row>> = changes.into_iter().map(|change| Arc::new(Row::new(change, self.format))).collect();
         let mut tail = self.tail.write();
         tail.push(rows.iter().cloned(), gone, newest);
-        // Counted when there is nothing of them to be read any more: who has read when they were counted need not look again.
+        // Counted when there is nothing of them to be read any more: who has read when they were counted need not look
+        // again.
         self.count_purged(purged);
         drop(tail);
         if rows.iter().map(|row| &row.change().id).chain(vanished).any(DocId::is_design) {

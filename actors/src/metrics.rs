@@ -227,8 +227,8 @@ const LAG_ROWS: [f64; 7] = [0.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0, f64:
 /// Bounds of the buckets in which feeds are counted by how long they have lacked rows.
 const LAG_SECONDS: [f64; 7] = [0.0, 0.1, 1.0, 10.0, 60.0, 600.0, f64::INFINITY];
 
-/// How the feeds that are open are behind: of a kind there are so many, and those that are behind lack so many rows for so
-/// many seconds.
+/// How the feeds that are open are behind: of a kind there are so many, and those that are behind lack so many rows for
+/// so many seconds.
 pub(crate) fn feeds_lag(kind: FeedKind, open: usize, behind: &[(u64, f64)]) {
     let have_all = open.saturating_sub(behind.len());
     for (bound, up_to) in LAG_ROWS.map(|bound| (bound, behind.iter().filter(|(rows, _)| *rows as f64 <= bound).count()))

@@ -105,8 +105,8 @@ impl OpenDatabase {
         count(self.live.newest())
     }
 
-    /// Reads from a snapshot on a thread that may block; the snapshot ends when `read` returns. Begun, it goes on whether or
-    /// not it is asked for meanwhile.
+    /// Reads from a snapshot on a thread that may block; the snapshot ends when `read` returns. Begun, it goes on
+    /// whether or not it is asked for meanwhile.
     pub async fn read<T: Send + 'static>(
         self: &Arc<Self>,
         read: impl FnOnce(&Snapshot<'_>) -> Result<T, StorageError> + Send + 'static,
@@ -183,8 +183,8 @@ impl OpenDatabase {
         }
     }
 
-    /// Has the writer write a request that nobody waits for. It is queued when this returns; where the database is closed at
-    /// this moment it may be told of as one that was not made.
+    /// Has the writer write a request that nobody waits for. It is queued when this returns; where the database is
+    /// closed at this moment it may be told of as one that was not made.
     pub async fn enqueue(&self, request: Request, unattended: Unattended) -> Result<(), Error> {
         if !self.writer.connected() {
             return Err(self.live.when_gone().await);
@@ -194,8 +194,9 @@ impl OpenDatabase {
         Ok(())
     }
 
-    /// Leaves a job that was let in with the writer. It is carried out whether or not who asked is still there: a message
-    /// that is waited for, an actor passes over when nobody does any more. What is let in is bounded, so the mailbox need not be.
+    /// Leaves a job that was let in with the writer. It is carried out whether or not who asked is still there: a
+    /// message that is waited for, an actor passes over when nobody does any more. What is let in is bounded, so the
+    /// mailbox need not be.
     fn hand_over(&self, job: Job, admitted: Admitted) {
         self.writer.do_send(Submit(Queued { job, admitted }));
     }
@@ -225,15 +226,15 @@ impl OpenDatabase {
         self.last_used.load(Ordering::Relaxed)
     }
 
-    /// Has the writer write what is queued, and take no more: what it has written is all there will be. Feeds go on, and who
-    /// asks for a write is answered when it is known why the database is closed.
+    /// Has the writer write what is queued, and take no more: what it has written is all there will be. Feeds go on,
+    /// and who asks for a write is answered when it is known why the database is closed.
     pub async fn finish_writing(&self) {
         // An error means that the writer is gone already.
         let _ = self.writer.send(Finish).await;
     }
 
-    /// Ends the feeds, writes what is queued, and closes the store; blocks for as long as a page takes to read. An error,
-    /// which is logged, means that the newest writes are in the store's log alone.
+    /// Ends the feeds, writes what is queued, and closes the store; blocks for as long as a page takes to read. An
+    /// error, which is logged, means that the newest writes are in the store's log alone.
     pub async fn close(&self, reason: EndReason) -> Result<(), StorageError> {
         self.live.end(reason);
         self.finish_writing().await;

@@ -84,8 +84,8 @@ impl FeedPermits {
 
 impl FeedPermit {
     /// How long its reader is to wait, `least` at least, before it comes back when its connection breaks: everyone has
-    /// their share of a time over which all who are here could come back, at [`COMEBACKS_A_SECOND`]. With little room left
-    /// it is four times as long.
+    /// their share of a time over which all who are here could come back, at [`COMEBACKS_A_SECOND`]. With little room
+    /// left it is four times as long.
     pub fn comeback(&self, least: Duration) -> Duration {
         let Some(known) = &self.known else { return least };
         let open = self.open.feeds.load(Ordering::Relaxed);

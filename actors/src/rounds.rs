@@ -1,6 +1,6 @@
 //! Rounds, in which one reader gives rows to all feeds that give the same, and the answers that wait for them: whoever
-//! writes faster than feeds can be served is answered when they keep up, so that what is written does not queue in front
-//! of those who read.
+//! writes faster than feeds can be served is answered when they keep up, so that what is written does not queue in
+//! front of those who read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -147,8 +147,8 @@ impl OwnRounds {
         OwnRounds { all, position, pace: FIRST_PACE }
     }
 
-    /// Begins the round in which rows up to a place are given. Until it ends, those who write beyond what the next one can
-    /// give in time are not answered.
+    /// Begins the round in which rows up to a place are given. Until it ends, those who write beyond what the next one
+    /// can give in time are not answered.
     pub fn begin(&mut self, up_to: Sequence) -> Option<Round<'_>> {
         if self.all.length.is_zero() {
             return None;

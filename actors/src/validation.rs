@@ -2,8 +2,8 @@
 //! before it is written, and the one it goes on from.
 //!
 //! It comes before the writer: a request is tried on a snapshot, the functions are asked, and what they refuse is taken
-//! out, as is what would change nothing. The other edits then expect their documents where they were seen; where one has
-//! moved meanwhile the writer sends the request back, and what has moved is validated again.
+//! out, as is what would change nothing. The other edits then expect their documents where they were seen; where one
+//! has moved meanwhile the writer sends the request back, and what has moved is validated again.
 //!
 //! Source: CouchDB `couch_db:validate_doc_update`, `couch_query_servers:validate_doc_update`.
 
@@ -139,7 +139,8 @@ impl<'a> Validation<'a> {
             for (Question { document, edit, base }, refusal) in asked.into_iter().zip(refusals) {
                 let edits = &documents[document].edits;
                 let edit = &edits[edit];
-                // Edits that go on from each other stand or fall with the document; one alone with what it goes on from.
+                // Edits that go on from each other stand or fall with the document; one alone with what it goes on
+                // from.
                 let expected = match &edits[..] {
                     [_only] => Expected::Base(base.map(|base| base.rev)),
                     _ => Expected::At(rehearsals[document].at()),
@@ -156,8 +157,8 @@ impl<'a> Validation<'a> {
         Ok(decided)
     }
 
-    /// Asks every design document of each revision; the first refusal stands. No more of the documents is in memory at a
-    /// time than goes into one batch.
+    /// Asks every design document of each revision; the first refusal stands. No more of the documents is in memory at
+    /// a time than goes into one batch.
     async fn ask_all(
         &mut self,
         designs: &[Design],
@@ -261,8 +262,8 @@ fn refusal(design: &Design, verdict: Verdict, keyed: bool) -> Result<Option<Refu
     Ok(Some(Refusal { kind, reason }))
 }
 
-/// The edit that is to be validated, if this is one. Those of design documents are not: who may write them may replace the
-/// functions.
+/// The edit that is to be validated, if this is one. Those of design documents are not: who may write them may replace
+/// the functions.
 fn validated(write: &Write) -> Option<&Edit> {
     match write {
         Write::Edit(edit) => Some(edit).filter(|edit| !edit.id().is_design()),

@@ -50,7 +50,8 @@ fn in_turn(test: impl AsyncFnOnce(&Bound)) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test(&bound));
 }
 
-/// The threads of engines: those that bear another name than tests and what starts these, which come and go at any time.
+/// The threads of engines: those that bear another name than tests and what starts these, which come and go at any
+/// time.
 fn threads() -> usize {
     let main = fs::read_to_string("/proc/self/comm").unwrap();
     let tasks = fs::read_dir("/proc/self/task").unwrap();

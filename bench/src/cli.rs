@@ -219,7 +219,8 @@ async fn measure<S: Stream<Item = ()> + Unpin>(
     let (transport, heartbeat_ms) = asked.feeds();
     let seqtide = Seqtide { address, pid, database: &common.database, transport, heartbeat_ms };
     let connection = unless(&mut terminated, Connection::open(address)).await?;
-    // A database is made, and deleted, whether the answer is waited for or not: a signal that comes meanwhile ends the load.
+    // A database is made, and deleted, whether the answer is waited for or not: a signal that comes meanwhile ends the
+    // load.
     seqtide.create(connection).await?;
     let measured = unless(&mut terminated, load(asked, &seqtide)).await;
     let deleted = seqtide.delete().await;

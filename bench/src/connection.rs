@@ -9,7 +9,8 @@ use tokio::net::TcpStream;
 use crate::Error;
 use crate::head::{BodyLength, Head, first_line};
 
-/// Room for an answer. A read that does not fill it tells the runtime, without another read, that nothing more is there.
+/// Room for an answer. A read that does not fill it tells the runtime, without another read, that nothing more is
+/// there.
 const ROOM: usize = 16 * 1024;
 
 /// Connects, without delays for small writes.

@@ -1,5 +1,5 @@
-//! The documents that are written, by number: ids that look random, as those that clients make, and 200 bytes each. Each
-//! says who wrote it when, for whoever receives it.
+//! The documents that are written, by number: ids that look random, as those that clients make, and 200 bytes each.
+//! Each says who wrote it when, for whoever receives it.
 
 use std::io::Write;
 use std::ops::Range;

@@ -40,7 +40,8 @@ impl Latency {
         self.0.len()
     }
 
-    /// The time that so much of them took at most, in milliseconds: 0.99 gives the slowest of a hundred, 1 the slowest of all.
+    /// The time that so much of them took at most, in milliseconds: 0.99 gives the slowest of a hundred, 1 the slowest
+    /// of all.
     pub fn millis(&self, share: f64) -> f64 {
         self.0.value_at_quantile(share) as f64 / 1e3
     }

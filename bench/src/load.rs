@@ -95,7 +95,8 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// Waits until the request of this number is due; the time from which it counts, or none when it comes after the end.
+    /// Waits until the request of this number is due; the time from which it counts, or none when it comes after the
+    /// end.
     async fn wait(&self, number: u64) -> Option<Instant> {
         let mut at = Instant::now();
         if let Pace::PerSecond(rate) = self.pace {

@@ -75,7 +75,8 @@ pub enum Listed {
 pub enum Counted {
     /// This is its update sequence: one made under its name counts on from there.
     To(Sequence),
-    /// It is damaged, and may have given out higher sequences than this one: one made under its name has a higher incarnation.
+    /// It is damaged, and may have given out higher sequences than this one: one made under its name has a higher
+    /// incarnation.
     AtLeast(Sequence),
 }
 
@@ -154,13 +155,14 @@ impl DataFolder {
         let answer = change(&mut changed);
         let replaced = changed.save_over(&before, &self.path)?;
         let synced = if replaced { sync_folder(&self.path) } else { Ok(()) };
-        // What the file says is what is so, also when the sync fails; nobody sees it before it could outlive a power cut.
+        // What the file says is what is so, also when the sync fails; nobody sees it before it could outlive a power
+        // cut.
         *self.catalogue.write() = Arc::new(changed);
         synced.map(|()| answer)
     }
 
-    /// What the catalogue of a data folder says of each database, by its name, from outside and if there is a catalogue;
-    /// nothing is changed.
+    /// What the catalogue of a data folder says of each database, by its name, from outside and if there is a
+    /// catalogue; nothing is changed.
     ///
     /// # Errors
     /// [`StorageError::Io`] where it cannot be read: no server opens the folder then.
@@ -354,8 +356,8 @@ impl DataFolder {
     }
 
     /// Decides that a database goes, to which nothing is written any more; `counted` tells how far it has
-    /// counted. From then on there is none of its name. What it leaves is removed by [`DataFolder::finish_deletion`], when the name is wanted
-    /// again, or at the next start.
+    /// counted. From then on there is none of its name. What it leaves is removed by [`DataFolder::finish_deletion`],
+    /// when the name is wanted again, or at the next start.
     ///
     /// # Errors
     /// [`StorageError`]: whether it is there still, [`DataFolder::contains`] tells.

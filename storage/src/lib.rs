@@ -2,8 +2,8 @@
 //! change, in one LMDB environment a database.
 //!
 //! Synchronous; knows neither actors nor HTTP. A write goes `plan` (pure) → `batch` (over one state) → `apply` (pure:
-//! rows at a sequence) → `env` (one transaction). All reading goes through [`Snapshot`]. A file is walked through before
-//! LMDB gets it; a damaged one never does, and what is sound in it is read by `pages`.
+//! rows at a sequence) → `env` (one transaction). All reading goes through [`Snapshot`]. A file is walked through
+//! before LMDB gets it; a damaged one never does, and what is sound in it is read by `pages`.
 
 mod apply;
 mod base;

@@ -32,8 +32,8 @@ pub enum Notice<'a> {
         /// How long writing and syncing it took.
         took: Duration,
     },
-    /// What is left of a database that was deleted, or could not be made, cannot be removed. It is nobody's, and removing
-    /// it is tried again when its name is wanted and at the next start.
+    /// What is left of a database that was deleted, or could not be made, cannot be removed. It is nobody's, and
+    /// removing it is tried again when its name is wanted and at the next start.
     LeftOver {
         /// Why.
         error: &'a StorageError,

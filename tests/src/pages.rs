@@ -35,9 +35,9 @@ impl Page {
     }
 }
 
-/// Runs each of a page's named examples (` ```sh name`, whose output is shown as ` ```text name`) on a server of its own that
-/// the page's example has set up, with the names of that one's first line, in a folder of its own. What is printed and shown is
-/// compared as `alike` has it. Gives how many there were.
+/// Runs each of a page's named examples (` ```sh name`, whose output is shown as ` ```text name`) on a server of its
+/// own that the page's example has set up, with the names of that one's first line, in a folder of its own. What is
+/// printed and shown is compared as `alike` has it. Gives how many there were.
 ///
 /// # Panics
 /// When one prints something else.
@@ -69,8 +69,8 @@ pub fn run_shell(script: &str) -> String {
     text_of(Command::new("bash").args(["-e", "-c", script]).env("CURL_HOME", settings.path()))
 }
 
-/// The standard output of a module of JavaScript, which may use the packages of `tests/clients`, and which is ended when
-/// it does not end by itself.
+/// The standard output of a module of JavaScript, which may use the packages of `tests/clients`, and which is ended
+/// when it does not end by itself.
 ///
 /// # Panics
 /// When it fails.

@@ -23,7 +23,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// nginx with its defaults. It passes WebSockets on only where it is told to, as at each path that ends in `/_feed`.
+    /// nginx with its defaults. It passes WebSockets on only where it is told to, as at each path that ends in
+    /// `/_feed`.
     ///
     /// # Panics
     /// When it is not installed or does not pass on what the server says.

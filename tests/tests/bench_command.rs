@@ -1,5 +1,5 @@
-//! `seqtide bench` through the real binary, at small numbers: what it says is there, and nothing was lost. How fast it was
-//! is not looked at.
+//! `seqtide bench` through the real binary, at small numbers: what it says is there, and nothing was lost. How fast it
+//! was is not looked at.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

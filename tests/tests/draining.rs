@@ -12,10 +12,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
-/// The first of so many feeds ends within seconds, and nobody waits for the last: told again, a server ends all at once.
+/// The first of so many feeds ends within seconds, and nobody waits for the last: told again, a server ends all at
+/// once.
 const DRAIN_MS: u64 = 120_000;
 const FEEDS: usize = 40;
-/// The longest that anybody is told to wait: until the last feed has ended and the server is there again, and a share of the drain.
+/// The longest that anybody is told to wait: until the last feed has ended and the server is there again, and a share
+/// of the drain.
 const COME_BACK_MS_MAX: u64 = 2 * DRAIN_MS + 2000;
 
 async fn serving() -> (Server, Database) {

@@ -1,5 +1,5 @@
-//! Feeds behind proxies with default settings: what the server says comes through at once, one by one, and who leaves is
-//! gone on both sides.
+//! Feeds behind proxies with default settings: what the server says comes through at once, one by one, and who leaves
+//! is gone on both sides.
 
 use std::net::SocketAddr;
 use std::time::Duration;

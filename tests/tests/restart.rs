@@ -1,4 +1,5 @@
-//! A restart under thousands of readers: all of them come back by what they were told, and none misses or repeats a row.
+//! A restart under thousands of readers: all of them come back by what they were told, and none misses or repeats a
+//! row.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -11,7 +11,8 @@ use seqtide::SelectorKeys;
 use seqtide::storage::model::db_name::DbName;
 use seqtide::storage::{CheckReport, DataFolder, Listed, StorageError, Store};
 
-/// Checks a folder and reports line by line. 0: all is well; 1: something is wrong; 2: something could not be looked at.
+/// Checks a folder and reports line by line. 0: all is well; 1: something is wrong; 2: something could not be looked
+/// at.
 pub fn run(folder: &Path, out: &mut impl Write) -> ExitCode {
     let (found, nameless) = match databases_in(folder) {
         Ok(found) => found,

@@ -49,8 +49,8 @@ pub fn for_no_page<B>(mut answer: ServiceResponse<B>) -> ServiceResponse<EitherB
     answer.map_into_left_body()
 }
 
-/// Refuses a WebSocket to a page that may not use the server: a browser lets any page open one anywhere, so what CORS does
-/// for other requests must be done here.
+/// Refuses a WebSocket to a page that may not use the server: a browser lets any page open one anywhere, so what CORS
+/// does for other requests must be done here.
 ///
 /// # Errors
 /// 403.

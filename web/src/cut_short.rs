@@ -1,4 +1,5 @@
-//! What the log is told of an answer that breaks off in its midst: its client sees no more than that, or has nobody to ask.
+//! What the log is told of an answer that breaks off in its midst: its client sees no more than that, or has nobody to
+//! ask.
 
 use actix_web::HttpRequest;
 use bytes::Bytes;

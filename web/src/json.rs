@@ -1,5 +1,5 @@
-//! JSON that was sent, taken apart one level at a time: each part stays the text it was sent as, no more of them are kept
-//! than there may be, and what follows takes no memory.
+//! JSON that was sent, taken apart one level at a time: each part stays the text it was sent as, no more of them are
+//! kept than there may be, and what follows takes no memory.
 
 use std::collections::HashMap;
 use std::fmt;

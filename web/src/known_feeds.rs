@@ -6,7 +6,8 @@ use seqtide::{Engine, FeedId, FeedInfo};
 
 use crate::takeover::roll::{List, Listed, Workers};
 
-/// How often all are asked for a feed: one that goes from worker to worker is missed by who asks them in the other order.
+/// How often all are asked for a feed: one that goes from worker to worker is missed by who asks them in the other
+/// order.
 const ASKED: usize = 2;
 
 /// Feeds in the order in which they were opened, and how many are open in all.

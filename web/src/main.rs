@@ -67,8 +67,8 @@ fn end_with_stdin() -> io::Result<()> {
 const FILES_MIN: usize = 64;
 const WORKER_FILES: usize = 8;
 
-/// A connection is an open file, and a database several. Few systems let a program have as many as it may without being asked.
-/// Where it may have too few to begin with, parts of it that need one would break off later.
+/// A connection is an open file, and a database several. Few systems let a program have as many as it may without being
+/// asked. Where it may have too few to begin with, parts of it that need one would break off later.
 fn open_many_files(config: &Config) -> Result<(), String> {
     let may = getrlimit(Resource::Nofile).maximum;
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: may, maximum: may }) {
@@ -90,8 +90,8 @@ fn open_many_files(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// The allocator asks for huge pages, of which the system hands out whole ones, 2 MiB each: an idle server would take nine
-/// times the memory.
+/// The allocator asks for huge pages, of which the system hands out whole ones, 2 MiB each: an idle server would take
+/// nine times the memory.
 fn keep_pages_small() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {

@@ -23,7 +23,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Reads a request's body, of at most `bytes_max` bytes, plain or gzipped.
 ///
 /// # Errors
-/// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped; 408 when nothing more comes.
+/// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped; 408 when nothing more
+/// comes.
 pub async fn read_body(req: &HttpRequest, payload: web::Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
     let gzipped = is_gzipped(req)?;
     let body = read_all(payload, bytes_max).await.inspect_err(|error| {

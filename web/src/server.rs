@@ -134,8 +134,8 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Serves until `shutdown` says so, then ends: feeds first, one after the other, then requests under way, then the engine,
-/// which commits what is queued. When it says so again, the feeds that are left end at once.
+/// Serves until `shutdown` says so, then ends: feeds first, one after the other, then requests under way, then the
+/// engine, which commits what is queued. When it says so again, the feeds that are left end at once.
 ///
 /// # Errors
 /// [`StartError`].

@@ -8,8 +8,8 @@ use futures_util::{Stream, stream};
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Gives every SIGTERM, SIGINT and SIGHUP; no SIGHUP where that was ignored when the program was started, as `nohup` has it.
-/// Asked once, and within a runtime.
+/// Gives every SIGTERM, SIGINT and SIGHUP; no SIGHUP where that was ignored when the program was started, as `nohup`
+/// has it. Asked once, and within a runtime.
 ///
 /// # Errors
 /// When the system refuses it.

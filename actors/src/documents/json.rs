@@ -3,8 +3,8 @@
 use seqtide_storage::json::{Body, write_json_string};
 use seqtide_storage::model::rev::{RevHash, RevId};
 
-/// Writes a document: `_id`, `_rev` if it has one yet, the body's members, `_deleted`, then what `extras` writes (each with a
-/// comma in front).
+/// Writes a document: `_id`, `_rev` if it has one yet, the body's members, `_deleted`, then what `extras` writes (each
+/// with a comma in front).
 pub(crate) fn write_document(
     out: &mut Vec<u8>,
     id: &str,

@@ -30,8 +30,8 @@ struct Candidate {
     shared: Option<Arc<Row>>,
     /// What passes, if it was known when the row was read.
     known: Option<Passed>,
-    /// The revisions that the function is asked about otherwise. Losing ones' bodies are read when their turn comes: there
-    /// may be many.
+    /// The revisions that the function is asked about otherwise. Losing ones' bodies are read when their turn comes:
+    /// there may be many.
     asked: Vec<Revision>,
     /// What decides whether the document has left if nothing passes, where that is told.
     had: Option<Had>,
@@ -180,8 +180,8 @@ impl PageRow for Candidate {
     }
 }
 
-/// Reads part of a stretch. Where the function gives no answer about a row, the page ends before it; about the first, that
-/// is an error.
+/// Reads part of a stretch. Where the function gives no answer about a row, the page ends before it; about the first,
+/// that is an error.
 pub(super) async fn read(
     database: &Arc<OpenDatabase>,
     functions: &Functions,
@@ -293,8 +293,8 @@ impl Asking<'_> {
         Ok(Judged { of: judged.collect(), unanswered })
     }
 
-    /// The revisions of each candidate that the function is asked about: none where it is known what passes. Where not all
-    /// are known that a reader may have, one passed for all that is known from here on.
+    /// The revisions of each candidate that the function is asked about: none where it is known what passes. Where not
+    /// all are known that a reader may have, one passed for all that is known from here on.
     async fn revisions<'c>(
         &self,
         candidates: &[&'c Candidate],
@@ -386,8 +386,8 @@ impl Asking<'_> {
 }
 
 impl Question<'_> {
-    /// What is known without the function of a revision with this body. One whose body is gone passes nothing, and may have
-    /// passed before; the filter's test was asked about what is there now.
+    /// What is known without the function of a revision with this body. One whose body is gone passes nothing, and may
+    /// have passed before; the filter's test was asked about what is there now.
     fn known(&self, body: Option<&Body>, test: &Test) -> Option<bool> {
         match (self.state, body) {
             (State::Now, None) => Some(false),

@@ -1,5 +1,5 @@
-//! Rows as bytes and nothing else, as they go over the wire: what a feed gives of rows that it read from the disk for itself,
-//! which nobody else will ask for.
+//! Rows as bytes and nothing else, as they go over the wire: what a feed gives of rows that it read from the disk for
+//! itself, which nobody else will ask for.
 
 use bytes::Bytes;
 

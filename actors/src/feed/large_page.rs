@@ -1,5 +1,5 @@
-//! Large pages: a feed that reads a long stretch of the disk and takes what it is given gets more at once, as long as there
-//! is room for it. Who stalls may keep one: so there are few, and they are counted.
+//! Large pages: a feed that reads a long stretch of the disk and takes what it is given gets more at once, as long as
+//! there is room for it. Who stalls may keep one: so there are few, and they are counted.
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, SemaphorePermit};

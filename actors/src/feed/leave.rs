@@ -37,7 +37,8 @@ pub(super) fn had(change: &Change, seen: &Seen, options: &FeedOptions) -> Had {
     if versions.up_to == Sequence::ZERO { Had::Known(false) } else { Had::Any(versions) }
 }
 
-/// Whether a winner passed, if its leaves decide that. Of several those that lost are not known any more: they may have.
+/// Whether a winner passed, if its leaves decide that. Of several those that lost are not known any more: they may
+/// have.
 fn by_leaves(winner: &PreviousWinner, options: &FeedOptions) -> Option<bool> {
     let Test { selector, conflicts_only } = &options.filter.test;
     let had_losers = winner.leaves > 1;
@@ -65,8 +66,8 @@ pub(super) fn may_pass(id: &DocId, leaf: &LeafRev, body: Option<&Body>, test: &T
 }
 
 impl Had {
-    /// The versions by which it is decided, in this state of the database or a later one: the reader has the document if one
-    /// of them passed. `None` where not all are known: it may have it.
+    /// The versions by which it is decided, in this state of the database or a later one: the reader has the document
+    /// if one of them passed. `None` where not all are known: it may have it.
     pub fn versions(
         self,
         snapshot: &Snapshot<'_>,
@@ -110,8 +111,8 @@ fn written_over(tree: &RevTree, versions: Versions, options: &FeedOptions) -> Op
         if may_be_had {
             had.push(version);
         }
-        // What lies below may have been a leaf of its own then, which a replicated history has joined since: it lost, unless
-        // this one was deleted.
+        // What lies below may have been a leaf of its own then, which a replicated history has joined since: it lost,
+        // unless this one was deleted.
         if was_current && !options.shape.all_leaves {
             return Some(had);
         }

@@ -215,8 +215,8 @@ impl<S: Source> Feed<S> {
         self.opening.is_none() && self.first.is_none()
     }
 
-    /// The token to resume from. What was looked ahead at has not been given; and who has not been told of a rewind has the token
-    /// it came with, by which it is told when it comes back.
+    /// The token to resume from. What was looked ahead at has not been given; and who has not been told of a rewind has
+    /// the token it came with, by which it is told when it comes back.
     pub fn position(&self) -> Sequence {
         match self.opening {
             Some(FeedEvent::Rewind { since, .. }) => since,
@@ -237,8 +237,8 @@ impl<S: Source> Feed<S> {
         self.with_known(|known| known.sent(bytes));
     }
 
-    /// How long its reader is to wait, `least` at least, before it comes back when its connection breaks. It differs from
-    /// feed to feed, and is the longer the more are open: they are not to come back all at once.
+    /// How long its reader is to wait, `least` at least, before it comes back when its connection breaks. It differs
+    /// from feed to feed, and is the longer the more are open: they are not to come back all at once.
     pub fn comeback(&self, least: Duration) -> Duration {
         self.seat.as_ref().map_or(least, |seat| seat.comeback(least))
     }
@@ -282,8 +282,8 @@ impl<S: Source> Feed<S> {
         self.with_known(|known| known.note_given(rows, position));
     }
 
-    /// Waits for what comes behind the opening, for so long, and keeps it for [`Feed::next`]: what prevents the feed from
-    /// beginning is known then, if it comes about soon.
+    /// Waits for what comes behind the opening, for so long, and keeps it for [`Feed::next`]: what prevents the feed
+    /// from beginning is known then, if it comes about soon.
     ///
     /// # Errors
     /// As [`Feed::next`].
@@ -318,8 +318,8 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    /// What [`Feed::next`] does, but for waiting, and with one page read at most: for who has many feeds take turns. Nothing
-    /// is lost when the future is dropped before it is ready.
+    /// What [`Feed::next`] does, but for waiting, and with one page read at most: for who has many feeds take turns.
+    /// Nothing is lost when the future is dropped before it is ready.
     ///
     /// # Errors
     /// As [`Feed::next`].
@@ -373,8 +373,8 @@ impl<S: Source> Feed<S> {
         self.position() < self.source.newest()
     }
 
-    /// Rests for so long where something has come that it has not looked at. Else [`Feed::next`] and [`Feed::turn`] do so
-    /// when a row comes within that time: where none does, nobody is woken for the end of a rest.
+    /// Rests for so long where something has come that it has not looked at. Else [`Feed::next`] and [`Feed::turn`] do
+    /// so when a row comes within that time: where none does, nobody is woken for the end of a rest.
     pub async fn rest(&mut self, long: Duration) {
         let has_more = self.has_more();
         self.rests_until = Instant::now().checked_add(long).filter(|_| !has_more);

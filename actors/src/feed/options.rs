@@ -19,8 +19,9 @@ pub enum Since {
     Now,
     /// A place, as a token names it. [`Sequence::ZERO`] is before everything.
     Seq(Sequence),
-    /// A time: nothing that was written then or later is left out, and some may be given that was written before, by up to
-    /// a second or a thousandth of how long ago that is. Databases' updates have no times: their feeds give all then.
+    /// A time: nothing that was written then or later is left out, and some may be given that was written before, by up
+    /// to a second or a thousandth of how long ago that is. Databases' updates have no times: their feeds give all
+    /// then.
     Time(SystemTime),
 }
 
@@ -71,8 +72,8 @@ pub struct FeedOptions {
     pub since: Since,
     /// Up to where: the feed ends there, and waits for a place that has not come if it waits at all.
     pub until: Option<Sequence>,
-    /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and word
-    /// where that ends. From now on means from the beginning then.
+    /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and
+    /// word where that ends. From now on means from the beginning then.
     pub snapshot: bool,
     /// Whether a document that was given and does not pass any more, or is deleted, is told once, as one that has
     /// [left](crate::Row::left). One that was not given is not told when it is deleted.
@@ -159,8 +160,8 @@ pub struct ChangesOptions {
     pub since: Since,
     /// Up to where: it ends there, and waits for a place that has not come if it goes on.
     pub until: Option<Sequence>,
-    /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and word
-    /// where that ends. `Since::Now` means from the beginning then.
+    /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and
+    /// word where that ends. `Since::Now` means from the beginning then.
     pub snapshot: bool,
     /// Whether a document that was given and does not pass any more, or is deleted, is told once, as one that has
     /// [left](crate::Change::left). One that was not given is not told when it is deleted.

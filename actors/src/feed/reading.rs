@@ -1,4 +1,5 @@
-//! How a feed reads: page by page, with its heartbeats said meanwhile, and the next page on its way while one is being sent.
+//! How a feed reads: page by page, with its heartbeats said meanwhile, and the next page on its way while one is being
+//! sent.
 
 use std::future::{poll_fn, ready};
 use std::pin::Pin;
@@ -15,8 +16,8 @@ use super::{Feed, earlier, until};
 use crate::end_reason::EndReason;
 use crate::error::Error;
 
-/// Behind a page of more bytes, a large page's own aside, which has a large document at its end, nothing is read before that is
-/// on its way: a reader that stalls keeps one large document at most.
+/// Behind a page of more bytes, a large page's own aside, which has a large document at its end, nothing is read before
+/// that is on its way: a reader that stalls keeps one large document at most.
 const READ_AHEAD_BEHIND: usize = 64 << 10;
 
 type ReadPage<R> = Pin<Box<dyn Future<Output = Result<Page<R>, Error>> + Send>>;
@@ -89,8 +90,8 @@ impl<S: Source> Feed<S> {
         self.reading = Some(Reading { wanted, purges, page: Box::pin(self.source.read(&options, wanted)) });
     }
 
-    /// Begins with the page behind the one that was just read of a stretch on the disk, so that it is there when this one has
-    /// been sent.
+    /// Begins with the page behind the one that was just read of a stretch on the disk, so that it is there when this
+    /// one has been sent.
     async fn read_ahead(&mut self, of: Wanted) {
         let Some(rest) = self.subscriber.rest_of(of).filter(|_| self.source.may_read_ahead()) else { return };
         let rest = Wanted { large: self.takes_large_pages(), ..rest };

@@ -2,7 +2,8 @@
 //! told. A feed that tells what leaves decides by it.
 //!
 //! A version is passed over when the next one is written before the feed has come to its place. So of a document that
-//! changes, the version before is known to have been looked at where that was passed while nothing of the change was there.
+//! changes, the version before is known to have been looked at where that was passed while nothing of the change was
+//! there.
 
 use seqtide_storage::model::sequence::Sequence;
 
@@ -20,7 +21,8 @@ pub struct Seen {
     marks: [Mark; MARKS],
 }
 
-/// All that lies up to a place was looked at, or had been when the feed began, before anything above `state` was written.
+/// All that lies up to a place was looked at, or had been when the feed began, before anything above `state` was
+/// written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     up_to: Sequence,
@@ -77,8 +79,8 @@ impl Seen {
         Versions { current_at: level.unwrap_or(Sequence::ZERO), up_to }
     }
 
-    /// Whether a feed that stands at `position` can look for every other one that is level there or further on: it must have
-    /// passed where it was opened, for the others may have been given what was there before.
+    /// Whether a feed that stands at `position` can look for every other one that is level there or further on: it must
+    /// have passed where it was opened, for the others may have been given what was there before.
     pub fn stands_for_all(&self, position: Sequence) -> bool {
         position >= self.opened && self.is_level(position)
     }

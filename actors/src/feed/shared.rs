@@ -64,8 +64,8 @@ impl Seat {
     }
 }
 
-/// What a live feed gives from here on. Feeds whose likenesses are equal give the same rows behind the same place; it is
-/// good for as long as one of them is open.
+/// What a live feed gives from here on. Feeds whose likenesses are equal give the same rows behind the same place; it
+/// is good for as long as one of them is open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Likeness {
     source: [usize; 2],
@@ -85,9 +85,9 @@ pub struct Reopening<S: Source> {
 }
 
 impl<S: Source> Feed<S> {
-    /// What the feed gives from here on: rows, heartbeats and the end. `None` while it has other things to say, and where
-    /// nobody else's rows are of use to it: it counts them or the time without, ends at a place, asks a function, or waits for a place
-    /// that has not come.
+    /// What the feed gives from here on: rows, heartbeats and the end. `None` while it has other things to say, and
+    /// where nobody else's rows are of use to it: it counts them or the time without, ends at a place, asks a function,
+    /// or waits for a place that has not come.
     pub fn likeness(&self) -> Option<Likeness> {
         let FeedOptions { mode, descending, until, limit, heartbeat, timeout, filter, .. } = &self.options;
         let is_endless = *mode == FeedMode::Live && !descending && until.is_none() && limit.is_none();
@@ -147,8 +147,8 @@ impl<S: Source> Reopening<S> {
         self.source.purges()
     }
 
-    /// A live feed behind `position`, for who has this seat, is not served with others any more, and was told last that its
-    /// feed is in this state.
+    /// A live feed behind `position`, for who has this seat, is not served with others any more, and was told last that
+    /// its feed is in this state.
     pub fn open(&self, position: Sequence, mut seat: Seat, state: FeedState) -> Feed<S> {
         if let Some(about) = &self.about {
             seat.permit.know_again(Arc::clone(about), seat.record, state);

@@ -81,8 +81,8 @@ impl PageRow for Row {
 }
 
 impl Viewing<'_> {
-    /// By what it is decided whether a document leaves the feed that has these leaves, of which so much passes; `None` where
-    /// it does not leave, or the feed does not tell what does.
+    /// By what it is decided whether a document leaves the feed that has these leaves, of which so much passes; `None`
+    /// where it does not leave, or the feed does not tell what does.
     fn leaves_by(&self, change: &Change, passed: &Passed) -> Option<Seen> {
         self.wanted.seen.filter(|_| change.deleted() || *passed == Passed::Nothing)
     }

@@ -14,8 +14,8 @@ use crate::feed::frames::Frames;
 use crate::rounds::OwnRounds;
 use crate::row::FeedRow;
 
-/// Rows in the order of their sequences, each at its latest, that a [`Feed`](super::Feed) reads from and waits at. There
-/// are two: [`Documents`](crate::Documents) and [`Databases`](crate::Databases).
+/// Rows in the order of their sequences, each at its latest, that a [`Feed`](super::Feed) reads from and waits at.
+/// There are two: [`Documents`](crate::Documents) and [`Databases`](crate::Databases).
 pub trait Source: Send + Sync + Sized + 'static {
     /// One of the rows.
     type Row: FeedRow;
@@ -66,13 +66,14 @@ pub trait Source: Send + Sync + Sized + 'static {
         false
     }
 
-    /// The rounds of a reader that has come so far and gives its rows to many; `None` where nobody who writes waits for them.
+    /// The rounds of a reader that has come so far and gives its rows to many; `None` where nobody who writes waits for
+    /// them.
     fn rounds(&self, _position: Sequence) -> Option<OwnRounds> {
         None
     }
 
-    /// Begins to read for a feed that is to tell what leaves: what its reader can have, which begins at `start`. `None` where
-    /// it need not tell.
+    /// Begins to read for a feed that is to tell what leaves: what its reader can have, which begins at `start`. `None`
+    /// where it need not tell.
     fn looks_from(&mut self, _options: &FeedOptions, _start: Sequence) -> Option<Seen> {
         None
     }

@@ -52,8 +52,8 @@ impl Change {
     }
 }
 
-/// A stream of what changes. It ends after [`ChangeEvent::End`], or after an error; asked again it says so again. Nothing is
-/// lost when a future of `next()` is dropped before it is ready, as in `select!` or under a timeout.
+/// A stream of what changes. It ends after [`ChangeEvent::End`], or after an error; asked again it says so again.
+/// Nothing is lost when a future of `next()` is dropped before it is ready, as in `select!` or under a timeout.
 pub struct Changes<C = Change> {
     inner: Pin<Box<dyn Stream<Item = Result<ChangeEvent<C>, Error>> + Send>>,
 }

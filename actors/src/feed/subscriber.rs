@@ -136,8 +136,8 @@ impl Subscriber {
         }
     }
 
-    /// A live subscriber that goes on behind `position` for one that was told last that it is in this state: what is said
-    /// once has been said.
+    /// A live subscriber that goes on behind `position` for one that was told last that it is in this state: what is
+    /// said once has been said.
     pub fn resumed(options: &FeedOptions, position: Sequence, state: FeedState, now: Instant) -> Subscriber {
         Subscriber {
             said_waiting: true,
@@ -222,7 +222,8 @@ impl Subscriber {
         }
     }
 
-    /// What is to be said of how it stands. A first catch-up is no falling behind, nor is reading alone what is in memory.
+    /// What is to be said of how it stands. A first catch-up is no falling behind, nor is reading alone what is in
+    /// memory.
     fn change_of_standing(&self, memory_from: Sequence) -> Option<Notice> {
         let Walk::Forward { up_to, moving: true } = self.walk else { return None };
         if self.mode != FeedMode::Live || !self.said_caught_up || self.is_draining {

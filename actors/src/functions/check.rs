@@ -17,8 +17,8 @@ pub struct DesignError {
 /// The members of an object, each as its text.
 type Members<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Checks the members of a design document that are run here, and in what language. One that is malformed would otherwise
-/// fail each write and each feed that needs it. Functions are compiled when they are run.
+/// Checks the members of a design document that are run here, and in what language. One that is malformed would
+/// otherwise fail each write and each feed that needs it. Functions are compiled when they are run.
 ///
 /// Source: CouchDB `couch_mrview:validate_ddoc_fields`.
 ///

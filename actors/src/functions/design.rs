@@ -113,8 +113,8 @@ pub(crate) fn read_design(
 /// Where the ids of design documents begin.
 pub(crate) const DESIGNS_START: Bound<&str> = Bound::Included("_design/");
 
-/// Reads a page of the live design documents, in the order of their ids: those that have this member, and where the next
-/// page starts; `None` behind the last.
+/// Reads a page of the live design documents, in the order of their ids: those that have this member, and where the
+/// next page starts; `None` behind the last.
 ///
 /// # Errors
 /// [`StorageError`].

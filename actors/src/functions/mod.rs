@@ -92,8 +92,8 @@ impl Functions {
         Ok(Functions { pool, pages: Arc::new(Semaphore::new(PAGES_MAX)), batch_timeout })
     }
 
-    /// How long it takes at most until a function that hangs has been stopped, and stopped again at the document it hangs
-    /// at, where nothing else is to be done.
+    /// How long it takes at most until a function that hangs has been stopped, and stopped again at the document it
+    /// hangs at, where nothing else is to be done.
     pub fn verdict_within(&self) -> Duration {
         self.batch_timeout.saturating_mul(2).saturating_add(Duration::from_secs(2))
     }

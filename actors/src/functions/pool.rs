@@ -45,8 +45,8 @@ struct Shared {
     filtering: Semaphore,
     idle: RefCell<Vec<Worker>>,
     waiting: Cell<usize>,
-    /// A database may keep only some of the workers busy, with filters and with validation each: one that is slow leaves
-    /// room for others.
+    /// A database may keep only some of the workers busy, with filters and with validation each: one that is slow
+    /// leaves room for others.
     shares: RefCell<HashMap<Whose, Weak<Share>>>,
     /// Filters that were stopped, and when.
     benched: RefCell<Vec<Benched>>,
@@ -224,8 +224,8 @@ struct Benched {
     since: Instant,
 }
 
-/// What tells a filter from others, what it is asked included. A feed that comes back meets the document that its filter
-/// could not deal with again; validation has none: it is another document's turn.
+/// What tells a filter from others, what it is asked included. A feed that comes back meets the document that its
+/// filter could not deal with again; validation has none: it is another document's turn.
 fn filter_identity(design: &Design, call: &Call) -> Option<String> {
     match call {
         Call::Filter { req, .. } => Some(format!("{} {} {req}", design.key(), call.place())),

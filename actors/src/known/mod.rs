@@ -1,5 +1,5 @@
-//! What is known of a feed from outside while it is open: what it is of, how far it has come and what its reader was sent;
-//! and what it is told from outside.
+//! What is known of a feed from outside while it is open: what it is of, how far it has come and what its reader was
+//! sent; and what it is told from outside.
 
 mod feed;
 mod feeds;

@@ -9,9 +9,9 @@ use crate::metrics::FilterMetrics;
 use crate::row::Row;
 use crate::selector::DocView;
 
-/// What selectors are shown of one commit before anyone is woken, in bytes of bodies. A group that would be asked beyond
-/// that is woken unasked, and its feeds ask on their own threads: some 20,000 small documents shown take 2 ms, or
-/// 20 where the selectors are not in the processor's cache, and all databases' writers wait so long.
+/// What selectors are shown of one commit before anyone is woken, in bytes of bodies. A group that would be asked
+/// beyond that is woken unasked, and its feeds ask on their own threads: some 20,000 small documents shown take 2 ms,
+/// or 20 where the selectors are not in the processor's cache, and all databases' writers wait so long.
 const SHOWN_BYTES_MAX: usize = 8 << 20;
 /// What showing a document counts for beside its body.
 const SHOWN_BYTES_EACH: usize = 256;

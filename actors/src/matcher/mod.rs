@@ -30,8 +30,8 @@ pub(crate) struct Matcher {
     examined: watch::Sender<Sequence>,
 }
 
-/// What the next to wake a group leaves for those who have looked by then: up to where everything had been examined before.
-/// So each knows that of the first wake behind its own look, whatever others of its group have done since.
+/// What the next to wake a group leaves for those who have looked by then: up to where everything had been examined
+/// before. So each knows that of the first wake behind its own look, whatever others of its group have done since.
 type Note = Arc<OnceLock<Sequence>>;
 
 /// How a group is woken.

@@ -108,7 +108,8 @@ impl Surroundings {
         Ok(())
     }
 
-    /// Opens files; while the system has no more of them, closes the database that was used longest ago and tries again.
+    /// Opens files; while the system has no more of them, closes the database that was used longest ago and tries
+    /// again.
     async fn with_files<T, E>(
         &self,
         name: &DbName,

@@ -48,8 +48,8 @@ impl OpenDatabases {
         self.by_name.read().len()
     }
 
-    /// Takes out the database that nobody uses and that was asked for longest ago. One that is being swept is in use: what a
-    /// sweep has left to do is kept nowhere else, and who asked for it was told that it is begun.
+    /// Takes out the database that nobody uses and that was asked for longest ago. One that is being swept is in use:
+    /// what a sweep has left to do is kept nowhere else, and who asked for it was told that it is begun.
     pub(super) fn take_idle(&self) -> Option<Arc<OpenDatabase>> {
         let _nobody_looks = self.looking.lock();
         let mut databases = self.by_name.write();

@@ -1,5 +1,5 @@
-//! A change on its way to readers: its bytes, encoded once for each form and shared by all who get it, and what filters have
-//! said of it.
+//! A change on its way to readers: its bytes, encoded once for each form and shared by all who get it, and what filters
+//! have said of it.
 
 mod frame;
 mod verdicts;

@@ -161,7 +161,8 @@ fn asked_before(filter: &Filter) -> Asked<'_> {
     Asked { test: &filter.test, function: filter.function.as_ref(), all_leaves: false, before: true }
 }
 
-/// About how much memory the verdicts of a row take at most, in bytes: each of a document with several leaves may list them.
+/// About how much memory the verdicts of a row take at most, in bytes: each of a document with several leaves may list
+/// them.
 pub(super) fn weigh_at_most(leaves: usize) -> usize {
     let listed = if leaves > 1 { leaves } else { 0 };
     VERDICTS_MAX * (size_of::<Verdict>() + listed * size_of::<LeafRev>())

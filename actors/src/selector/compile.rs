@@ -215,7 +215,8 @@ fn division(argument: Json<'_>) -> Option<Operator> {
     (divisor != 0 && list.next().is_none()).then_some(Operator::Mod { divisor, remainder })
 }
 
-/// `$text` asks a text index, which a filter has not: every document matches. `$default` is its spelling inside CouchDB.
+/// `$text` asks a text index, which a filter has not: every document matches. `$default` is its spelling inside
+/// CouchDB.
 fn text(name: &str, argument: Json<'_>, place: &Place) -> Result<Condition, SelectorError> {
     let mut members = argument.entries();
     let asked = match (name, members.next(), members.next()) {

@@ -56,7 +56,8 @@ pub(crate) mod limits {
 }
 
 /// A compiled selector. Cloning shares it. Two selectors are equal when they ask the same in the same words, whatever
-/// the order of their conditions and however their negations and paths are written; comparing and hashing them is cheap.
+/// the order of their conditions and however their negations and paths are written; comparing and hashing them is
+/// cheap.
 #[derive(Debug, Clone)]
 pub struct Selector(Arc<Compiled>);
 

@@ -86,8 +86,8 @@ impl Operator {
     }
 }
 
-/// Whether `text` starts with `prefix` and no character, as readers see it, is cut there: `e` followed by an accent does
-/// not begin with `e`. Source: Erlang's `string:prefix`.
+/// Whether `text` starts with `prefix` and no character, as readers see it, is cut there: `e` followed by an accent
+/// does not begin with `e`. Source: Erlang's `string:prefix`.
 fn begins_with(text: &str, prefix: &str) -> bool {
     let whole_characters = || GraphemeCursor::new(prefix.len(), text.len(), true).is_boundary(text, 0);
     text.starts_with(prefix) && whole_characters().unwrap_or(true)

@@ -1,7 +1,7 @@
 //! The order of values: `null < false < true < numbers < strings < arrays < objects`.
 //!
-//! Source: CouchDB's `couch_ejson_compare`. Strings are in the order of the Unicode collation algorithm, root collation,
-//! three levels, by ICU4X; that is, `a < A < b`, and letters come after digits and punctuation.
+//! Source: CouchDB's `couch_ejson_compare`. Strings are in the order of the Unicode collation algorithm, root
+//! collation, three levels, by ICU4X; that is, `a < A < b`, and letters come after digits and punctuation.
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;

@@ -13,8 +13,8 @@ use super::limits::{PATTERN_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX};
 ///   (`(?-u:\w)` is ASCII's);
 /// - refused: look-around (`(?=`, `(?!`, `(?<=`, `(?<!`), back-references (`\1`, `\k<name>`), atomic groups,
 ///   conditionals, `\K`, `\Q…\E`, `\R`, `\h`, `\Z`, `{,3}`;
-/// - taken in another sense: `$` matches at the end only, not before a last newline; `a++` is `a+`; `(?R)` is a flag, not
-///   recursion; `\<` and `\>` are the ends of words; in `[…]` the signs `&&`, `--` and `~~` combine sets.
+/// - taken in another sense: `$` matches at the end only, not before a last newline; `a++` is `a+`; `(?R)` is a flag,
+///   not recursion; `\<` and `\>` are the ends of words; in `[…]` the signs `&&`, `--` and `~~` combine sets.
 #[derive(Debug)]
 pub(super) struct Pattern(Regex);
 

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::functions::{DESIGNS_START, DOCUMENT_BYTES, Design, FunctionError, design_documents};
 use crate::open_database::OpenDatabase;
 
-/// Most bytes of the design documents that validate a database's writes, which are kept at hand: whole, because a function may
-/// look at its document and load modules from it.
+/// Most bytes of the design documents that validate a database's writes, which are kept at hand: whole, because a
+/// function may look at its document and load modules from it.
 const DESIGNS_BYTES_MAX: usize = 16 << 20;
 
 /// The design documents that validate a database's writes, as far as they are known.
@@ -25,8 +25,8 @@ pub(crate) struct Validators {
 type Found = Result<Arc<[Design]>, FunctionError>;
 
 impl OpenDatabase {
-    /// The design documents that validate these writes: those that were there when the last acknowledged write was made, and
-    /// maybe later ones. None where nothing is to be validated: what makes them smaller must go through.
+    /// The design documents that validate these writes: those that were there when the last acknowledged write was
+    /// made, and maybe later ones. None where nothing is to be validated: what makes them smaller must go through.
     pub async fn validators(self: &Arc<Self>, writes: &[Write]) -> Result<Arc<[Design]>, Error> {
         if !writes.iter().any(|write| validated(write).is_some()) {
             return Ok(Arc::default());
@@ -42,8 +42,8 @@ impl OpenDatabase {
         }
     }
 
-    /// Looks for them; `None` where design documents have changed between two pages, when there had been so many changes
-    /// before: one that moved may be on neither.
+    /// Looks for them; `None` where design documents have changed between two pages, when there had been so many
+    /// changes before: one that moved may be on neither.
     async fn find_validators(self: &Arc<Self>, changes: u64) -> Result<Option<Found>, Error> {
         let mut search = Search::new(self.identity.uuid);
         loop {
@@ -67,8 +67,8 @@ impl OpenDatabase {
 }
 
 impl Validators {
-    /// Those of a database that is opened: where they are found on one page, as nearly always, its first write need not wait
-    /// for them. What cannot be read is told of then.
+    /// Those of a database that is opened: where they are found on one page, as nearly always, its first write need not
+    /// wait for them. What cannot be read is told of then.
     pub fn of(store: &Store) -> Validators {
         let search = Search::new(store.identity().uuid);
         let found = store.snapshot().and_then(|snapshot| search.next_page(&snapshot));

@@ -9,8 +9,8 @@ use super::load::Load;
 use crate::error::Error;
 use crate::metrics::QueueMetrics;
 
-/// What waits for a database's writer, from when it is let in until its commit begins. Whoever asks adds to it, so that a
-/// full queue is an answer at once.
+/// What waits for a database's writer, from when it is let in until its commit begins. Whoever asks adds to it, so that
+/// a full queue is an answer at once.
 pub(crate) struct Waiting {
     limits: WriterLimits,
     load: Mutex<Load>,
@@ -44,7 +44,8 @@ impl Waiting {
     }
 }
 
-/// What was let in. It waits for as long as this lives, so nothing counts that is on its way no more, whatever became of it.
+/// What was let in. It waits for as long as this lives, so nothing counts that is on its way no more, whatever became
+/// of it.
 pub(crate) struct Admitted {
     waiting: Arc<Waiting>,
     load: Load,

@@ -254,8 +254,8 @@ async fn a_document_leaves_whose_older_revisions_are_forgotten() {
     assert_leaves(&database, changes).await;
 }
 
-/// Of what changes several times between two looks, those documents alone are told to leave that the reader had then, or
-/// that passed meanwhile.
+/// Of what changes several times between two looks, those documents alone are told to leave that the reader had then,
+/// or that passed meanwhile.
 #[tokio::test]
 async fn who_stood_level_is_not_told_again_of_what_had_left_however_often_it_changes_then() {
     let mut rng = StdRng::seed_from_u64(seed());

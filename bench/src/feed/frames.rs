@@ -1,5 +1,5 @@
-//! WebSocket frames of a server, taken apart in place, however they were cut by reads. What their messages hold becomes one
-//! run of bytes: a reader of rows does not need to know where a message ends.
+//! WebSocket frames of a server, taken apart in place, however they were cut by reads. What their messages hold becomes
+//! one run of bytes: a reader of rows does not need to know where a message ends.
 
 use std::io::Cursor;
 

@@ -52,7 +52,8 @@ pub async fn open_many(
 
 /// What is made of the bytes.
 pub trait Reader {
-    /// Takes bytes from the beginning of these, and returns how many. The others are shown again, with more behind them.
+    /// Takes bytes from the beginning of these, and returns how many. The others are shown again, with more behind
+    /// them.
     fn take(&mut self, bytes: &[u8]) -> usize;
 }
 

@@ -25,8 +25,8 @@ pub(super) struct Catalogue {
     /// Set while a process runs that may lose its last commits in a power cut.
     #[serde(default)]
     pub running_relaxed: bool,
-    /// Set by who puts an older copy of the data folder in its place, until the next start: databases may have counted further
-    /// than it says, and others may have been made since.
+    /// Set by who puts an older copy of the data folder in its place, until the next start: databases may have counted
+    /// further than it says, and others may have been made since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restored: bool,
     pub databases: BTreeMap<String, Entry>,
@@ -50,8 +50,8 @@ pub(super) struct Updates {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
-    /// Empty where it is not known how far it has counted: of one that was found here until it is opened, of one that was
-    /// found damaged, and of all in a folder that was restored.
+    /// Empty where it is not known how far it has counted: of one that was found here until it is opened, of one that
+    /// was found damaged, and of all in a folder that was restored.
     pub uuid: String,
     pub incarnation: u8,
     /// Set until a new database is there, and again from the moment a deletion is decided: what is unfinished when the
@@ -184,8 +184,8 @@ impl Catalogue {
         }
     }
 
-    /// Takes note that a database was found damaged, in this incarnation as far as can be read: how far it has counted is not
-    /// known, before a sound one is opened in its place.
+    /// Takes note that a database was found damaged, in this incarnation as far as can be read: how far it has counted
+    /// is not known, before a sound one is opened in its place.
     pub fn mark_unknown(&mut self, name: &DbName, incarnation: u8) {
         if let Some(entry) = self.databases.get_mut(name.as_str()) {
             entry.uuid.clear();
@@ -263,8 +263,8 @@ impl Catalogue {
         Ok(nameless)
     }
 
-    /// What is written from now on, to whichever database, must sort above all that was written in the incarnations that the
-    /// copy knows of.
+    /// What is written from now on, to whichever database, must sort above all that was written in the incarnations
+    /// that the copy knows of.
     pub fn after_restoring(&mut self) {
         if std::mem::take(&mut self.restored) {
             let entries = self.databases.values().map(|entry| entry.incarnation);

@@ -1,7 +1,7 @@
 //! The revision tree of a document, kept as its leaves, each with its line of ancestors.
 //!
-//! A revision is known by its generation and hash, and has at most one parent, the first that is told of it; what is not
-//! an ancestor of another revision is a leaf. The first leaf is the winner. Source: CouchDB `couch_key_tree` and
+//! A revision is known by its generation and hash, and has at most one parent, the first that is told of it; what is
+//! not an ancestor of another revision is a leaf. The first leaf is the winner. Source: CouchDB `couch_key_tree` and
 //! `couch_doc:to_doc_info_path`.
 //!
 //! Old ancestors may stay on disk (`deeper`, in `chunks`): most edits extend a leaf and need none of them. A merge that

@@ -203,7 +203,8 @@ fn what_is_put_in_the_place_of_a_damaged_database_counts_above_it() {
     assert!(write(&store, &["new"]) > last);
 }
 
-/// A copy of the whole folder, put back: databases that were made, or made again, since it was taken count above their tokens.
+/// A copy of the whole folder, put back: databases that were made, or made again, since it was taken count above their
+/// tokens.
 #[test]
 fn in_a_folder_that_is_said_to_be_restored_every_database_counts_above_its_tokens() {
     let dir = tempfile::tempdir().unwrap();

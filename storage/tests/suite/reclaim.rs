@@ -72,7 +72,8 @@ fn a_sweep_frees_all_garbage_and_no_leafs_body() {
     }
 }
 
-/// Whoever replicates may name a revision with two parents. The first stands: what was built on it, and what was not, stays.
+/// Whoever replicates may name a revision with two parents. The first stands: what was built on it, and what was not,
+/// stays.
 #[test]
 fn a_revision_that_is_named_with_two_parents_takes_no_leafs_body() {
     let db = Db::new();

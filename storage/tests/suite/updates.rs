@@ -1,4 +1,5 @@
-//! The log of databases' updates from one life of a data folder to the next: tokens never rewind, and no update is lost.
+//! The log of databases' updates from one life of a data folder to the next: tokens never rewind, and no update is
+//! lost.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The engine by itself: encoding rows that were read from the disk, and feeds that read from the tail and from the disk.
+//! The engine by itself: encoding rows that were read from the disk, and feeds that read from the tail and from the
+//! disk.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A thousand subscribers, sixteen writers of single durable documents: as fast as they are acknowledged, paced, and over
-//! WebSockets. Each turn has a server of its own, which has nothing but this load.
+//! A thousand subscribers, sixteen writers of single durable documents: as fast as they are acknowledged, paced, and
+//! over WebSockets. Each turn has a server of its own, which has nothing but this load.
 
 use std::any::Any;
 use std::time::Duration;

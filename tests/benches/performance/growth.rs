@@ -1,5 +1,5 @@
-//! How cost grows with documents: writing to a hundred thousand and to ten million, the memory both take, and opening the
-//! large one.
+//! How cost grows with documents: writing to a hundred thousand and to ten million, the memory both take, and opening
+//! the large one.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! What LMDB alone does with the very rows that Seqtide keeps of documents: the puts of inserts, synced and not, and reading
-//! the feed's table from its beginning. What Seqtide takes beyond it is what HTTP, plans and feeds cost.
+//! What LMDB alone does with the very rows that Seqtide keeps of documents: the puts of inserts, synced and not, and
+//! reading the feed's table from its beginning. What Seqtide takes beyond it is what HTTP, plans and feeds cost.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

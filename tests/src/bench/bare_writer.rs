@@ -1,6 +1,6 @@
 //! The least that a feed can be: one thread that frames what it is sent and writes it to every subscriber, plain
-//! non-blocking writes and nothing else. It keeps nothing, checks nothing and knows no subscriber that falls behind; what
-//! Seqtide takes beyond it is what documents, an order and a disk cost.
+//! non-blocking writes and nothing else. It keeps nothing, checks nothing and knows no subscriber that falls behind;
+//! what Seqtide takes beyond it is what documents, an order and a disk cost.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -1,8 +1,8 @@
-//! The peer that durable writes and feeds are held against: `durable-streams` of crates.io, a server of append-only logs
-//! over HTTP.
+//! The peer that durable writes and feeds are held against: `durable-streams` of crates.io, a server of append-only
+//! logs over HTTP.
 //!
-//! It has no documents, revisions or index: an append is bytes at the end of a stream. What it has in common with a `PUT`
-//! here is the promise: what was answered is on disk, in one order.
+//! It has no documents, revisions or index: an append is bytes at the end of a stream. What it has in common with a
+//! `PUT` here is the promise: what was answered is on disk, in one order.
 
 use std::env;
 use std::path::PathBuf;
@@ -21,8 +21,8 @@ const STREAM: &str = "/stream";
 /// Bytes of this type it neither parses nor encodes for a feed.
 const CONTENT_TYPE: &str = "text/plain";
 
-/// Starts the server with its defaults: an append is answered when a log shared by its streams was synced (`fdatasync`),
-/// one sync for all that wait for it.
+/// Starts the server with its defaults: an append is answered when a log shared by its streams was synced
+/// (`fdatasync`), one sync for all that wait for it.
 ///
 /// # Panics
 /// When it cannot be installed or does not listen.

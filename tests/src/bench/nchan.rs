@@ -1,5 +1,5 @@
-//! The peer that feeds without a disk are held against: nginx with the module Nchan, as Debian has them. It keeps messages
-//! in memory and loses them with its process.
+//! The peer that feeds without a disk are held against: nginx with the module Nchan, as Debian has them. It keeps
+//! messages in memory and loses them with its process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,8 +67,8 @@ http {{
     )
 }
 
-/// The folder that has what Debian's packages bring, which are loaded down and unpacked unless they are there: no service
-/// is started, as installing them would.
+/// The folder that has what Debian's packages bring, which are loaded down and unpacked unless they are there: no
+/// service is started, as installing them would.
 fn installed() -> PathBuf {
     let root = peer::home("nchan");
     if !root.join(MODULE).is_file() || !root.join(PROGRAM).is_file() {

@@ -1,4 +1,5 @@
-//! A bench of several parts: chosen on the command line, measured one after the other, told to people or kept as records.
+//! A bench of several parts: chosen on the command line, measured one after the other, told to people or kept as
+//! records.
 
 use std::process::ExitCode;
 

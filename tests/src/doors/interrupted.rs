@@ -9,8 +9,8 @@ use super::{Door, Item};
 /// So often it is cut soon at least, where there is enough to read.
 pub const CUTS_MIN: usize = 5;
 
-/// Follows a door, cut at random and resumed with its last token each time, until `take` has had enough. `take` gets each
-/// item with the token before it. Says how often the door was opened.
+/// Follows a door, cut at random and resumed with its last token each time, until `take` has had enough. `take` gets
+/// each item with the token before it. Says how often the door was opened.
 pub async fn follow_interrupted(door: &dyn Door, seed: u64, mut take: impl FnMut(&Item, &str) -> bool) -> usize {
     let mut rng = StdRng::seed_from_u64(seed);
     let (mut token, mut opened): (Option<String>, usize) = (None, 0);

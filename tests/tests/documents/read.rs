@@ -67,8 +67,8 @@ async fn rev_reads_any_leaf_deleted_or_not() {
     assert_eq!(read(&format!("rev={B}&latest=true")).await["_rev"], json!(C), "from another branch too");
 }
 
-/// Other leaves, and a place in the feed, are a document's and not a revision's: beside a revision that was named they would
-/// list that revision itself, and leave out the winner.
+/// Other leaves, and a place in the feed, are a document's and not a revision's: beside a revision that was named they
+/// would list that revision itself, and leave out the winner.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_known_of_a_document_stands_beside_its_winner_alone() {
     let (_server, database) = fresh().await;

@@ -42,7 +42,8 @@ async fn mistakes_are_named() {
     database.post("/_revs_diff").json(&json!({ "a": "1-x" })).send().await.assert_status(400);
 }
 
-/// Each revision was looked for along every branch: a minute and more, in one state of the database that is kept as long.
+/// Each revision was looked for along every branch: a minute and more, in one state of the database that is kept as
+/// long.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_revisions_are_compared_with_a_document_of_many_branches() {
     let (branches, deep, asked) = (20, 1000, 90_000);

@@ -1,4 +1,5 @@
-//! The system has no more addresses to give: a map cannot grow, and LMDB has let go of the old one by the time it finds out.
+//! The system has no more addresses to give: a map cannot grow, and LMDB has let go of the old one by the time it finds
+//! out.
 
 use std::fs;
 

@@ -12,8 +12,8 @@ use crate::faults::{Disk, PLENTY};
 use crate::load::{Load, assert_clean, assert_holds, write_despite};
 
 const ROOM: i64 = 2_000_000;
-/// What the log took while there was [`ROOM`] needs at most so much in LMDB: twice its bytes, and each page anew. Until it
-/// has it, nothing is written, for this disk does not tell how much is free.
+/// What the log took while there was [`ROOM`] needs at most so much in LMDB: twice its bytes, and each page anew. Until
+/// it has it, nothing is written, for this disk does not tell how much is free.
 const ROOM_FOR_THE_LOG: i64 = 4 * ROOM;
 
 /// Waits until the disk is full, and until writes are made again when it is not.

@@ -1,4 +1,5 @@
-//! The log that `recorder/recorder.c` writes: what the server asked of its disk and sent over its sockets, in one order.
+//! The log that `recorder/recorder.c` writes: what the server asked of its disk and sent over its sockets, in one
+//! order.
 //!
 //! A *moment* is a place in that order: the number of records before it. A change begins at one moment and ends at a
 //! later one; in between it may be on disk, in part, or not.
@@ -111,8 +112,8 @@ impl Log {
         Log { records, moments }
     }
 
-    /// This log, and behind it that of a process that came upon the same files. Syncs that this one's process did not live
-    /// to see the end of count for nothing.
+    /// This log, and behind it that of a process that came upon the same files. Syncs that this one's process did not
+    /// live to see the end of count for nothing.
     pub fn followed_by(mut self, next: Log) -> Log {
         let before = self.moments;
         self.records.retain(|record| record.end < before || !matches!(record.event, Event::Sync { .. }));

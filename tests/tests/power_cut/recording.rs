@@ -95,8 +95,8 @@ impl Recording {
     }
 }
 
-/// Whether a file of the log was written over after it had been in use: several times from its beginning, each time after
-/// it was once filled with zeros.
+/// Whether a file of the log was written over after it had been in use: several times from its beginning, each time
+/// after it was once filled with zeros.
 fn log_is_recycled(log: &Log) -> bool {
     let made = log.records.iter().filter_map(|record| match &record.event {
         Event::Create { path, made } if path.ends_with("/log-0") => Some(*made),

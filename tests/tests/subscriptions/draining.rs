@@ -52,7 +52,8 @@ async fn a_browser_is_told_when_to_come_back_and_no_connection_is_opened() {
     assert_eq!(server.wait().code(), Some(0));
 }
 
-/// One that ends with the server ends the connection, though the others have not said so: they go on for who comes back.
+/// One that ends with the server ends the connection, though the others have not said so: they go on for who comes
+/// back.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_ends_with_the_server_ends_the_connection_and_all_go_on_behind_its_last_id() {
     let mut server = Server::launch().arg("--feeds-drain-ms=0").start();

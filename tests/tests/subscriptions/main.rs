@@ -1,4 +1,5 @@
-//! Many subscriptions on one connection: `/_feed/many` over SSE, lines and WebSocket, and changes by `/_feed/{connection}`.
+//! Many subscriptions on one connection: `/_feed/many` over SSE, lines and WebSocket, and changes by
+//! `/_feed/{connection}`.
 
 mod bounds;
 mod changes;

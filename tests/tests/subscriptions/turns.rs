@@ -33,8 +33,8 @@ async fn a_large_backlog_starves_nobody() {
     assert_eq!(seqs, (1..=5000).collect::<Vec<_>>());
 }
 
-/// A connection with a subscription to orders by a function, which is being asked about a document that it hangs at, and one
-/// to people.
+/// A connection with a subscription to orders by a function, which is being asked about a document that it hangs at,
+/// and one to people.
 async fn hanging(server: &Server) -> (Client, [Database; 2]) {
     let api = Api::new(server);
     let [orders, people] = [Database::create(server, "orders").await, Database::create(server, "people").await];

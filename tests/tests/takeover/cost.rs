@@ -14,11 +14,12 @@ use seqtide_tests::{Database, Server, raw};
 const FIRST: usize = 100;
 const FEEDS: usize = 2000;
 
-/// A connection of the framework takes 12 kB, of which its two buffers are 8. Most of this is what the allocator keeps of
-/// them: what a feed takes is measured by a bench, with many more.
+/// A connection of the framework takes 12 kB, of which its two buffers are 8. Most of this is what the allocator keeps
+/// of them: what a feed takes is measured by a bench, with many more.
 const BYTES_A_FEED: u64 = 4096;
 
-/// Two to three million are measured; with pages of 2 MiB, of which the allocator begins one for each of its threads, it was 21.
+/// Two to three million are measured; with pages of 2 MiB, of which the allocator begins one for each of its threads,
+/// it was 21.
 const IDLE_SERVER_BYTES: u64 = 12 << 20;
 
 fn anonymous_bytes(server: &Server) -> u64 {

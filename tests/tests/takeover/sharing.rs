@@ -1,5 +1,5 @@
-//! Feeds that give the same begin on one worker and are shared among all when it does not keep up: on the wire nothing of
-//! that is to be noticed.
+//! Feeds that give the same begin on one worker and are shared among all when it does not keep up: on the wire nothing
+//! of that is to be noticed.
 
 use seqtide_tests::http::SOON;
 use seqtide_tests::{Database, Server};

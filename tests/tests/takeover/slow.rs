@@ -180,8 +180,8 @@ async fn pages_for_one_more(database: &Database, feeds: &mut [RawFeed], id: &str
     pages().await - before
 }
 
-/// The first row behind a purge sent every feed of the database to read for itself: it was taken for one that had been read
-/// before.
+/// The first row behind a purge sent every feed of the database to read for itself: it was taken for one that had been
+/// read before.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_has_everything_reads_along_with_the_others_after_a_purge() {
     const FEEDS: u64 = 40;

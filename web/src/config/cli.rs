@@ -39,7 +39,8 @@ enum Action {
     /// Takes the options of `seqtide serve`. Its data is in ./seqtide-demo unless --data, SEQTIDE_DATA or the file of
     /// --config says otherwise.
     Demo(Box<ServeFlags>),
-    /// Run functions of design documents for a server, which starts this itself, or for a program that embeds the engine
+    /// Run functions of design documents for a server, which starts this itself, or for a program that embeds the
+    /// engine
     #[command(hide = true)]
     JsWorker {
         /// Memory of one design document's functions, in bytes
@@ -102,7 +103,8 @@ pub fn parse() -> Task {
     }
 }
 
-/// What is wrong with a variable, where it is none of what was typed that is wrong: only the flag has a name in the error.
+/// What is wrong with a variable, where it is none of what was typed that is wrong: only the flag has a name in the
+/// error.
 fn wrong_variable(error: &clap::Error) -> Option<String> {
     if error.kind() == ErrorKind::InvalidUtf8 {
         return unreadable_variable();

@@ -149,7 +149,8 @@ struct FeedsFlags {
     #[arg(id = "feeds.websocket_start_ms", value_name = "MS")]
     websocket_start_ms: Option<i64>,
 
-    /// How long it is to take at most to give new rows to all live feeds, in milliseconds; answers to writes wait while they are further behind. 0 for no bound
+    /// How long it is to take at most to give new rows to all live feeds, in milliseconds; answers to writes wait while
+    /// they are further behind. 0 for no bound
     #[arg(id = "feeds.round_ms", value_name = "MS")]
     round_ms: Option<i64>,
 

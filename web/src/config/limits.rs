@@ -21,7 +21,8 @@ pub struct Limits {
     pub document_bytes_max: usize,
     /// Largest request body, in bytes.
     pub request_bytes_max: usize,
-    /// Documents one request may name: in `docs` or `keys`, to `_revs_diff`, `_missing_revs` or `_purge`; and revisions to those.
+    /// Documents one request may name: in `docs` or `keys`, to `_revs_diff`, `_missing_revs` or `_purge`; and revisions
+    /// to those.
     pub bulk_docs_max: usize,
     /// Deepest nesting of objects and arrays in a document.
     pub nesting_max: usize,

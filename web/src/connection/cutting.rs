@@ -26,8 +26,8 @@ impl Cutter {
         }
     }
 
-    /// Cuts it when the last of its answer has had time to go out: the framework would keep it for a client that does not read, or
-    /// for a body that does not come.
+    /// Cuts it when the last of its answer has had time to go out: the framework would keep it for a client that does
+    /// not read, or for a body that does not come.
     pub fn cut_soon(&self) {
         self.cut_after(LAST_WORDS);
     }

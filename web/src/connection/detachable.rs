@@ -75,8 +75,8 @@ impl Detachable {
         self.take()
     }
 
-    /// Takes the socket, if the framework has written all it was given. For who is no part of the framework's connection:
-    /// it must have nothing that it was not given yet.
+    /// Takes the socket, if the framework has written all it was given. For who is no part of the framework's
+    /// connection: it must have nothing that it was not given yet.
     pub fn detach_if_written(&self) -> Option<io::Result<std::net::TcpStream>> {
         let is_written = self.0.borrow().is_written;
         is_written.then(|| self.take())

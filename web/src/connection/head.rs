@@ -1,10 +1,10 @@
 //! Heads of requests that the framework takes for something else than their senders mean, made what they mean.
 //!
-//! Targets as people type them, quotes and all: CouchDB's documentation has `curl '.../_all_docs?startkey="a"'`. CouchDB takes
-//! them; the framework would refuse them, without a word, before anything here is asked.
+//! Targets as people type them, quotes and all: CouchDB's documentation has `curl '.../_all_docs?startkey="a"'`.
+//! CouchDB takes them; the framework would refuse them, without a word, before anything here is asked.
 //!
-//! Offers to go on in HTTP/2, which Java's client makes with each request: who does not take them passes over them (RFC 9110, 7.8).
-//! The framework would say that it does, and end the connection behind its answer.
+//! Offers to go on in HTTP/2, which Java's client makes with each request: who does not take them passes over them (RFC
+//! 9110, 7.8). The framework would say that it does, and end the connection behind its answer.
 
 use std::borrow::Cow;
 use std::mem::{MaybeUninit, take};
@@ -20,7 +20,8 @@ const KEPT_BYTES_MAX: usize = 1 << 16;
 /// With more the framework refuses a head.
 const HEADERS_MAX: usize = 96;
 
-/// The requests that come over a connection, byte by byte. Bodies are counted off, so that nothing in them is taken for a head.
+/// The requests that come over a connection, byte by byte. Bodies are counted off, so that nothing in them is taken for
+/// a head.
 #[derive(Default)]
 pub struct Requests {
     next: Next,
@@ -40,7 +41,8 @@ enum Next {
 }
 
 impl Requests {
-    /// Gives what to read in place of what came in one piece; `None` where that is the same. It may be nothing until more comes.
+    /// Gives what to read in place of what came in one piece; `None` where that is the same. It may be nothing until
+    /// more comes.
     pub fn read(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
         if self.kept.is_empty() {
             return self.read_whole(piece);

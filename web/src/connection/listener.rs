@@ -19,8 +19,8 @@ use crate::wire::pieces::PIECE_BYTES;
 
 /// How long a client may take to send the head of its first request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection that says nothing is kept for its next request: longer than most who keep one for later do (nginx
-/// 60 s, Go 90 s), so that it is seldom closed as its next request comes.
+/// How long a connection that says nothing is kept for its next request: longer than most who keep one for later do
+/// (nginx 60 s, Go 90 s), so that it is seldom closed as its next request comes.
 const KEEP_ALIVE: Duration = Duration::from_secs(120);
 /// How long a connection that is closed may take to end.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -33,7 +33,8 @@ pub struct Settings {
     pub shutdown_timeout_secs: u64,
 }
 
-/// Serves an app. Each worker makes one `own` for itself, which the requests that it serves find among their connection's data.
+/// Serves an app. Each worker makes one `own` for itself, which the requests that it serves find among their
+/// connection's data.
 ///
 /// # Errors
 /// When the listener cannot be used.

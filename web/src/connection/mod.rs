@@ -1,4 +1,5 @@
-//! A client's connection beneath the framework: the [`listener`] that takes it, what is said on it, its socket, and its end.
+//! A client's connection beneath the framework: the [`listener`] that takes it, what is said on it, its socket, and its
+//! end.
 //!
 //! Requests know the socket of theirs, as the [`Detachable`] among the connection's data.
 

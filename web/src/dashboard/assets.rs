@@ -19,8 +19,8 @@ struct Pages;
 #[prefix = "examples/"]
 struct Examples;
 
-/// What a page may do: nothing but use this server. Scripts and styles are files, or known by their hashes; no text becomes
-/// a page.
+/// What a page may do: nothing but use this server. Scripts and styles are files, or known by their hashes; no text
+/// becomes a page.
 fn policy(page: &[u8]) -> String {
     let (scripts, styles) = (hashes(page, "script"), hashes(page, "style"));
     format!(

@@ -1,4 +1,5 @@
-//! The metrics of the last minutes, once a second, in memory: what a page that is opened or comes back has to catch up on.
+//! The metrics of the last minutes, once a second, in memory: what a page that is opened or comes back has to catch up
+//! on.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -18,7 +19,8 @@ const SAMPLES_MAX: usize = 300;
 /// What these begin with is measured when it is asked for alone.
 const LAG: &str = "seqtide_feeds_lag_";
 
-/// Values by series, a name with its labels as `/metrics` writes it; among what has changed, nothing of one that is gone.
+/// Values by series, a name with its labels as `/metrics` writes it; among what has changed, nothing of one that is
+/// gone.
 type Values = BTreeMap<String, Option<f64>>;
 
 /// The samples of the last minutes.
@@ -60,8 +62,8 @@ impl Figures {
         self.newest.send_if_modified(|newest| newest.replace(at).is_some());
     }
 
-    /// The samples behind a place as they are sent, and the place behind them. A place that is not among those kept is as
-    /// none: then the first sample is a whole one.
+    /// The samples behind a place as they are sent, and the place behind them. A place that is not among those kept is
+    /// as none: then the first sample is a whole one.
     pub fn behind(&self, place: Option<u64>) -> (String, Option<u64>) {
         let samples = self.samples.lock();
         if samples.newest.at == 0 {
@@ -153,7 +155,8 @@ fn without_lag(mut values: Values) -> Values {
     values
 }
 
-/// Reads the values of a text in Prometheus's form. Source: its exposition format 0.0.4; a line of ours has no timestamp.
+/// Reads the values of a text in Prometheus's form. Source: its exposition format 0.0.4; a line of ours has no
+/// timestamp.
 fn values(text: &str) -> Values {
     let value = |line: &str| {
         let (series, value) = line.rsplit_once(' ')?;

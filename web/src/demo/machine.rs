@@ -119,7 +119,8 @@ impl Ticks {
     }
 }
 
-/// Lines `cpu…` of `/proc/stat`: user, nice, system, idle, iowait, and more that is busy. What guests take is in `user`.
+/// Lines `cpu…` of `/proc/stat`: user, nice, system, idle, iowait, and more that is busy. What guests take is in
+/// `user`.
 fn processors(stat: &str) -> Vec<Ticks> {
     let line = |line: &str| {
         let ticks: Vec<u64> = line

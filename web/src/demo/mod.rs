@@ -1,5 +1,5 @@
-//! `seqtide demo`: a database that follows this machine's own figures, one document each, once a second. What a newcomer
-//! sees first is then alive, and real.
+//! `seqtide demo`: a database that follows this machine's own figures, one document each, once a second. What a
+//! newcomer sees first is then alive, and real.
 
 mod machine;
 

@@ -1,4 +1,5 @@
-//! What a feed is asked for, as a request says it: at the [`native`] door, and at [`couchdb`]'s. Here is what both read alike.
+//! What a feed is asked for, as a request says it: at the [`native`] door, and at [`couchdb`]'s. Here is what both read
+//! alike.
 
 pub mod couchdb;
 mod function;

@@ -13,9 +13,9 @@ use crate::takeover::Takeover;
 use crate::wire::Wire;
 use crate::wire::pieces::Pieces;
 
-/// A feed's answer, which begins with `opening`. When it cannot go on, it says why, where its form has words for that, and is cut short: that is the only
-/// sign that no client takes for data. Where the connection can be taken over, the answer goes on there as soon as the feed is live;
-/// until then `cutting` is kept.
+/// A feed's answer, which begins with `opening`. When it cannot go on, it says why, where its form has words for that,
+/// and is cut short: that is the only sign that no client takes for data. Where the connection can be taken over, the
+/// answer goes on there as soon as the feed is live; until then `cutting` is kept.
 pub fn stream<S: Source, W: Wire>(
     mut feed: Feed<S>,
     wire: W,

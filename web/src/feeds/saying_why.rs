@@ -6,7 +6,8 @@ use seqtide::Error;
 
 use crate::error::ApiError;
 
-/// Puts a last chunk before an error, in the words of the feed's form, if it has any: an error alone cuts the connection.
+/// Puts a last chunk before an error, in the words of the feed's form, if it has any: an error alone cuts the
+/// connection.
 pub fn saying_why(
     chunks: impl Stream<Item = Result<Bytes, Error>>,
     words: impl Fn(&ApiError) -> String + 'static,

@@ -1,6 +1,6 @@
-//! Answers to requests for feeds while the server is being stopped, for those who take an error (503, with `Retry-After`) for the end
-//! of all: an `EventSource`, which gives up at any status but 200, and clients of CouchDB's feeds, which know a CouchDB that is
-//! stopped by connections that end.
+//! Answers to requests for feeds while the server is being stopped, for those who take an error (503, with
+//! `Retry-After`) for the end of all: an `EventSource`, which gives up at any status but 200, and clients of CouchDB's
+//! feeds, which know a CouchDB that is stopped by connections that end.
 
 use std::time::Duration;
 

@@ -33,8 +33,8 @@ struct Bulk {
     revisions_left: usize,
 }
 
-/// The revisions that documents are replicated with may be as many as would fit into a request with the hashes that CouchDB and
-/// PouchDB make: only shorter ones can be more, which take several times their text.
+/// The revisions that documents are replicated with may be as many as would fit into a request with the hashes that
+/// CouchDB and PouchDB make: only shorter ones can be more, which take several times their text.
 const HASH_BYTES: usize = 32;
 
 pub async fn bulk_docs(call: Call, db: &str) -> Answer {

@@ -1,4 +1,5 @@
-//! What requests that write documents have in common: the document that comes, the edit that it asks for, and the answer.
+//! What requests that write documents have in common: the document that comes, the edit that it asks for, and the
+//! answer.
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};

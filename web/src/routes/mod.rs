@@ -65,8 +65,8 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
     }
 }
 
-/// Each endpoint's work is a box of its own: a future is as large as the largest it may wait for, and is copied wherever
-/// it is passed on.
+/// Each endpoint's work is a box of its own: a future is as large as the largest it may wait for, and is copied
+/// wherever it is passed on.
 async fn route(call: Call, method: &Method, resource: &Resource) -> Answer {
     match resource {
         Resource::Root => Ok(server::root(&call.only(READ)?)),

@@ -62,8 +62,8 @@ pub async fn open(call: Call) -> Answer {
     let reader = Reader { form, heartbeat, address: req.peer_addr() };
     let client = Client { state: &state, reader };
     let wanted = Wanted::read(&options, &client)?;
-    // Where there is no room for all, those that have none are refused, and the others begin. Of a server that is drained
-    // there is nothing to be had.
+    // Where there is no room for all, those that have none are refused, and the others begin. Of a server that is
+    // drained there is nothing to be had.
     match state.engine.check_room_for_feeds() {
         Err(Error::Draining { retry }) if form == Form::Sse => return Ok(stopping::come_back(retry, draining::LIST)),
         Err(draining @ Error::Draining { .. }) => return Err(draining.into()),

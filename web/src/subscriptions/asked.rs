@@ -24,7 +24,8 @@ const OF_CONNECTION: [&str; 2] = ["heartbeat", "last-event-id"];
 /// What says which subscription it is, and of what.
 const OF_NAME: [&str; 2] = ["subscribe", "db"];
 
-/// What says where a subscription begins: an id knows better where it stands, and a client may ask with its latest `since`.
+/// What says where a subscription begins: an id knows better where it stands, and a client may ask with its latest
+/// `since`.
 const OF_BEGINNING: [&str; 2] = ["on_rewind", "since"];
 
 /// What all subscriptions of one client have in common.

@@ -201,7 +201,8 @@ impl Handle {
         }
     }
 
-    /// Looks out for [`AnyFeed::overdue`] of one of its feeds. Of a client that does not read, no feed is asked for anything.
+    /// Looks out for [`AnyFeed::overdue`] of one of its feeds. Of a client that does not read, no feed is asked for
+    /// anything.
     pub fn look_out_for(&self, feed: &AnyFeed) -> Lookout {
         let (due, overdue) = (feed.overdue(), Arc::clone(&self.overdue));
         Lookout(tokio::spawn(async move {

@@ -8,8 +8,8 @@ use seqtide::storage::json::write_json_string;
 use crate::wire::form::Form;
 use crate::wire::pieces::Pieces;
 
-/// What stands before the first of the objects that leave together, between two, and behind the last: Server-Sent Events and
-/// messages of a WebSocket have them as a JSON array.
+/// What stands before the first of the objects that leave together, between two, and behind the last: Server-Sent
+/// Events and messages of a WebSocket have them as a JSON array.
 fn around(form: Form) -> [&'static [u8]; 3] {
     match form {
         Form::Sse => [b"data: [", b",", b"]\nid: "],
@@ -57,7 +57,8 @@ impl Message {
         self.pieces.add(json.slice(1..));
     }
 
-    /// Has the client wait for so long behind the end before it comes back, where the form says that beside the objects.
+    /// Has the client wait for so long behind the end before it comes back, where the form says that beside the
+    /// objects.
     pub fn come_back_after(&mut self, retry: Duration) {
         self.retry = Some(retry);
     }

@@ -1,13 +1,14 @@
-//! The `id:` of an event of many subscriptions: all that a reconnect needs that knows the request it was opened with and
-//! this text, also after a restart of the server.
+//! The `id:` of an event of many subscriptions: all that a reconnect needs that knows the request it was opened with
+//! and this text, also after a restart of the server.
 //!
-//! An `EventSource` says two things when it comes back: its URL and the last `id:`. So the subscriptions that the request
-//! named are in the request, and the id has their positions; what was subscribed later is in the id as it was given.
+//! An `EventSource` says two things when it comes back: its URL and the last `id:`. So the subscriptions that the
+//! request named are in the request, and the id has their positions; what was subscribed later is in the id as it was
+//! given.
 //!
-//! `2` + base64url(checksum of what the request named, then a number for each subscription, then for each of those that has
-//! a `limit` and goes on how many rows are left of it) + for those that came later `.` + base64url(deflated JSON list). A
-//! number says how far a position lies from the one before it of the same database, so subscriptions that are live on one
-//! database take a byte each, and a run of equal numbers is said once.
+//! `2` + base64url(checksum of what the request named, then a number for each subscription, then for each of those that
+//! has a `limit` and goes on how many rows are left of it) + for those that came later `.` + base64url(deflated JSON
+//! list). A number says how far a position lies from the one before it of the same database, so subscriptions that are
+//! live on one database take a byte each, and a run of equal numbers is said once.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -28,8 +29,8 @@ const FORM: char = '2';
 /// That of ids that said nothing of options and limits.
 const EARLIER_FORM: char = '1';
 
-/// Most characters that definitions may take in an id: with 200 positions it stays below the 8 KiB that proxies take in a
-/// header.
+/// Most characters that definitions may take in an id: with 200 positions it stays below the 8 KiB that proxies take in
+/// a header.
 pub const DEFINITIONS_CHARS_MAX: usize = 4096;
 
 /// Definitions that take more are none of ours.
@@ -73,8 +74,8 @@ const AS_ASKED: u128 = 1;
 /// The first number of a position.
 const BEHIND: u128 = 2;
 
-/// Most subscriptions that an id has, of a connection with at most so many: as many that the request named, and as many that
-/// came later.
+/// Most subscriptions that an id has, of a connection with at most so many: as many that the request named, and as many
+/// that came later.
 pub fn places_max(subscriptions_max: usize) -> usize {
     2 * subscriptions_max
 }

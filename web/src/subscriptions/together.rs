@@ -45,7 +45,8 @@ pub struct Subscriptions {
     /// Since when there has been no subscription.
     unused: Option<Pin<Box<Sleep>>>,
     message: Message,
-    /// The server is being drained, which one of its feeds has said: the longest that a reader is to wait behind the end.
+    /// The server is being drained, which one of its feeds has said: the longest that a reader is to wait behind the
+    /// end.
     drained: Option<Duration>,
     over: Option<Over>,
     /// Of a client that does not read, the whole is not asked for more.
@@ -108,8 +109,8 @@ impl Known {
 }
 
 impl Subscriptions {
-    /// Those of a connection, whose request named what has this checksum, whose reader comes back after this long, and which
-    /// is cut by this.
+    /// Those of a connection, whose request named what has this checksum, whose reader comes back after this long, and
+    /// which is cut by this.
     pub fn new(handle: Arc<Handle>, checksum: u32, comeback: Duration, cutting: Cutting) -> Subscriptions {
         let Reader { form, heartbeat, .. } = handle.reader;
         let mut message = Message::new(form);
@@ -162,8 +163,8 @@ impl Subscriptions {
     }
 
     fn keep(&mut self, known: Known) -> u64 {
-        // Whoever asks for the name anew wants none of the old ones back: there may be one that the request names and one
-        // that came later.
+        // Whoever asks for the name anew wants none of the old ones back: there may be one that the request names and
+        // one that came later.
         let old = self.known.iter().filter(|(_, other)| other.name == known.name).map(|(key, _)| *key);
         old.collect::<Vec<_>>().into_iter().for_each(|key| self.forget(key));
         let (key, is_later) = (self.next_key, known.later.is_some());
@@ -175,8 +176,8 @@ impl Subscriptions {
         key
     }
 
-    /// Makes the part of ids anew that says how the later ones were given. Those that were refused when the client came back
-    /// are in it while there is room.
+    /// Makes the part of ids anew that says how the later ones were given. Those that were refused when the client came
+    /// back are in it while there is room.
     fn redefine(&mut self) {
         loop {
             let later = self.known.values().filter_map(|known| Some(known.later.as_ref()?.get()));

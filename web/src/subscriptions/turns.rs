@@ -1,9 +1,9 @@
 //! Whose turn it is among the feeds of one connection.
 //!
-//! A feed that may have something to give stands in a queue; the first has a turn, in which it reads one page at most, and goes
-//! to the end of the queue. So a subscription with a long way to go keeps no other from being heard, and one page is on its
-//! way at a time, however many subscriptions there are; a few more where one takes long to read. Feeds that have given all
-//! there is wait until they are woken. Nothing goes on while it is not polled.
+//! A feed that may have something to give stands in a queue; the first has a turn, in which it reads one page at most,
+//! and goes to the end of the queue. So a subscription with a long way to go keeps no other from being heard, and one
+//! page is on its way at a time, however many subscriptions there are; a few more where one takes long to read. Feeds
+//! that have given all there is wait until they are woken. Nothing goes on while it is not polled.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;

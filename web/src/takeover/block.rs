@@ -42,8 +42,8 @@ impl Block {
         self.rows.partition_point(|(seq, _)| *seq <= position)
     }
 
-    /// What is to be written for a reader that has everything up to `position`: all of it, or for one that stands within
-    /// the block the rows behind that place, in a frame of their own.
+    /// What is to be written for a reader that has everything up to `position`: all of it, or for one that stands
+    /// within the block the rows behind that place, in a frame of their own.
     pub fn parts_behind(&self, position: Sequence) -> Cow<'_, [Bytes]> {
         match self.rows.get(self.rows_up_to(position)) {
             None => Cow::default(),

@@ -59,8 +59,8 @@ pub struct Attach {
 }
 
 impl Attach {
-    /// A connection that has been sent what the feed gave, and whose client has begun to say this; `None` of a feed that
-    /// reads for others.
+    /// A connection that has been sent what the feed gave, and whose client has begun to say this; `None` of a feed
+    /// that reads for others.
     pub fn new<S: Source, W: Wire>(
         socket: std::net::TcpStream,
         heard: Option<Box<Heard>>,

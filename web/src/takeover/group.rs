@@ -44,12 +44,12 @@ pub struct Group {
     _reading: ReadingTask,
 }
 
-/// The other workers with whom members are shared: who is in slot n goes to the one at n mod (others + 1), and stays where that
-/// is behind the last.
+/// The other workers with whom members are shared: who is in slot n goes to the one at n mod (others + 1), and stays
+/// where that is behind the last.
 struct Shares(Vec<Addr<Feeds>>);
 
-/// The members being served one after the other, a few at a time, until each has had its turn. What comes meanwhile goes to
-/// those who have not had it along with what they lack, and once more around to the others.
+/// The members being served one after the other, a few at a time, until each has had its turn. What comes meanwhile
+/// goes to those who have not had it along with what they lack, and once more around to the others.
 #[derive(Default)]
 struct Round {
     /// The slots that there are. Who comes to another has been given what there was, and is none of the round's.
@@ -199,8 +199,8 @@ impl Group {
         }
     }
 
-    /// Takes news, or goes on with the last, and serves some members. What is on offer then takes at most so many bytes.
-    /// Rows may come at any time, other news when everyone has the last.
+    /// Takes news, or goes on with the last, and serves some members. What is on offer then takes at most so many
+    /// bytes. Rows may come at any time, other news when everyone has the last.
     pub fn deliver(&mut self, news: Option<News>, bytes_max: usize) -> (Delivery, Vec<Leaver>) {
         self.forget_purged();
         if let Some(news) = news {

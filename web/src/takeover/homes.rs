@@ -1,5 +1,5 @@
-//! Which worker serves feeds that give the same: one, its group's home, for each that takes part reads the feed and wakes
-//! up for every row; all of them once one does not keep up.
+//! Which worker serves feeds that give the same: one, its group's home, for each that takes part reads the feed and
+//! wakes up for every row; all of them once one does not keep up.
 
 use std::collections::HashMap;
 use std::sync::Arc;

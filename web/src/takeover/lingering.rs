@@ -1,5 +1,5 @@
-//! The end of a connection on which everything was said. A socket that is closed while something of its client is unread
-//! resets the connection, and what was said last may be lost with it.
+//! The end of a connection on which everything was said. A socket that is closed while something of its client is
+//! unread resets the connection, and what was said last may be lost with it.
 
 use std::io;
 use std::net::Shutdown;

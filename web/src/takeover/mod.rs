@@ -1,9 +1,9 @@
-//! Live feeds off the framework's buffers: once an answer's head is written and its feed is live, the connection's socket
-//! leaves the framework, and one actor a worker serves all that did.
+//! Live feeds off the framework's buffers: once an answer's head is written and its feed is live, the connection's
+//! socket leaves the framework, and one actor a worker serves all that did.
 //!
-//! A connection's way: the body of a feed's answer takes its socket, which is [`Detachable`], and hands it to [`Feeds`], its
-//! own worker's or the one that [`homes`] names, where it is a [`member`] of the [`group`] of feeds that give the same. A
-//! [`straggler`] reads for itself until it has caught up with its group.
+//! A connection's way: the body of a feed's answer takes its socket, which is [`Detachable`], and hands it to
+//! [`Feeds`], its own worker's or the one that [`homes`] names, where it is a [`member`] of the [`group`] of feeds that
+//! give the same. A [`straggler`] reads for itself until it has caught up with its group.
 
 mod block;
 mod draining;
@@ -51,8 +51,8 @@ pub struct Takeover {
 }
 
 impl Takeover {
-    /// The way out of the framework for the answer to a request; `None` where there is none, and where an answer is not in
-    /// chunks.
+    /// The way out of the framework for the answer to a request; `None` where there is none, and where an answer is not
+    /// in chunks.
     pub fn of(req: &HttpRequest) -> Option<Takeover> {
         let (socket, worker) = (req.conn_data::<Detachable>()?, req.conn_data::<Worker>()?);
         let in_chunks = req.version() == Version::HTTP_11 && req.method() != Method::HEAD;

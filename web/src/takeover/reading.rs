@@ -154,9 +154,9 @@ impl<S: Source, W: Wire> Founder for Reader<S, W> {
 }
 
 impl<S: Source, W: Wire> Reader<S, W> {
-    /// Reads on when all members have what was read. Few rows are given as they come, also in the midst of a round. Behind a
-    /// round of more it rests as long as that took: who cannot keep up gets more at once, and those who write are not kept
-    /// from it by those who read.
+    /// Reads on when all members have what was read. Few rows are given as they come, also in the midst of a round.
+    /// Behind a round of more it rests as long as that took: who cannot keep up gets more at once, and those who write
+    /// are not kept from it by those who read.
     async fn read_for(mut self, group: GroupId, feeds: Addr<Feeds>) {
         let _ends = EndsGroup { group, feeds: feeds.clone(), framing: self.wire.framing() };
         let (mut rounds, mut are_few, mut long_rounds) = (self.feed.rounds(), true, 0);
@@ -191,8 +191,8 @@ impl<S: Source, W: Wire> Reader<S, W> {
         }
     }
 
-    /// Gives news to all members. Few rows that come until a moment join those that are being given: who has had a turn gets
-    /// another, and who has not gets all of them at once. `None` when nobody is left.
+    /// Gives news to all members. Few rows that come until a moment join those that are being given: who has had a turn
+    /// gets another, and who has not gets all of them at once. `None` when nobody is left.
     async fn give(&mut self, news: News, group: GroupId, feeds: &Addr<Feeds>, joins_up_to: Instant) -> Option<Given> {
         let (up_to, since) = (self.feed.position(), Instant::now());
         let mut given = Given { up_to, since, rows: news.rows(), came_meanwhile: None };
@@ -269,15 +269,15 @@ pub struct Apart {
 
 /// How a member of a group goes on by itself.
 pub trait Alone {
-    /// Reads for a connection behind its position, until it has come to where rows `start` that others are given, or `ends`
-    /// it. Then it joins those at its worker, or `at` another.
+    /// Reads for a connection behind its position, until it has come to where rows `start` that others are given, or
+    /// `ends` it. Then it joins those at its worker, or `at` another.
     fn go_on(&self, apart: Apart, start: Rc<Cell<Sequence>>, ends: Option<EndReason>, at: Option<Addr<Feeds>>);
 
     /// What each of the members' feeds is.
     fn about(&self) -> Option<Arc<FeedAbout>>;
 
-    /// The word to one that was given everything up to a place that it ends shortly, and how long to wait then before coming
-    /// back.
+    /// The word to one that was given everything up to a place that it ends shortly, and how long to wait then before
+    /// coming back.
     fn draining(&self, seq: Sequence, retry: Duration) -> Bytes;
 
     /// How often rows were purged: what was read when it was as often may be given.

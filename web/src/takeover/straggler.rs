@@ -1,5 +1,5 @@
-//! A connection between groups: one whose reader is behind, or that goes to another worker. It reads pages of its own, as
-//! it did before it was taken over, until it has come to where the others are.
+//! A connection between groups: one whose reader is behind, or that goes to another worker. It reads pages of its own,
+//! as it did before it was taken over, until it has come to where the others are.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -119,7 +119,8 @@ impl<S: Source, W: Wire> Straggler<S, W> {
             if replies.write(&mut writer).await? {
                 return Ok(Outcome::Ended);
             }
-            // Nothing is left to be said, and nothing can come in between: who joins takes along what was not heard yet alone.
+            // Nothing is left to be said, and nothing can come in between: who joins takes along what was not heard yet
+            // alone.
             if self.feed.position() >= self.start.get()
                 && let Some(likeness) = self.feed.likeness()
             {

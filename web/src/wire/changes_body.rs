@@ -153,7 +153,8 @@ impl Wire for Changes {
         }
     }
 
-    /// CouchDB's replicator takes any object without `changes` for the last line. Source: CouchDB `chttpd:send_delayed_error`.
+    /// CouchDB's replicator takes any object without `changes` for the last line. Source: CouchDB
+    /// `chttpd:send_delayed_error`.
     fn failure(&self, _error: &ApiError) -> String {
         String::new()
     }

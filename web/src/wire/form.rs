@@ -50,8 +50,8 @@ impl Form {
         if self == Form::Sse { "text/event-stream" } else { "application/x-ndjson" }
     }
 
-    /// What comes before everything, as a part of the first event: when a browser comes back by itself if its connection breaks.
-    /// Not every client passes over an event of nothing else.
+    /// What comes before everything, as a part of the first event: when a browser comes back by itself if its
+    /// connection breaks. Not every client passes over an event of nothing else.
     pub fn opening(self, comeback: Duration) -> Bytes {
         if self == Form::Sse { format!("retry: {}\n", comeback.as_millis()).into() } else { Bytes::new() }
     }

@@ -1,4 +1,5 @@
-//! How feeds look on the wire: CouchDB's shapes, and the forms of the native door; what they have in common is [`Wire`].
+//! How feeds look on the wire: CouchDB's shapes, and the forms of the native door; what they have in common is
+//! [`Wire`].
 
 pub mod changes_body;
 pub mod draining;

@@ -126,8 +126,8 @@ fn who_was_woken_twice_before_it_looked_knows_where_the_first_one_was() {
     assert_eq!(wake.nothing_up_to(matcher.examined()), Sequence::new(0, 6));
 }
 
-/// A feed that had nothing to do with what was written for long was taken for one that lags when two commits concerned it, and
-/// another of its group looked in between.
+/// A feed that had nothing to do with what was written for long was taken for one that lags when two commits concerned
+/// it, and another of its group looked in between.
 #[test]
 fn who_was_woken_again_behind_one_that_has_looked_knows_where_the_first_one_was() {
     let matcher = Matcher::new(Sequence::ZERO);

@@ -61,8 +61,8 @@ impl Nodes {
         self.add_newest(path.hashes(), path.start(), deleted, body);
     }
 
-    /// Adds the newest revisions of a path, down to one of which another parent is known: what the path has below that is no
-    /// ancestor of anything.
+    /// Adds the newest revisions of a path, down to one of which another parent is known: what the path has below that
+    /// is no ancestor of anything.
     fn add_newest(&mut self, hashes: &[RevHash], start: u64, deleted: bool, body: BodyPlace) {
         for (steps, hash) in hashes.iter().enumerate() {
             let rev = RevId::new(start - steps as u64, hash.clone());

@@ -20,7 +20,8 @@ pub enum Start<O, P> {
     AtMessage { parse: P, within: Duration },
 }
 
-/// Serves a connection until it is over. `open` opens its feed; when the server ends, so does who has not asked for one yet.
+/// Serves a connection until it is over. `open` opens its feed; when the server ends, so does who has not asked for one
+/// yet.
 pub async fn serve<O, S: Source>(
     mut connection: Connection,
     start: Start<O, impl FnOnce(&str) -> Result<O, ApiError>>,

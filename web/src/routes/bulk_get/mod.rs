@@ -1,7 +1,7 @@
 //! Reading many revisions in one request: `_bulk_get`.
 //!
-//! Source: CouchDB `chttpd_db:bulk_get_ret_json`, `bulk_get_ret_multipart`. The JSON answer has no other member than `results`: CouchDB's replicator
-//! gives up on it otherwise.
+//! Source: CouchDB `chttpd_db:bulk_get_ret_json`, `bulk_get_ret_multipart`. The JSON answer has no other member than
+//! `results`: CouchDB's replicator gives up on it otherwise.
 
 mod item;
 
