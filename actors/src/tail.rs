@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use seqtide_storage::Detail;
 use seqtide_storage::model::sequence::Sequence;
+use seqtide_storage::{PageLimits, ReadChanges};
 
 use crate::row::Row;
 
@@ -125,15 +125,10 @@ impl Tail {
         self.rows.get(&seq).cloned()
     }
 
-    /// Reads rows after `after` and up to `up_to` that `keep` wants, at most `rows_max` and those that fill `bytes_max`
-    /// when so much is shown of them; `None` when they may lie further back than the tail reaches.
-    pub fn read(
-        &self,
-        (after, up_to): (Sequence, Sequence),
-        (rows_max, bytes_max): (usize, usize),
-        detail: Detail,
-        keep: impl Fn(&str) -> bool,
-    ) -> Option<TailPage> {
+    /// Reads the rows of a stretch, front to back, that `keep` wants; `None` when they may lie further back than the tail
+    /// reaches.
+    pub fn read(&self, stretch: &ReadChanges, keep: impl Fn(&str) -> bool) -> Option<TailPage> {
+        let ReadChanges { after, up_to, detail, limits: PageLimits { rows_max, bytes_max, .. }, .. } = *stretch;
         if after < self.valid_from {
             return None;
         }
@@ -170,7 +165,7 @@ mod tests {
     use seqtide_storage::model::doc_id::DocId;
     use seqtide_storage::model::rev::RevId;
     use seqtide_storage::model::sequence::SeqFormat;
-    use seqtide_storage::{Change, LeafRev, Previous};
+    use seqtide_storage::{Change, Detail, Direction, LeafRev, Previous};
 
     use super::*;
     use crate::row::RowShape;
@@ -191,6 +186,11 @@ mod tests {
         Arc::new(Row::new(change, SeqFormat::Integer))
     }
 
+    fn stretch(after: Sequence, up_to: Sequence, rows_max: usize, bytes_max: usize) -> ReadChanges {
+        let limits = PageLimits { rows_max, bytes_max, ..PageLimits::default() };
+        ReadChanges { after, up_to, direction: Direction::Forward, detail: Detail::default(), limits }
+    }
+
     fn read(
         tail: &Tail,
         after: Sequence,
@@ -198,7 +198,7 @@ mod tests {
         rows_max: usize,
         keep: impl Fn(&str) -> bool,
     ) -> Option<TailPage> {
-        tail.read((after, up_to), (rows_max, usize::MAX), Detail::default(), keep)
+        tail.read(&stretch(after, up_to, rows_max, usize::MAX), keep)
     }
 
     fn seqs(page: &TailPage) -> Vec<u64> {
@@ -245,7 +245,7 @@ mod tests {
         tail.push((1..=5).map(|n| row(n, &format!("d{n}"))), &[], seq(5));
         let each = row(1, "d1").change().bytes(Detail::default());
         for (bytes_max, rows) in [(1, 1), (each, 1), (each + 1, 2), (2 * each, 2)] {
-            let page = tail.read((seq(0), Sequence::MAX), (10, bytes_max), Detail::default(), |_| true).unwrap();
+            let page = tail.read(&stretch(seq(0), Sequence::MAX, 10, bytes_max), |_| true).unwrap();
             assert_eq!((page.rows.len(), page.examined), (rows, seq(rows as u64)));
         }
     }

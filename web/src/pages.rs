@@ -33,13 +33,9 @@ pub fn streaming(
 
 /// The pages as the body of such an answer.
 pub fn paged(pages: impl Pages) -> impl Stream<Item = Result<Bytes, Error>> {
-    stream::unfold(Some(pages), |pages| async move {
-        let mut pages = pages?;
-        match pages.next_page().await {
-            Ok(Some(page)) => Some((Ok(Bytes::from(page)), Some(pages))),
-            Ok(None) => None,
-            Err(error) => Some((Err(error), None)),
-        }
+    stream::try_unfold(pages, |mut pages| async move {
+        let page = pages.next_page().await?;
+        Ok(page.map(|page| (Bytes::from(page), pages)))
     })
 }
 

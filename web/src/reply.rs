@@ -67,9 +67,12 @@ pub fn not_held_back(answer: &mut HttpResponseBuilder) {
     answer.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header(("X-Accel-Buffering", "no"));
 }
 
-/// `{"ok":true}`
+/// The body of an answer that says no more.
+pub const OK_LINE: &str = "{\"ok\":true}\n";
+
+/// [`OK_LINE`]
 pub fn ok(status: StatusCode) -> HttpResponse {
-    json_body(status, b"{\"ok\":true}".to_vec())
+    json(status).body(OK_LINE)
 }
 
 /// Starts the JSON answer to a write that has this place in its database's feed.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use seqtide_storage::json::Body;
 use seqtide_storage::{Change, LeafBody, LeafRev, Snapshot, StorageError};
 
-use super::documents::{PAGE_BYTES, PAGE_ROWS, read_page};
+use super::documents::{PAGE_BYTES, PAGE_ROWS, page_limits, read_page};
 use super::leave::{Had, Version, had, may_pass};
 use super::options::FeedOptions;
 use super::shown::{PageRow, Viewing, judge_on_disk, trim_for};
@@ -197,7 +197,7 @@ pub(super) async fn read(
     // Few rows are asked for: they are looked for among some more.
     let rows_max = wanted.rows_max.clamp(CANDIDATES_MIN, PAGE_ROWS);
     let all = Wanted { rows_max, ..wanted };
-    let candidates = read_page::<Candidate>(database, options, all, (rows_max, bytes_max)).await?;
+    let candidates = read_page::<Candidate>(database, options, all, page_limits(rows_max, bytes_max)).await?;
     let asking = Asking { database, functions, function, options };
     let Judged { of: shown, unanswered } = asking.show(&candidates.rows).await?;
     let mut page = Page::empty(candidates.state);

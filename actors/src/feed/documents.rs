@@ -113,8 +113,8 @@ impl Source for Documents {
                     let is_large = wanted.large && options.frames.is_some() && is_on_disk();
                     let large = if is_large { LargePage::take() } else { None };
                     let limits = match large {
-                        Some(_) => (LARGE_PAGE_ROWS, LARGE_PAGE_BYTES),
-                        None => (PAGE_ROWS, PAGE_BYTES),
+                        Some(_) => page_limits(LARGE_PAGE_ROWS, LARGE_PAGE_BYTES),
+                        None => page_limits(PAGE_ROWS, PAGE_BYTES),
                     };
                     let mut page = read_page(&database, &options, wanted, limits).await?;
                     page.frames.keep_in(large);
@@ -213,28 +213,33 @@ async fn written_from(database: &Arc<OpenDatabase>, time: SystemTime) -> Result<
     database.read(move |snapshot| snapshot.seq_before(secs)).await
 }
 
+/// A page of at most so many rows, and those that fill so many bytes.
+pub(super) fn page_limits(rows_max: usize, bytes_max: usize) -> PageLimits {
+    PageLimits { rows_max, bytes_max, ..PageLimits::default() }
+}
+
 /// The last row on disk.
 async fn last_row(database: &Arc<OpenDatabase>) -> Result<Sequence, Error> {
     database.read(|snapshot| snapshot.last_row_seq()).await
 }
 
-/// Reads part of a stretch: at most so many rows, and those that fill so many bytes of what is shown of them.
+/// Reads part of what is wanted: no more rows than that asks for and the limits allow, and those that fill so many bytes
+/// of what is shown of them.
 pub(super) async fn read_page<T: PageRow>(
     database: &Arc<OpenDatabase>,
     options: &FeedOptions,
     wanted: Wanted,
-    (rows_max, bytes_max): (usize, usize),
+    limits: PageLimits,
 ) -> Result<Page<T>, Error> {
-    let rows_max = wanted.rows_max.min(rows_max);
-    let limits = PageLimits { rows_max, bytes_max, ..PageLimits::default() };
-    let Wanted { after, up_to, direction, .. } = wanted;
+    let Wanted { after, up_to, direction, rows_max, .. } = wanted;
+    let limits = PageLimits { rows_max: limits.rows_max.min(rows_max), ..limits };
     let stretch = ReadChanges { after, up_to, direction, detail: options.read_detail(), limits };
     if let Some(page) = by_index(database, options, wanted, stretch).await? {
         database.pages.looked_up();
         return Ok(page);
     }
     if direction == Direction::Forward
-        && let Some(page) = from_tail(database, options, wanted, (rows_max, bytes_max))
+        && let Some(page) = from_tail(database, options, wanted, stretch)
     {
         database.pages.in_memory();
         return Ok(page);
@@ -315,16 +320,16 @@ fn from_tail<T: PageRow>(
     database: &OpenDatabase,
     options: &FeedOptions,
     wanted: Wanted,
-    (rows_max, bytes_max): (usize, usize),
+    stretch: ReadChanges,
 ) -> Option<Page<T>> {
-    let Wanted { after, up_to, .. } = wanted;
-    let (limits, detail) = match options.filter.looks_at_ids_alone() {
-        true => ((rows_max, bytes_max), options.detail()),
-        false => ((PAGE_ROWS, JUDGED_BYTES), options.read_detail()),
+    let PageLimits { rows_max, bytes_max, .. } = stretch.limits;
+    let of_candidates = match options.filter.looks_at_ids_alone() {
+        true => ReadChanges { detail: options.detail(), ..stretch },
+        false => ReadChanges { limits: page_limits(PAGE_ROWS, JUDGED_BYTES), ..stretch },
     };
     let keep = |id: &str| options.filter.ids.contains(id);
     // The lock is gone before the first row is judged.
-    let candidates = database.live.tail().read((after, up_to), limits, detail, keep)?;
+    let candidates = database.live.tail().read(&of_candidates, keep)?;
     let viewing = Viewing { options, wanted, live: &database.live, format: database.seq_format };
     let mut page = Page::empty(candidates.state);
     let mut bytes = 0;
@@ -348,7 +353,7 @@ fn from_tail<T: PageRow>(
         page.examined = Some(seq);
     }
     page.examined = Some(candidates.examined);
-    page.complete = candidates.examined >= up_to;
+    page.complete = candidates.examined >= stretch.up_to;
     Some(page)
 }
 

@@ -18,7 +18,13 @@ const NEW: u8 = 0;
 /// It had a winner, of which the other bits tell.
 const HAD_WINNER: u8 = 1;
 const WAS_DELETED: u8 = 1 << 1;
+/// Behind these bits it is said where its body lies: nowhere, as it is empty; first of what was written at its own
+/// sequence; at a sequence and ordinal that follow; or where is not known.
 const BODY_SHIFT: u8 = 2;
+const BODY_EMPTY: u8 = 0;
+const BODY_FIRST: u8 = 1;
+const BODY_AT: u8 = 2;
+const BODY_UNKNOWN: u8 = 3;
 /// The winner's body is the first one written at the row's own sequence; its length follows instead of its place.
 const BODY_HERE: u8 = 1;
 /// The winner's body lies where the revision says.
@@ -72,16 +78,16 @@ fn put_previous(out: &mut Vec<u8>, seq: Sequence, previous: Previous) {
         Previous::Winner(winner) => winner,
     };
     let place: u8 = match body {
-        BodyPlace::Empty => 0,
-        BodyPlace::Stored { key, .. } if key == first_body_at(at) => 1,
-        BodyPlace::Stored { .. } => 2,
-        BodyPlace::Unknown => 3,
+        BodyPlace::Empty => BODY_EMPTY,
+        BodyPlace::Stored { key, .. } if key == first_body_at(at) => BODY_FIRST,
+        BodyPlace::Stored { .. } => BODY_AT,
+        BodyPlace::Unknown => BODY_UNKNOWN,
     };
     out.push(HAD_WINNER | if deleted { WAS_DELETED } else { 0 } | place << BODY_SHIFT);
     put_varint(out, seq.to_integer().saturating_sub(at.to_integer()));
     put_varint(out, u64::from(leaves));
     if let BodyPlace::Stored { key, bytes } = body {
-        if place == 2 {
+        if place == BODY_AT {
             put_varint(out, key.seq.to_integer());
             put_varint(out, u64::from(key.ordinal));
         }
@@ -94,7 +100,7 @@ fn read_previous(reader: &mut Reader<'_>, seq: Sequence) -> Result<Previous, Mal
     if header == NEW {
         return Ok(Previous::Nothing);
     }
-    if header & HAD_WINNER == 0 || header >> BODY_SHIFT > 3 {
+    if header & HAD_WINNER == 0 || header >> BODY_SHIFT > BODY_UNKNOWN {
         return Err(Malformed("unknown kind of what was before"));
     }
     let ago = reader.varint()?;
@@ -102,9 +108,9 @@ fn read_previous(reader: &mut Reader<'_>, seq: Sequence) -> Result<Previous, Mal
     let at = at.ok_or(Malformed("what was before does not lie below"))?;
     let leaves = reader.number()?;
     let body = match header >> BODY_SHIFT {
-        0 => BodyPlace::Empty,
-        1 => BodyPlace::Stored { key: first_body_at(at), bytes: reader.number()? },
-        2 => {
+        BODY_EMPTY => BodyPlace::Empty,
+        BODY_FIRST => BodyPlace::Stored { key: first_body_at(at), bytes: reader.number()? },
+        BODY_AT => {
             let key = BodyKey { seq: Sequence::from_integer(reader.varint()?), ordinal: reader.number()? };
             BodyPlace::Stored { key, bytes: reader.number()? }
         }

@@ -67,7 +67,7 @@ pub fn decode(value: &[u8]) -> Result<Transaction, Malformed> {
     let fingerprint = Fingerprint(reader.array()?);
     let (order, at_secs) = (reader.varint()?, reader.varint()?);
     let seq = Sequence::from_bytes(&reader.array()?);
-    let made_ids = (0..reader.varint()?).map(|_| read_id(&mut reader)).collect::<Result<_, _>>()?;
+    let made_ids = reader.list(read_id)?;
     let mut outcomes = Vec::new();
     while !reader.is_empty() {
         outcomes.push(read_outcome(&mut reader, seq)?);
@@ -149,7 +149,7 @@ fn read_outcome(reader: &mut Reader<'_>, highest: Sequence) -> Result<Outcome, M
         CONFLICT => Outcome::Conflict,
         LOCAL => Outcome::Local { revision: reader.varint()? },
         PURGED => {
-            let revs = (0..reader.varint()?).map(|_| read_rev(reader)).collect::<Result<_, _>>()?;
+            let revs = reader.list(read_rev)?;
             let seq = match reader.varint()? {
                 0 => None,
                 below => Some(read_below(highest, below - 1)?),
@@ -167,8 +167,7 @@ fn read_outcome(reader: &mut Reader<'_>, highest: Sequence) -> Result<Outcome, M
 }
 
 fn read_refused(reader: &mut Reader<'_>, kind: RefusalKind) -> Result<Outcome, Malformed> {
-    let length = reader.number()?;
-    Ok(Outcome::Refused(Refusal { kind, reason: as_text(reader.bytes(length)?)?.to_owned() }))
+    Ok(Outcome::Refused(Refusal { kind, reason: reader.text()?.to_owned() }))
 }
 
 /// How far a sequence lies below the request's highest.

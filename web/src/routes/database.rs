@@ -28,7 +28,7 @@ pub async fn create(call: &Call, db: &str) -> Answer {
     call.state.engine.create_database_with(db, format).await?;
     let mut answer = reply::json(StatusCode::CREATED);
     answer.insert_header(reply::location(&call.req, &[db]));
-    Ok(answer.body("{\"ok\":true}\n"))
+    Ok(answer.body(reply::OK_LINE))
 }
 
 pub async fn delete(call: &Call, db: &str) -> Answer {
@@ -95,5 +95,5 @@ pub async fn set_revs_limit(call: Call, db: &str) -> Answer {
     let limit = serde_json::from_slice(&body).ok().filter(|limit| *limit > 0);
     let limit: u32 = limit.ok_or_else(|| ApiError::bad_request("`_revs_limit` is a positive integer, as JSON"))?;
     let (_, written) = state.write_one(&database, Write::RevsLimit(limit)).await?;
-    Ok(reply::written(StatusCode::OK, database.seq_format().await?, written.seq).body("{\"ok\":true}\n"))
+    Ok(reply::written(StatusCode::OK, database.seq_format().await?, written.seq).body(reply::OK_LINE))
 }
