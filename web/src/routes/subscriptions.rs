@@ -1,8 +1,6 @@
 //! `/_feed/many`: a connection with many subscriptions; `/_feed/{connection}`: changes to them.
 
-use std::collections::HashSet;
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use actix_web::HttpResponse;
 use actix_web::http::{Method, StatusCode};
@@ -13,17 +11,18 @@ use seqtide::storage::json::write_json_string;
 use serde_json::value::RawValue;
 
 use crate::call::{Answer, Call};
-use crate::connection::{Cutter, Cutting};
+use crate::connection::Cutter;
 use crate::cors::refuse_strange_page;
 use crate::error::ApiError;
 use crate::feed_options::last_event_id;
 use crate::feed_options::native::{Options, SUBSCRIPTIONS};
 use crate::feeds::stopping;
 use crate::feeds::websocket::Connection;
-use crate::subscriptions::asked::{self, Amendment, Asked, Checked, Client, Reader};
+use crate::subscriptions::asked::{self, Amendment, Asked, Client, Reader};
 use crate::subscriptions::connections::Handle;
-use crate::subscriptions::resume_id::{Resume, Resumed, checksum};
+use crate::subscriptions::resume_id::Resume;
 use crate::subscriptions::together::Subscriptions;
+use crate::subscriptions::wanted::Wanted;
 use crate::subscriptions::websocket;
 use crate::wire::draining;
 use crate::wire::form::Form;
@@ -35,9 +34,6 @@ pub const PATH: &str = "_feed/many";
 
 /// What a request to open one may say; a body says the same.
 const KNOWN: [&str; 3] = ["heartbeat", "last-event-id", SUBSCRIPTIONS];
-
-/// How many of a connection's subscriptions are opened at once: a filter's function may take seconds to answer.
-const OPENED_AT_ONCE: usize = 32;
 
 /// Opens a connection.
 pub async fn open(call: Call) -> Answer {
@@ -92,91 +88,6 @@ fn body(opening: Bytes, subscriptions: Subscriptions) -> impl Stream<Item = Resu
     let pieces = |mut message: Pieces| stream::iter(std::iter::from_fn(move || message.take().map(Ok)));
     let opening = Some(opening).filter(|opening| !opening.is_empty());
     stream::iter(opening.map(Ok)).chain(subscriptions.flat_map(pieces))
-}
-
-/// The subscriptions that a connection is opened with.
-struct Wanted {
-    /// Those that the request names, with what becomes of them.
-    named: Vec<(Asked, Resume)>,
-    /// Those of the id with which the client comes back.
-    later: Vec<(Asked, Resume)>,
-}
-
-impl Wanted {
-    fn read(options: &Options, client: &Client<'_>) -> Result<Wanted, ApiError> {
-        let most = client.state.config.limits.subscriptions_max;
-        let read =
-            |given: &[Box<RawValue>]| given.iter().map(|given| Asked::read(given)).collect::<Result<Vec<_>, _>>();
-        let named = read(&asked::one_or_more(options.text(SUBSCRIPTIONS)?.unwrap_or("[]"), most)?)?;
-        let mut names = HashSet::new();
-        if let Some(twice) = named.iter().find(|asked| !names.insert(&*asked.name)) {
-            return Err(ApiError::bad_request(format!("there are two subscriptions {:?}", twice.name)));
-        }
-        let as_asked = |asked| (asked, Resume::AsAsked);
-        let Some(id) = options.text("last-event-id")?.filter(|id| !id.is_empty()) else {
-            return Ok(Wanted { named: named.into_iter().map(as_asked).collect(), later: Vec::new() });
-        };
-        let resumed = Resumed::read(id, most)?;
-        let later = read(&resumed.later)?;
-        let of_named: Vec<_> = named.iter().map(Asked::subject).collect();
-        let of_later: Vec<_> = later.iter().map(Asked::subject).collect();
-        let mut places = resumed.places(&of_named, &of_later)?;
-        let places_of_later = places.split_off(named.len());
-        Ok(Wanted {
-            named: named.into_iter().zip(places).collect(),
-            later: later.into_iter().zip(places_of_later).collect(),
-        })
-    }
-
-    /// Opens them. One that cannot be had is told of, and keeps no other from being opened.
-    async fn open(
-        self,
-        client: &Client<'_>,
-        handle: &Arc<Handle>,
-        cutting: Cutting,
-    ) -> Result<Subscriptions, ApiError> {
-        let sum = checksum(self.named.iter().map(|(asked, _)| asked.subject()));
-        let named = self.named.into_iter().map(|asked| (asked, true));
-        let mut all = Vec::new();
-        for ((asked, resume), named) in named.chain(self.later.into_iter().map(|asked| (asked, false))) {
-            all.push((asked.checked(client, resume)?, resume, named));
-        }
-        let mut opening = stream::iter(all)
-            .map(async |(checked, resume, named): (Checked, Resume, bool)| {
-                let (name, db) = (checked.name.clone(), checked.db.clone());
-                let later = (!named && client.reader.form.has_ids()).then(|| checked.given.clone());
-                let opened = match resume {
-                    Resume::Never => None,
-                    _ => Some(checked.open(client, handle).await),
-                };
-                (name, db, later, resume, opened)
-            })
-            .buffered(OPENED_AT_ONCE);
-        // What is open decides when its reader is to come back, and that is said before anything of them.
-        let mut begun = Vec::new();
-        while let Some((name, db, later, resume, opened)) = opening.next().await {
-            // Of those that the client comes back for there may be more than a connection has: one may be had now whose
-            // name and place were free for others when it was refused. What cannot be opened takes no place from them.
-            let hold = |opened| Ok((opened, handle.reserve(&name)?.hold(later.clone())));
-            let held = opened.map(|opened| opened.and_then(hold));
-            begun.push((name, db, later, resume, held));
-        }
-        let least = client.state.config.feeds.retry;
-        let opened = begun.iter().filter_map(|(.., held)| held.as_ref()?.as_ref().ok());
-        let comeback = opened.map(|(opened, _)| opened.feed.comeback(least)).max().unwrap_or(least);
-        let mut subscriptions = Subscriptions::new(Arc::clone(handle), sum, comeback, cutting);
-        for (name, db, later, resume, held) in begun {
-            match held {
-                Some(Ok((opened, holder))) => subscriptions.open(opened, holder, later.is_none()),
-                Some(Err(refused)) => {
-                    subscriptions.refuse(Some(&name), &refused);
-                    subscriptions.closed(name, db, later, resume);
-                }
-                None => subscriptions.closed(name, db, later, resume),
-            }
-        }
-        Ok(subscriptions)
-    }
 }
 
 /// Changes the subscriptions of a connection: one, or each of a list.

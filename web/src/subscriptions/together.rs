@@ -28,6 +28,18 @@ use crate::wire::pieces::{PIECE_BYTES, Pieces};
 /// A connection without a subscription ends after so long.
 const UNUSED: Duration = Duration::from_secs(10);
 
+/// A subscription that is not open, as ids keep it.
+pub struct Closed {
+    /// Its name.
+    pub name: String,
+    /// Its database; `None` of one that follows all databases of the server.
+    pub db: Option<String>,
+    /// All of it as it was given, where the request does not name it and ids have to say it.
+    pub later: Option<Box<RawValue>>,
+    /// What becomes of it when its client comes back.
+    pub resume: Resume,
+}
+
 /// What a connection's subscriptions give, as messages; it ends when the server stops, or nobody wants anything of it.
 pub struct Subscriptions {
     /// How long its reader is to wait before it comes back when the connection breaks.
@@ -143,8 +155,9 @@ impl Subscriptions {
         self.over == Some(Over::WithServer)
     }
 
-    /// Takes note of a subscription that is not open: its place in an id is kept.
-    pub fn closed(&mut self, name: String, db: Option<String>, later: Option<Box<RawValue>>, resume: Resume) {
+    /// Keeps the place of a subscription that is not open in ids.
+    pub fn keep_closed(&mut self, closed: Closed) {
+        let Closed { name, db, later, resume } = closed;
         let (format, told) = (SeqFormat::Integer, Sequence::ZERO);
         let given = Progress { position: told, rows_left: None };
         self.keep(Known { sub: Sub::of(&name), name, db, format, later, given, told, state: State::Closed(resume) });
