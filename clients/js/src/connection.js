@@ -1,38 +1,10 @@
-import { SeqtideError, told } from './error.js';
+import { isAboutWhatIsAsked, isPassing, refusal, retryAfter } from './answers.js';
+import { lost, silent, told } from './error.js';
 import { lines } from './lines.js';
 import { Watchdog, backoff, millis, pause, spread } from './waits.js';
 
-/** What a server answers that has something against what it is asked for: against one subscription, which may be among many. */
-const ABOUT_WHAT_IS_ASKED = [400, 413];
-
-/** Whether a server that answers so may answer otherwise soon. What it has not (501) it will not have then. */
-const isPassing = (status) => [408, 425, 429].includes(status) || (status >= 500 && status !== 501);
-
-/** In how many milliseconds to come back by what an answer says: a number of seconds, or a date. 0 where it does not say. */
-function retryAfter({ headers }) {
-  const said = headers.get('retry-after');
-  return millis(said * 1000, 0) || millis(Date.parse(said) - Date.now(), 0);
-}
-
 /** Whether this says of one subscription that there may be room for it later. */
 const hasNoRoom = ({ event, error }) => (event === 'refused' || event === 'error') && error === 'service unavailable';
-
-/** Why a connection was lost. What `fetch` throws has the reason in its cause, which may have no more than a code. */
-function lost(thrown) {
-  if (thrown instanceof SeqtideError) return told(thrown);
-  const { cause } = thrown ?? {};
-  return { ...told(thrown), error: 'lost', ...(cause && { reason: cause.message || cause.code }) };
-}
-
-/** What a connection is given up with on which nothing was heard. */
-const silent = (patience) => new SeqtideError({ error: 'silent', reason: `nothing was heard for ${patience} ms` });
-
-/** What the whole of an answer says that refuses something. It may be that of a proxy, which has no words of a Seqtide server. */
-async function refusal(answer) {
-  const { status, statusText } = answer;
-  const { error = 'refused', reason = statusText || `the answer is ${status}` } = (await answer.json().catch(() => null)) ?? {};
-  return { error, reason, status };
-}
 
 /**
  * One connection to a server, for any number of subscriptions. It is there while there is one, comes back by itself, and
@@ -165,7 +137,7 @@ export class Connection {
       });
       const answer = await this.#post('/_feed/many', body, signal, { accept: 'application/x-ndjson' });
       const next = fewer.find(({ length }) => length < asked.length);
-      if (next === undefined || !ABOUT_WHAT_IS_ASKED.includes(answer.status)) return { answer, asked };
+      if (next === undefined || !isAboutWhatIsAsked(answer)) return { answer, asked };
       await answer.body?.cancel();
       asked = next;
     }
@@ -252,7 +224,7 @@ export class Connection {
       watchdog.heard(this.#patience);
       // To a list of changes 404 says that there is no such connection, and nothing else.
       const answer = await this.#post(`/_feed/${id}`, JSON.stringify([change]), asking.signal);
-      const isAboutChange = ABOUT_WHAT_IS_ASKED.includes(answer.status);
+      const isAboutChange = isAboutWhatIsAsked(answer);
       const [said] = isAboutChange ? [await refusal(answer)] : await answer.json();
       if (said.ok !== true && typeof said.error !== 'string') throw new Error(`${answer.status} is no answer to a change`);
       // What is subscribed to already, and what is no more, is as it was asked for.
@@ -273,7 +245,7 @@ export class Connection {
   /** Every connection is refused, for the reason that is returned: for good, unless it passes. */
   async #refused(answer) {
     const refused = await refusal(answer);
-    if (!isPassing(answer.status)) this.#all((subscription) => this.#tell(subscription, { event: 'refused', ...refused }));
+    if (!isPassing(answer)) this.#all((subscription) => this.#tell(subscription, { event: 'refused', ...refused }));
     // All whom it refuses are told the same.
     else this.#retry = spread(retryAfter(answer));
     return refused;

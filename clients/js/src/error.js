@@ -19,3 +19,13 @@ export function uncaught(error) {
     throw error;
   });
 }
+
+/** Why a connection was lost. What `fetch` throws has the reason in its cause, which may have no more than a code. */
+export function lost(thrown) {
+  if (thrown instanceof SeqtideError) return told(thrown);
+  const { cause } = thrown ?? {};
+  return { ...told(thrown), error: 'lost', ...(cause && { reason: cause.message || cause.code }) };
+}
+
+/** What a connection is given up with on which nothing was heard. */
+export const silent = (patience) => new SeqtideError({ error: 'silent', reason: `nothing was heard for ${patience} ms` });
