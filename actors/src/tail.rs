@@ -125,8 +125,8 @@ impl Tail {
         self.rows.get(&seq).cloned()
     }
 
-    /// Reads the rows of a stretch, front to back, that `keep` wants; `None` when they may lie further back than the tail
-    /// reaches.
+    /// Reads the rows of a stretch, front to back, that `keep` wants; `None` when they may lie further back than the
+    /// tail reaches.
     pub fn read(&self, stretch: &ReadChanges, keep: impl Fn(&str) -> bool) -> Option<TailPage> {
         let ReadChanges { after, up_to, detail, limits: PageLimits { rows_max, bytes_max, .. }, .. } = *stretch;
         if after < self.valid_from {

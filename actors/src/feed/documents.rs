@@ -223,8 +223,8 @@ async fn last_row(database: &Arc<OpenDatabase>) -> Result<Sequence, Error> {
     database.read(|snapshot| snapshot.last_row_seq()).await
 }
 
-/// Reads part of what is wanted: no more rows than that asks for and the limits allow, and those that fill so many bytes
-/// of what is shown of them.
+/// Reads part of what is wanted: no more rows than that asks for and the limits allow, and those that fill so many
+/// bytes of what is shown of them.
 pub(super) async fn read_page<T: PageRow>(
     database: &Arc<OpenDatabase>,
     options: &FeedOptions,
