@@ -93,7 +93,7 @@ pub struct Engine {
 pub(crate) struct Inner {
     /// There until this is dropped.
     system: Option<ActorSystem>,
-    folder: Arc<DataFolder>,
+    pub folder: Arc<DataFolder>,
     pub open: Arc<OpenDatabases>,
     pub updates: Arc<Updates>,
     pub registry: Addr<Registry>,

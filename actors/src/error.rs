@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use seqtide_storage::StorageError;
 use seqtide_storage::model::db_name::DbNameError;
+use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 
 use crate::functions::{DesignError, FunctionError};
@@ -36,8 +37,13 @@ pub enum Error {
     #[error("{}", .0.in_full())]
     Function(FunctionError),
     /// A design document is malformed. Nothing was written.
-    #[error(transparent)]
-    BadDesign(#[from] DesignError),
+    #[error("{id}: {source}")]
+    BadDesign {
+        /// Which.
+        id: DocId,
+        /// What is wrong with it.
+        source: DesignError,
+    },
     /// The idempotency key came with another request before. Nothing was written.
     #[error("The key was used for a different request.")]
     KeyReused,

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
 
-/// Figures of all open databases together.
+/// Figures of all open databases together, and how many were found damaged, open or not.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     pub pages_used: usize,
@@ -15,12 +15,13 @@ pub(crate) struct Gauges {
     pub tail_bytes: usize,
     pub readers: usize,
     pub oldest_reader: Duration,
+    pub damaged: usize,
 }
 
 impl Engine {
     /// Brings the metrics up to date that are looked at rather than counted: to be called before they are read.
     pub fn measure(&self) {
-        let mut gauges = Gauges::default();
+        let mut gauges = Gauges { damaged: self.inner.folder.damaged(), ..Gauges::default() };
         self.inner.open.look_at_each(|database| gauges.add(database));
         metrics::measured(&gauges);
     }

@@ -54,7 +54,6 @@ pub(crate) fn describe(durability: &'static str) {
     describe_gauge!("seqtide_oldest_reader_seconds", Unit::Seconds, "for how long the oldest of them has gone on");
     describe_gauge!("seqtide_durability", "1 for the mode that runs, full or relaxed");
     gauge!("seqtide_durability", "mode" => durability).set(1.0);
-    databases_damaged(0);
     // From the start on, so that the first increase is one: a series that begins with a 1 shows none.
     for name in [
         "seqtide_commits_total",
@@ -176,6 +175,7 @@ pub(crate) fn measured(gauges: &Gauges) {
     gauge!("seqtide_tail_bytes").set(gauges.tail_bytes as f64);
     gauge!("seqtide_readers").set(gauges.readers as f64);
     gauge!("seqtide_oldest_reader_seconds").set(gauges.oldest_reader.as_secs_f64());
+    gauge!("seqtide_databases_damaged").set(gauges.damaged as f64);
 }
 
 /// What feeds of a kind count.
@@ -285,11 +285,6 @@ pub(crate) fn replayed() {
     counter!("seqtide_requests_replayed_total").increment(1);
 }
 
-/// Databases found damaged, when they were opened or by a read since then.
-pub(crate) fn databases_damaged(databases: usize) {
-    gauge!("seqtide_databases_damaged").set(databases as f64);
-}
-
 /// A read that came upon something damaged.
 pub(crate) fn damaged_read() {
     counter!("seqtide_damaged_reads_total").increment(1);
@@ -297,11 +292,12 @@ pub(crate) fn damaged_read() {
 
 /// Commits are on disk.
 pub(crate) fn synced(by: SyncedBy, took: Duration) {
-    let place = match by {
-        SyncedBy::Log => "log",
-        SyncedBy::Lmdb => "lmdb",
+    // Labels that are written out cost no allocation.
+    let seconds = match by {
+        SyncedBy::Log => histogram!("seqtide_sync_seconds", "place" => "log"),
+        SyncedBy::Lmdb => histogram!("seqtide_sync_seconds", "place" => "lmdb"),
     };
-    histogram!("seqtide_sync_seconds", "place" => place).record(took.as_secs_f64());
+    seconds.record(took.as_secs_f64());
 }
 
 /// LMDB did not take what a database's log has.

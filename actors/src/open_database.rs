@@ -18,7 +18,7 @@ use crate::end_reason::EndReason;
 use crate::error::Error;
 use crate::indexing::Indexing;
 use crate::live::Live;
-use crate::metrics::{self, PageMetrics};
+use crate::metrics::PageMetrics;
 use crate::readings::Readings;
 use crate::sweep::Sweeping;
 use crate::validation::{Validating, Validators};
@@ -57,8 +57,8 @@ pub(crate) struct OpenDatabase {
     pub pages: PageMetrics,
     /// When it was asked for last, on the registry's clock.
     last_used: AtomicU64,
-    /// Told when a read comes upon damage.
-    damaged: Arc<dyn Fn() + Send + Sync>,
+    /// Told of the damage that a read comes upon.
+    damaged: Arc<dyn Fn(&StorageError) + Send + Sync>,
 }
 
 impl OpenDatabase {
@@ -69,7 +69,7 @@ impl OpenDatabase {
         (writer, waiting): (Addr<Writer>, Arc<Waiting>),
         limits: WriterLimits,
         readers_max: u32,
-        damaged: impl Fn() + Send + Sync + 'static,
+        damaged: impl Fn(&StorageError) + Send + Sync + 'static,
     ) -> OpenDatabase {
         let readers_max = (readers_max as usize).saturating_sub(READERS_SPARE).max(1);
         OpenDatabase {
@@ -137,8 +137,7 @@ impl OpenDatabase {
             let snapshot = store.snapshot()?;
             read(&snapshot).inspect_err(|error| {
                 if error.is_damage() {
-                    report(error, &store);
-                    damaged();
+                    damaged(error);
                 }
             })
         });
@@ -254,12 +253,6 @@ impl OpenDatabase {
             thread::sleep(Duration::from_millis(1));
         }
     }
-}
-
-/// What is damaged is told to whoever asked for it, and to whoever watches over the server.
-fn report(error: &StorageError, store: &Store) {
-    metrics::damaged_read();
-    tracing::error!(%error, folder = %store.folder().display(), "a read came upon damage");
 }
 
 #[cfg(test)]

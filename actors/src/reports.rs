@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use seqtide_storage::model::db_name::DbName;
-use seqtide_storage::{NewIncarnation, Notice, Store};
+use seqtide_storage::{NewIncarnation, Notice, StorageError, Store};
 
 use crate::metrics;
 
@@ -20,6 +20,13 @@ pub(crate) fn report_damages(name: &DbName, store: &Store) {
         let all = damages.len();
         tracing::error!(database = %name, %damage, damages = all, "the database is damaged and can only be read");
     }
+}
+
+/// Logs and counts what a read of a database came upon: it is told to whoever asked, and to whoever watches over the
+/// server.
+pub(crate) fn report_damaged_read(name: &DbName, error: &StorageError) {
+    metrics::damaged_read();
+    tracing::error!(database = %name, %error, "a read came upon damage");
 }
 
 /// Logs and counts what a database has to tell though nobody has asked.

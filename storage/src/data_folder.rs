@@ -191,9 +191,7 @@ impl DataFolder {
 
     /// All databases' names, in order.
     pub fn names(&self) -> Vec<DbName> {
-        let catalogue = self.catalogue();
-        let names = catalogue.databases.iter().filter(|(_, entry)| !entry.unfinished);
-        names.filter_map(|(name, _)| DbName::parse(name).ok()).collect()
+        self.catalogue().entries().map(|(name, _)| name).collect()
     }
 
     /// Whether there is a database of this name.
@@ -260,26 +258,29 @@ impl DataFolder {
             _ => {}
         }
         let opened = Store::open(folder, &options, birth);
-        let seen = match &opened {
-            Ok(store) if store.damages().is_empty() => Some(Seen::Sound),
-            Ok(_) => Some(Seen::Damaged),
-            Err(StorageError::DamagedFile { file, damage }) => {
-                Some(Seen::Unreadable { file: file.clone(), state: FileState::of(file), damage: damage.clone() })
-            }
-            Err(_) => None,
-        };
         let mut all_seen = self.seen.lock();
-        if let Some(seen) = seen {
-            all_seen.insert(name.clone(), seen);
-        } else if matches!(all_seen.get(name), Some(Seen::Sound)) {
+        match &opened {
+            Ok(store) if !store.damages().is_empty() => {
+                all_seen.insert(name.clone(), Seen::Damaged);
+            }
+            Ok(store) if store.is_verified() => {
+                all_seen.insert(name.clone(), Seen::Sound);
+            }
+            Err(StorageError::DamagedFile { file, damage }) => {
+                let (file, damage) = (file.clone(), damage.clone());
+                all_seen.insert(name.clone(), Seen::Unreadable { state: FileState::of(&file), file, damage });
+            }
+            // Nobody has looked: what was sound is, and what a read came upon is there still.
+            Ok(_) => all_seen.retain(|other, seen| other != name || !matches!(seen, Seen::Unreadable { .. })),
             // It is walked through again. What was found damaged is damaged until it has been found sound.
-            all_seen.remove(name);
+            Err(_) => all_seen.retain(|other, seen| other != name || !matches!(seen, Seen::Sound)),
         }
         drop(all_seen);
         opened
     }
 
-    /// Takes note that a read came upon damage: the next opening looks at the whole file again.
+    /// Takes note that a read came upon damage: the next opening walks through the file again, if it is no longer than
+    /// [`StoreOptions::verify_at_open_bytes_max`].
     pub fn note_damage(&self, name: &DbName) {
         self.seen.lock().insert(name.clone(), Seen::Damaged);
     }
@@ -475,6 +476,23 @@ mod tests {
         fs::copy(&sound, &file).unwrap();
         folder.open_store(&name).unwrap().unwrap().close().unwrap();
         assert_eq!(folder.damaged(), 0);
+    }
+
+    #[test]
+    fn what_a_read_came_upon_is_not_forgotten_by_an_opening_that_does_not_look() {
+        let path = tempfile::tempdir().unwrap();
+        for (verify_at_open_bytes_max, damaged) in [(0, 1), (u64::MAX, 0)] {
+            let options = StoreOptions { verify_at_open_bytes_max, ..StoreOptions::default() };
+            let folder = DataFolder::open(path.path(), options).unwrap();
+            let name = DbName::parse("db").unwrap();
+            if !folder.contains(&name) {
+                folder.create(&name, SeqFormat::Integer).unwrap().close().unwrap();
+            }
+            folder.note_damage(&name);
+            assert_eq!(folder.damaged(), 1);
+            folder.open_store(&name).unwrap().unwrap().close().unwrap();
+            assert_eq!(folder.damaged(), damaged, "with a bound of {verify_at_open_bytes_max} bytes");
+        }
     }
 
     /// Each request asks whether its database is there.

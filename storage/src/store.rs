@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use self::open::open_base;
+use self::open::{Opened, open_base};
 use crate::base::{Base, Reading};
 use crate::batch::{Batch, Commit, Finished, Moment};
 use crate::check::{CheckReport, check};
@@ -110,6 +110,8 @@ pub struct MadeUp {
 pub struct Store {
     base: Base,
     /// A damage that was put right when it was opened.
+    /// Whether the file was walked through.
+    verified: bool,
     mended: Option<Damage>,
     folder: PathBuf,
     identity: Identity,
@@ -154,7 +156,7 @@ impl Store {
     /// it can be read.
     pub fn open(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Store, StorageError> {
         refuse_lost_tables(folder)?;
-        let (base, mended) = open_base(folder, options, birth)?;
+        let Opened { base, verified, mended } = open_base(folder, options, birth)?;
         let reading = base.read()?;
         let identity = reading.view().expect(Table::Meta, META_IDENTITY, meta::decode_identity)?;
         let sums = Mutex::new(BlockSums::load(reading.view())?);
@@ -164,6 +166,7 @@ impl Store {
         let StoreOptions { transactions, feed_keys, clock, .. } = *options;
         let store = Store {
             base,
+            verified,
             mended,
             folder: folder.to_owned(),
             identity,
@@ -188,6 +191,12 @@ impl Store {
     /// What is wrong with the file, and what it costs; nothing when it is sound, as far as was looked.
     pub fn damages(&self) -> &[Damage] {
         self.base.damages()
+    }
+
+    /// Whether all of the file was looked at when it was opened, as it is up to
+    /// [`StoreOptions::verify_at_open_bytes_max`].
+    pub fn is_verified(&self) -> bool {
+        self.verified
     }
 
     /// A damage that was found and put right when the file was opened.

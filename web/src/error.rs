@@ -174,7 +174,7 @@ impl From<seqtide::Error> for ApiError {
             Error::BadName(error) => error.into(),
             Error::NoDatabase => ApiError::not_found(reason),
             Error::DatabaseExists => ApiError::new(StatusCode::PRECONDITION_FAILED, "file_exists", reason),
-            Error::BadDesign(error) => error.into(),
+            Error::BadDesign { source, .. } => source.into(),
             Error::KeyReused => ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", reason),
             Error::Ahead { update_seq, format } => {
                 let (oldest, update) = (format.json(OLDEST_SEQ), format.json(update_seq));

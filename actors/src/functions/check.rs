@@ -6,6 +6,8 @@ use seqtide_storage::Write;
 use seqtide_storage::json::Body;
 use serde_json::value::RawValue;
 
+use crate::error::Error;
+
 /// What is wrong with a design document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{member}` must be {what}")]
@@ -36,9 +38,11 @@ pub fn check_design(design: &Body) -> Result<(), DesignError> {
 }
 
 /// Checks the design documents among writes, as [`check_design`] does.
-pub(crate) fn check_designs(writes: &[Write]) -> Result<(), DesignError> {
+pub(crate) fn check_designs(writes: &[Write]) -> Result<(), Error> {
     writes.iter().try_for_each(|write| match write {
-        Write::Edit(edit) if edit.id().is_design() => check_design(edit.body()),
+        Write::Edit(edit) if edit.id().is_design() => {
+            check_design(edit.body()).map_err(|source| Error::BadDesign { id: edit.id().clone(), source })
+        }
         _ => Ok(()),
     })
 }

@@ -15,9 +15,8 @@ use crate::end_reason::EndReason;
 use crate::error::Error;
 use crate::indexing::Indexing;
 use crate::live::Live;
-use crate::metrics;
 use crate::open_database::OpenDatabase;
-use crate::reports::report_damages;
+use crate::reports::{report_damaged_read, report_damages};
 use crate::updates::Updates;
 use crate::writer::committers::Committers;
 use crate::writer::waiting::Waiting;
@@ -86,7 +85,6 @@ impl Surroundings {
         self.make_room().await?;
         let was_unreadable = self.folder.is_unreadable(name);
         let opened = self.with_files(name, || self.folder.open_store(name), StorageError::is_too_many_files).await;
-        metrics::databases_damaged(self.folder.damaged());
         match &opened {
             Ok(Some(store)) => report_damages(name, store),
             Err(error) if !was_unreadable && self.folder.is_unreadable(name) => {
@@ -154,9 +152,9 @@ impl Surroundings {
         let readers_max = self.folder.options().readers_max;
         let damaged = {
             let (folder, name) = (Arc::clone(&self.folder), name.clone());
-            move || {
+            move |error: &StorageError| {
                 folder.note_damage(&name);
-                metrics::databases_damaged(folder.damaged());
+                report_damaged_read(&name, error);
             }
         };
         let database = OpenDatabase::new(store, live, background, (writer, waiting), limits, readers_max, damaged);
@@ -200,7 +198,6 @@ impl Surroundings {
             Err(error) => return Err(error),
         };
         self.updates.wake();
-        metrics::databases_damaged(self.folder.damaged());
         Ok(deleted?)
     }
 

@@ -50,7 +50,7 @@ impl Asker {
 impl Drop for Asker {
     fn drop(&mut self) {
         if let Some(Who::Gone(unattended)) = self.0.take() {
-            unattended.report(Err(Error::Stopped));
+            unattended.was_not_made("its database was closed or deleted before its turn");
         }
     }
 }
@@ -83,10 +83,14 @@ impl Unattended {
             Err(error) => Some(error.to_string()),
         };
         if let Some(reason) = why {
-            let Unattended { database, id } = self;
-            metrics::unattended_failed();
-            tracing::warn!(id, reason, %database, "a write nobody waits for was not made");
+            self.was_not_made(&reason);
         }
+    }
+
+    fn was_not_made(self, reason: &str) {
+        let Unattended { database, id } = self;
+        metrics::unattended_failed();
+        tracing::warn!(id, reason, %database, "a write nobody waits for was not made");
     }
 }
 

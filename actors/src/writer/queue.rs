@@ -68,14 +68,21 @@ impl Queue {
     }
 
     fn take_those(&mut self, max: Load, which: impl Fn(&Job) -> bool) -> Vec<Job> {
-        let (mut taken, mut passed_over, mut load) = (Vec::new(), VecDeque::new(), Load::default());
-        let goes = |queued: &Queued, load: Load| !which(&queued.job) || load.has_room_for(queued.admitted.load(), max);
-        while let Some(queued) = self.jobs.pop_front_if(|queued| goes(queued, load)) {
-            if which(&queued.job) {
-                load.add(queued.admitted.load());
-                taken.push(queued.job);
-            } else {
+        let (mut taken, mut passed_over) = (Vec::new(), VecDeque::new());
+        // What is taken waits no more when this is dropped: one by one, that would take a lock for each.
+        let mut all: Option<Admitted> = None;
+        let load = |all: &Option<Admitted>| all.as_ref().map_or(Load::default(), Admitted::load);
+        while let Some(queued) =
+            self.jobs.pop_front_if(|queued| !which(&queued.job) || load(&all).has_room_for(queued.admitted.load(), max))
+        {
+            if !which(&queued.job) {
                 passed_over.push_back(queued);
+                continue;
+            }
+            taken.push(queued.job);
+            match &mut all {
+                Some(all) => all.take_over(queued.admitted),
+                None => all = Some(queued.admitted),
             }
         }
         passed_over.append(&mut self.jobs);

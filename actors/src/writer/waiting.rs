@@ -55,10 +55,18 @@ impl Admitted {
     pub fn load(&self) -> Load {
         self.load
     }
+
+    /// Takes another over, of the same database: both wait no more at once.
+    pub fn take_over(&mut self, mut other: Admitted) {
+        self.load.add(std::mem::take(&mut other.load));
+    }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
+        if self.load == Load::default() {
+            return;
+        }
         self.waiting.load.lock().take_off(self.load);
         self.waiting.metrics.waits_no_more(self.load);
     }

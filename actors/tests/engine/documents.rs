@@ -37,12 +37,12 @@ async fn a_malformed_design_document_is_refused_and_blocks_no_write() {
     let database = engine.create_database("db").await.unwrap();
     let (id, malformed) = ("_design/d", r#"{"validate_doc_update":7}"#);
     let refused = database.put(id, malformed).await.unwrap_err();
-    assert!(matches!(refused, PutError::Engine(Error::BadDesign(_))), "{refused:?}");
-    assert_eq!(refused.to_string(), "`validate_doc_update` must be a string");
+    assert!(matches!(refused, PutError::Engine(Error::BadDesign { .. })), "{refused:?}");
+    assert_eq!(refused.to_string(), "_design/d: `validate_doc_update` must be a string");
     let body = scan_document(malformed.as_bytes(), &ScanLimits::default()).unwrap().body;
     let edit = || Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), None, false, body.clone()));
-    assert!(matches!(database.write(vec![edit()]).await, Err(Error::BadDesign(_))));
-    assert!(matches!(database.write_later(edit()).await, Err(Error::BadDesign(_))));
+    assert!(matches!(database.write(vec![edit()]).await, Err(Error::BadDesign { .. })));
+    assert!(matches!(database.write_later(edit()).await, Err(Error::BadDesign { .. })));
     database.put("a", "{}").await.unwrap();
 }
 

@@ -152,6 +152,12 @@ impl Catalogue {
         self.databases.get(name.as_str()).filter(|entry| !entry.unfinished)
     }
 
+    /// The databases that are there, in order of their names.
+    pub fn entries(&self) -> impl Iterator<Item = (DbName, &Entry)> {
+        let there = self.databases.iter().filter(|(_, entry)| !entry.unfinished);
+        there.filter_map(|(name, entry)| Some((DbName::parse(name).ok()?, entry)))
+    }
+
     /// Whether a database of this name could not be removed altogether.
     pub fn is_left_over(&self, name: &DbName) -> bool {
         self.databases.get(name.as_str()).is_some_and(|entry| entry.left_over)

@@ -41,33 +41,31 @@ impl Catalogue {
     /// What was noted of the log.
     pub fn noted_updates(&self) -> Noted {
         let exact = self.updates.exact;
-        let of_database = |(name, entry): (&String, &Entry)| {
+        let of_database = |(name, entry): (DbName, &Entry)| {
             let updated = entry.updated.filter(|_| exact).map(|seq| (seq, UpdateKind::Updated));
             let created = entry.created.map(|seq| (seq, UpdateKind::Created));
-            let name = DbName::parse(name).ok();
-            let rows = created.into_iter().chain(updated);
-            rows.filter_map(move |(seq, kind)| Some((seq, name.clone()?, kind))).collect::<Vec<_>>()
+            created.into_iter().chain(updated).map(move |(seq, kind)| (seq, name.clone(), kind))
         };
         let of_floor = |floor: &NamedFloor| {
-            let gone = !self.databases.contains_key(&floor.name);
-            Some((floor.deleted.filter(|_| gone)?, DbName::parse(&floor.name).ok()?, UpdateKind::Deleted))
+            let name = DbName::parse(&floor.name).ok().filter(|name| self.entry(name).is_none())?;
+            Some((floor.deleted?, name, UpdateKind::Deleted))
         };
-        let rows = self.databases.iter().flat_map(of_database).chain(self.floors.iter().filter_map(of_floor));
+        let rows = self.entries().flat_map(of_database).chain(self.floors.iter().filter_map(of_floor));
         Noted { last: self.updates.ceiling, rows: rows.collect() }
     }
 
     /// What the log must tell besides: databases that were found at this start or put in the place of others, and all
     /// of them where it is not known which have been written to.
     pub fn unnoted_updates(&self, before: &Catalogue) -> Vec<(DbName, UpdateKind)> {
-        let unnoted = self.databases.iter().filter_map(|(name, entry)| {
-            let kind = if !before.databases.contains_key(name) {
+        let unnoted = self.entries().filter_map(|(name, entry)| {
+            let kind = if !before.databases.contains_key(name.as_str()) {
                 UpdateKind::Created
             } else if !self.updates.exact || entry.uuid.is_empty() {
                 UpdateKind::Updated
             } else {
                 return None;
             };
-            Some((DbName::parse(name).ok()?, kind))
+            Some((name, kind))
         });
         unnoted.collect()
     }

@@ -23,8 +23,13 @@ use crate::tables::{META_BORN, META_FORMAT, Table};
 
 /// What a look at a folder's file shows.
 pub(crate) enum Looked {
-    /// LMDB may have it: it is sound, or there is none yet. What was mended comes along.
-    Sound { mended: Option<Damage> },
+    /// LMDB may have it: it is sound as far as was looked, or there is none yet.
+    Sound {
+        /// All of it was looked at.
+        whole: bool,
+        /// What was put right.
+        mended: Option<Damage>,
+    },
     /// LMDB must not have it.
     Damaged(Box<Survey>),
 }
@@ -35,13 +40,16 @@ pub(crate) enum Looked {
 /// # Errors
 /// [`StorageError::NewerFormat`]; [`StorageError::DamagedFile`] when nothing can be read.
 pub(crate) fn look(folder: &Path, walk_bytes_max: u64) -> Result<Looked, StorageError> {
-    let Some(start) = Start::of(folder)? else { return Ok(Looked::Sound { mended: None }) };
+    let Some(start) = Start::of(folder)? else { return Ok(Looked::Sound { whole: true, mended: None }) };
     let walked_through = start.file.bytes().len() as u64 <= walk_bytes_max;
     if !walked_through && start.newest.damages.is_empty() {
-        return start.mend();
+        return Ok(Looked::Sound { whole: false, mended: start.mend()? });
     }
     let survey = start.survey();
-    if survey.damages.is_empty() { survey.start.mend() } else { Ok(Looked::Damaged(Box::new(survey))) }
+    match survey.damages.is_empty() {
+        true => Ok(Looked::Sound { whole: true, mended: survey.start.mend()? }),
+        false => Ok(Looked::Damaged(Box::new(survey))),
+    }
 }
 
 /// How often the meta pages of a file that is written to are read before they are taken for damaged.
@@ -101,8 +109,8 @@ impl Start {
 
     /// Puts the older meta page right, if it is damaged: LMDB refuses a file, or takes an old commit for the newest,
     /// because of a page that it only keeps to write the next commit to.
-    fn mend(self) -> Result<Looked, StorageError> {
-        let Some(older) = self.newest.older else { return Ok(Looked::Sound { mended: None }) };
+    fn mend(self) -> Result<Option<Damage>, StorageError> {
+        let Some(older) = self.newest.older else { return Ok(None) };
         let newest = self.file.page(self.newest.meta.page).unwrap_or_default();
         let page = meta::stand_in(newest, &older);
         let path = self.file.path();
@@ -112,7 +120,7 @@ impl Start {
             file.sync_all()
         };
         write().map_err(StorageError::io(path))?;
-        Ok(Looked::Sound { mended: Some(older.damage) })
+        Ok(Some(older.damage))
     }
 }
 

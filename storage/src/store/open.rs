@@ -15,19 +15,24 @@ use crate::rows::Rows;
 use crate::tables::{META_BORN, META_COUNTERS, META_FORMAT, META_IDENTITY, META_REVS_LIMIT, Table};
 use crate::view::View;
 
-/// Opens a database's file and the log in front of it, with a damage that was put right.
-pub(super) fn open_base(
-    folder: &Path,
-    options: &StoreOptions,
-    birth: &Birth,
-) -> Result<(Base, Option<Damage>), StorageError> {
+/// A database's file and the log in front of it.
+pub(super) struct Opened {
+    pub base: Base,
+    /// Whether all of it was looked at.
+    pub verified: bool,
+    /// A damage that was put right.
+    pub mended: Option<Damage>,
+}
+
+/// Opens a database's file and the log in front of it.
+pub(super) fn open_base(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Opened, StorageError> {
     let log = FoundLog::read(folder)?;
-    let mended = match look(folder, options.verify_at_open_bytes_max)? {
-        Looked::Sound { mended } => mended,
+    let (verified, mended) = match look(folder, options.verify_at_open_bytes_max)? {
+        Looked::Sound { whole, mended } => (whole, mended),
         Looked::Damaged(mut survey) => {
             let Replayed { over, damage, .. } = log.replay(View::of_survey(&survey))?;
             damage.into_iter().for_each(|damage| survey.add(damage));
-            return Ok((Base::Damaged(survey, Box::new(over)), None));
+            return Ok(Opened { base: Base::Damaged(survey, Box::new(over)), verified: true, mended: None });
         }
     };
     let env = open_env(folder, options, birth)?;
@@ -35,10 +40,11 @@ pub(super) fn open_base(
     if let Some(damage) = replayed.damage.take() {
         env.close();
         let survey = Survey::because_of(folder, damage)?;
-        return Ok((Base::Damaged(Box::new(survey), Box::new(replayed.over)), mended));
+        let base = Base::Damaged(Box::new(survey), Box::new(replayed.over));
+        return Ok(Opened { base, verified: true, mended });
     }
     let logged = Logged::open(folder, env, options.durability, options.tell, log, replayed)?;
-    Ok((Base::Sound(Box::new(logged)), mended))
+    Ok(Opened { base: Base::Sound(Box::new(logged)), verified, mended })
 }
 
 /// Opens a sound file, or makes a new one. One of an older format becomes one of this format, its rows as they are.

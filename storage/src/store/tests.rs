@@ -441,15 +441,23 @@ fn what_cannot_be_written_at_opening_comes_before_the_first_write() {
 #[test]
 fn what_a_later_commit_makes_up_for_is_given_once() {
     let folder = tempfile::tempdir().unwrap();
-    let store = new_store(folder.path());
+    let mut store = new_store(folder.path());
+    store.write(&[vec![Write::FeedIndex(vec!["a".to_owned()])].into()]).unwrap();
     edit(&store).unwrap();
     assert_eq!(store.take_made_up(), None, "the opening has written it");
-    // As if there had been no room for it.
-    *store.due.lock() = Some(Due { incarnation: 3 });
-    store.write(&[vec![Write::RevsLimit(10)].into()]).unwrap();
-    let update_seq = Sequence::new(3, 1);
-    assert_eq!(store.take_made_up(), Some(MadeUp { update_seq, reindex: false }));
-    assert_eq!(store.take_made_up(), None);
+    let mut given_after = |incarnation| {
+        // As if there had been no room for it.
+        *store.due.lock() = Some(Due { incarnation });
+        store.write(&[vec![Write::RevsLimit(10)].into()]).unwrap();
+        let given = store.take_made_up();
+        assert_eq!(store.take_made_up(), None);
+        store.feed_keys = &OtherKeys;
+        given
+    };
+    let made_up = |incarnation, reindex| Some(MadeUp { update_seq: Sequence::new(incarnation, 1), reindex });
+    assert_eq!(given_after(3), made_up(3, false));
+    assert_eq!(given_after(4), made_up(4, true));
+    assert_eq!(given_after(4), made_up(4, false));
 }
 
 #[test]

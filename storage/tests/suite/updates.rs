@@ -168,6 +168,38 @@ fn databases_that_were_put_here_are_announced() {
 }
 
 #[test]
+fn a_deletion_whose_folder_cannot_be_removed_stays_one_however_the_process_ends() {
+    for is_orderly in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = open(dir.path());
+        for text in ["gone", "there"] {
+            make(&folder, text);
+        }
+        // A file is no folder of a database, and is not removed as one.
+        let in_the_way = dir.path().join("databases/gone");
+        fs::remove_dir_all(&in_the_way).unwrap();
+        fs::write(&in_the_way, "").unwrap();
+        folder.delete(&name("gone"), Counted::To(Sequence::ZERO)).unwrap_err();
+        let told = ["created there", "deleted gone"];
+        assert_eq!(kinds(&rows_after(&folder, 0)), told);
+        if is_orderly {
+            folder.close_cleanly().unwrap();
+        } else {
+            update(&folder, "there");
+        }
+        drop(folder);
+        let mut expected = told.to_vec();
+        expected.extend((!is_orderly).then_some("updated there"));
+        for _ in 0..2 {
+            let folder = open(dir.path());
+            assert_eq!(kinds(&rows_after(&folder, 0)), expected);
+        }
+        fs::remove_file(&in_the_way).unwrap();
+        assert_eq!(kinds(&rows_after(&open(dir.path()), 0)), expected);
+    }
+}
+
+#[test]
 fn a_deletion_that_was_cut_short_is_told_of_and_a_creation_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let folder = open(dir.path());

@@ -3,8 +3,9 @@
 import { address, ask } from '../api.js';
 import { confirmed } from '../dialog.js';
 import { fill, h, say } from '../dom.js';
+import { Edit } from '../edit.js';
 import { counted } from '../format.js';
-import { json, notAnObject, pretty, without } from '../json.js';
+import { json, pretty, without } from '../json.js';
 import { latest } from '../latest.js';
 import { picture } from '../picture.js';
 import { Revisions } from '../revisions.js';
@@ -21,7 +22,7 @@ export function documentPage({ main, names: [database, id] }) {
   const page = new DocumentPage(database, id);
   fill(main, page.parts);
   page.begin();
-  return { title: id, close: () => page.close(), get stream() { return page.stream; }, get isBusy() { return page.isUnsaved(); } };
+  return { title: id, close: () => page.close(), get stream() { return page.stream; }, get isBusy() { return page.edit?.isUnsaved ?? false; } };
 }
 
 class DocumentPage {
@@ -90,7 +91,7 @@ class DocumentPage {
 
   /** The feed may tell of a write of the page's own before its answer does: whose a revision is can be seen when all are answered. */
   judge() {
-    if (this.edit && this.writing === 0 && ![this.edit.base, this.edit.told].includes(this.tree.winner)) this.moved();
+    if (this.edit && this.writing === 0 && !this.edit.knows(this.tree.winner)) this.overtake();
   }
 
   /** Waits for the answer to a write. */
@@ -240,26 +241,9 @@ class DocumentPage {
 
   /** Shows a text to be changed. It goes on from a revision, which may be another one by the time it is saved. */
   beginEdit(text, base) {
-    const area = h('textarea', { rows: 16, spellcheck: 'false', 'aria-label': 'Body as JSON', 'aria-describedby': 'edit-error' });
-    area.value = text;
-    const error = h('p', { class: 'error', id: 'edit-error', role: 'alert' });
-    const meanwhile = h('div', {});
-    this.edit = { area, text, base, error, meanwhile };
-    const keys = (event) => {
-      if (event.key === 'Escape') this.endEdit();
-      if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) this.save();
-    };
-    fill(
-      this.body,
-      h('h2', {}, base ? ['Edit ', h('span', { class: 'mono' }, base)] : 'New document'),
-      h('form', { class: 'edit', onkeydown: keys, onsubmit: (event) => (event.preventDefault(), this.save()) }, meanwhile, area, error, h('div', { class: 'buttons' }, h('button', { class: 'main' }, 'Save'), this.button('Cancel', () => this.endEdit()), h('span', { class: 'hint' }, 'Ctrl Enter saves, Escape leaves'))),
-    );
-    area.focus();
-  }
-
-  /** Whether something was written that would be lost with the page. */
-  isUnsaved() {
-    return this.edit !== null && this.edit.area.value !== this.edit.text;
+    this.edit = new Edit({ text, base, save: () => this.save(), leave: () => this.endEdit() });
+    fill(this.body, this.edit.parts);
+    this.edit.area.focus();
   }
 
   endEdit() {
@@ -268,23 +252,13 @@ class DocumentPage {
     this.show();
   }
 
-  /** What is being saved is not changed meanwhile: it would be another text that is there in the end. */
   async save() {
     const { edit } = this;
-    const { area, base, error } = edit;
-    if (area.readOnly) return;
-    const wrong = notAnObject(area.value, 'A document');
-    say(error, wrong ?? '');
-    if (wrong) {
-      area.setAttribute('aria-invalid', 'true');
-      area.focus();
-      return;
-    }
-    area.removeAttribute('aria-invalid');
+    if (edit.isBeingSaved || !edit.isFit()) return;
     this.complain(null);
-    area.readOnly = true;
+    const base = this.tree.nodes.get(edit.base)?.leaf?._deleted ? null : edit.base;
     try {
-      await this.written(this.revisions.write(this.tree.nodes.get(base)?.leaf?._deleted ? null : base, area.value));
+      await edit.hold(this.written(this.revisions.write(base, edit.value)));
       // It may have been left meanwhile, and another one begun.
       if (this.edit === edit) {
         this.edit = null;
@@ -292,45 +266,18 @@ class DocumentPage {
       }
     } catch (failed) {
       if (failed.status !== 409) {
-        say(error, failed.message);
+        edit.complain(failed.message);
         this.judge();
         return;
       }
-    } finally {
-      area.readOnly = false;
     }
     await this.load();
   }
 
-  /** Somebody else was quicker, or a write before this edit: both texts are there, and one of three ways to go on is chosen. */
-  moved() {
+  /** Tells the edit of a winner that it does not go on from. */
+  overtake() {
     const { winner, leaves: [leaf] } = this.tree;
-    const { meanwhile, area } = this.edit;
-    this.edit.told = winner;
     const theirs = leaf && !leaf._deleted ? pretty(without(leaf.text, ADDED)) : null;
-    const deleted = leaf?._deleted;
-    const isOwn = this.own.has(winner);
-    const done = deleted ? 'deleted' : 'changed';
-    const mine = () => {
-      this.edit.base = winner;
-      fill(meanwhile);
-      this.save();
-    };
-    const take = () => {
-      this.edit.base = winner;
-      area.value = this.edit.text = theirs;
-      fill(meanwhile);
-      area.focus();
-    };
-    fill(
-      meanwhile,
-      h(
-        'div',
-        { class: 'meanwhile', role: 'alert' },
-        h('p', {}, h('b', {}, isOwn ? `You ${done} it yourself.` : `It was ${done} meanwhile.`), ' The newest revision is ', h('span', { class: 'mono' }, winner ?? 'none'), '. What you wrote is still here.'),
-        theirs && h('details', { open: true }, h('summary', {}, 'What it says now'), json(theirs)),
-        h('div', { class: 'buttons' }, this.button('Save mine over it', mine), theirs && this.button(isOwn ? 'Go on from that' : 'Go on from theirs', take)),
-      ),
-    );
+    this.edit.overtaken({ winner, theirs, deleted: leaf?._deleted, isOwn: this.own.has(winner) });
   }
 }
