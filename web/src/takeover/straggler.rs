@@ -68,6 +68,26 @@ impl Replies {
             }
         }
     }
+
+    /// Says what is to be said until something else is done, which is not begun anew for a ping; `None` where nothing
+    /// follows what was said.
+    async fn write_until<T>(
+        &self,
+        writer: &mut WriteHalf<'_>,
+        something: impl Future<Output = T>,
+    ) -> io::Result<Option<T>> {
+        let mut something = pin!(something);
+        loop {
+            tokio::select! {
+                done = &mut something => return Ok(Some(done)),
+                () = self.come.notified() => {
+                    if self.write(writer).await? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl<S: Source, W: Wire> Straggler<S, W> {
@@ -126,35 +146,21 @@ impl<S: Source, W: Wire> Straggler<S, W> {
             {
                 return Ok(Outcome::CaughtUp(likeness));
             }
-            let news = {
-                // It may have a long way to what comes next, and is not begun anew for a ping.
-                let mut next = pin!(reading::next(&mut self.feed, &mut self.wire));
-                loop {
-                    tokio::select! {
-                        news = &mut next => break news,
-                        () = replies.come.notified() => {
-                            if replies.write(&mut writer).await? {
-                                return Ok(Outcome::Ended);
-                            }
-                        }
-                    }
-                }
-            };
+            // It may have a long way to what comes next.
+            let next = reading::next(&mut self.feed, &mut self.wire);
+            let Some(Some(news)) = replies.write_until(&mut writer, next).await? else { return Ok(Outcome::Ended) };
             let written = match news {
-                None => return Ok(Outcome::Ended),
-                Some(News::Rows { blocks, .. }) => {
+                News::Rows { blocks, .. } => {
                     let mut written = 0;
                     for block in blocks {
                         written += write_all(&mut writer, &block.parts_behind(Sequence::ZERO)).await?;
                     }
                     written
                 }
-                Some(
-                    News::Notice { words, .. }
-                    | News::Lags { words, .. }
-                    | News::IsLive { words }
-                    | News::End(Last { words, .. }),
-                ) => write_all(&mut writer, &[words]).await?,
+                News::Notice { words, .. }
+                | News::Lags { words, .. }
+                | News::IsLive { words }
+                | News::End(Last { words, .. }) => write_all(&mut writer, &[words]).await?,
             };
             self.feed.sent(written);
         }
