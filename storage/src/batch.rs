@@ -247,8 +247,8 @@ impl<'txn> Batch<'txn> {
     }
 
     fn set_revs_limit(&mut self, limit: u32) -> Outcome {
-        self.revs_limit = limit;
-        self.rows.put(Table::Meta, META_REVS_LIMIT, meta::encode_number(u64::from(limit)));
+        self.revs_limit = limit.max(1);
+        self.rows.put(Table::Meta, META_REVS_LIMIT, meta::encode_number(u64::from(self.revs_limit)));
         Outcome::Done
     }
 

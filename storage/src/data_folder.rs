@@ -121,13 +121,9 @@ impl DataFolder {
         catalogue.after_restoring();
         catalogue.after_unclean_stop();
         catalogue.running_relaxed = options.durability == Durability::Relaxed;
-        match catalogue.save_over(&before, path) {
-            Ok(true) => sync_folder(path)?,
-            Ok(false) => {}
-            // Whatever it says is found out once more at the next start, unless commits may be lost until then.
-            Err(StorageError::DiskFull { .. }) if options.durability == Durability::Full => {}
-            Err(error) => return Err(error),
-        }
+        let saved =
+            catalogue.save_over(&before, path).and_then(|is_new| if is_new { sync_folder(path) } else { Ok(()) });
+        unless_full(saved, options.durability)?;
         let updates = UpdateLog::new(catalogue.noted_updates(), FLOORS_MAX);
         for (name, kind) in catalogue.unnoted_updates(&before) {
             updates.note(&name, kind);
@@ -341,7 +337,8 @@ impl DataFolder {
         let known = uuid == entry.uuid;
         let due = if known { entry.incarnation } else { entry.incarnation.max(incarnation).saturating_add(1) };
         if !known {
-            self.change(|catalogue| catalogue.mark_known(name, uuid, due))?;
+            let noted = self.change(|catalogue| catalogue.mark_known(name, uuid, due));
+            unless_full(noted, self.options.durability)?;
         }
         if incarnation < due {
             // Where that fails, as on a full disk, it comes before the first write: the database can be read.
@@ -411,11 +408,8 @@ impl DataFolder {
             catalogue.running_relaxed = false;
             catalogue.note_updates(&updates);
         });
-        match noted {
-            // Nothing is lost by it: the next start announces every database anew.
-            Err(StorageError::DiskFull { .. }) if self.options.durability == Durability::Full => Ok(()),
-            noted => noted,
-        }
+        // The next start announces every database anew then.
+        unless_full(noted, self.options.durability)
     }
 
     /// Frees the folder for another process, and notes nothing: to the next start it is as after a crash. This one must
@@ -425,6 +419,15 @@ impl DataFolder {
     /// [`StorageError::Io`].
     pub fn release(&self) -> Result<(), StorageError> {
         self.lock.unlock().map_err(StorageError::io(&self.path))
+    }
+}
+
+/// What could not be noted in the catalogue on a full disk: whatever it is, it is found out once more by the next opening
+/// or start, unless commits may be lost until then.
+fn unless_full(noted: Result<(), StorageError>, durability: Durability) -> Result<(), StorageError> {
+    match noted {
+        Err(StorageError::DiskFull { .. }) if durability == Durability::Full => Ok(()),
+        noted => noted,
     }
 }
 

@@ -50,7 +50,7 @@ pub struct StoreOptions {
     pub readers_max: u32,
     /// What a commit promises.
     pub durability: Durability,
-    /// How many revisions a branch keeps in a new database.
+    /// How many revisions a branch keeps in a new database; a leaf is always kept, so 0 is 1.
     pub revs_limit: u32,
     /// How long records of keyed requests are kept.
     pub transactions: TransactionLimits,

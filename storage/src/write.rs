@@ -21,7 +21,7 @@ pub enum Write {
         /// The leaves; what is no leaf is passed over.
         revs: Vec<RevId>,
     },
-    /// How many revisions a branch keeps.
+    /// How many revisions a branch keeps; a leaf is always kept, so 0 is 1.
     RevsLimit(u32),
     /// Nothing, in the place of a write of which it was decided before that it changes nothing, and why.
     Decided(Outcome),

@@ -84,6 +84,6 @@ fn put_birth(rows: &mut Rows, birth: &Birth, revs_limit: u32) {
     rows.put(Table::Meta, META_FORMAT, meta::encode_number(FORMAT));
     rows.put(Table::Meta, META_BORN, meta::encode_number(FORMAT));
     rows.put(Table::Meta, META_IDENTITY, meta::encode_identity(&birth.identity));
-    rows.put(Table::Meta, META_REVS_LIMIT, meta::encode_number(u64::from(revs_limit)));
+    rows.put(Table::Meta, META_REVS_LIMIT, meta::encode_number(u64::from(revs_limit.max(1))));
     rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&counters));
 }

@@ -141,6 +141,15 @@ fn a_long_path_that_extends_a_leaf_is_kept_whole() {
 }
 
 #[test]
+fn without_any_ancestors_a_branch_has_its_leaf() {
+    let db = Db::new();
+    db.write(Write::RevsLimit(0));
+    assert_eq!(db.snapshot().revs_limit().unwrap(), 1);
+    let revs = edited(&db, "a", 3, 10);
+    assert_branch(&db, "a", &revs[2..]);
+}
+
+#[test]
 fn a_lowered_limit_cuts_a_branch_at_its_next_edit_and_a_raised_one_lets_it_grow() {
     let db = Db::new();
     let mut revs = edited(&db, "a", 120, 10);

@@ -36,6 +36,30 @@ async fn a_server_that_has_to_tidy_up_starts_on_a_full_disk() {
     assert_clean(&server);
 }
 
+/// Of it the catalogue does not know how far it has counted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_was_put_here_can_be_read_on_a_full_disk() {
+    let disk = Disk::with_room(PLENTY);
+    let mut server = disk.launch().start();
+    let database = Database::create(&server, "db").await;
+    database.put("a", &json!({ "n": 1 })).await;
+    server.stop();
+    let catalogue = server.data_dir().join("catalogue.json");
+    let mut without: Value = serde_json::from_slice(&std::fs::read(&catalogue).unwrap()).unwrap();
+    without["databases"].as_object_mut().unwrap().remove("db").unwrap();
+    std::fs::write(&catalogue, without.to_string()).unwrap();
+
+    disk.set_room(0);
+    server.restart_on_same_port_and_data();
+    for _ in 0..2 {
+        assert_eq!(database.get("/a").expect(200).await.json()["n"], 1);
+    }
+    disk.set_room(PLENTY);
+    assert!(database.put("b", &json!({})).await.seq() > 1 << 45, "in a new incarnation");
+    server.stop();
+    assert_clean(&server);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_does_not_fit_is_not_half_made() {
     let disk = Disk::with_room(PLENTY);
