@@ -139,6 +139,6 @@ async fn answered(
     connection: impl Future<Output = Result<Connection, Error>>,
 ) -> Result<(), Error> {
     let answer = async { connection.await?.request(method, path, "").await.map(drop) };
-    let late = |_| Error::Late { what: format!("{method} {path}"), limit: ANSWER_MAX };
+    let late = |_| Error::Late { what: format!("{method} {path}, which may be done all the same,"), limit: ANSWER_MAX };
     timeout(ANSWER_MAX, answer).await.map_err(late)?
 }

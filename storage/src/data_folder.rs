@@ -9,9 +9,10 @@
 
 mod catalogue;
 mod files;
+mod seen;
 mod updates;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use parking_lot::{Mutex, RwLock};
 
 use self::catalogue::{Catalogue, Entry, FLOORS_MAX};
 use self::files::{lock, make_folders, random_bytes, remove_folder, sync_data, sync_folder};
+use self::seen::SeenFiles;
 use crate::clock::now_secs;
 use crate::codec::meta::Identity;
 use crate::env::Durability;
@@ -29,7 +31,6 @@ use crate::error::StorageError;
 use crate::model::db_name::DbName;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::notice::{NewIncarnation, Notice};
-use crate::pages::{Damage, FileState};
 use crate::store::{Birth, Store, StoreOptions, has_tables};
 use crate::updates::{UpdateKind, UpdateLog};
 
@@ -43,19 +44,8 @@ pub struct DataFolder {
     /// Held by who changes the catalogue, while the disk takes it.
     changing: Mutex<()>,
     updates: UpdateLog,
-    /// What was seen of a database's file, since this process has the folder.
-    seen: Mutex<HashMap<DbName, Seen>>,
+    seen: SeenFiles,
     lock: File,
-}
-
-/// What a file was like when it was looked at last.
-enum Seen {
-    /// It was sound, and only this process has written to it since: it need not be walked through again.
-    Sound,
-    /// Some of it can be read.
-    Damaged,
-    /// Nothing of it can be read, and nothing will while it is in this state.
-    Unreadable { file: PathBuf, state: FileState, damage: Box<Damage> },
 }
 
 /// What the catalogue of a data folder says of a database.
@@ -129,7 +119,7 @@ impl DataFolder {
             updates.note(&name, kind);
         }
         let (path, catalogue) = (path.to_owned(), RwLock::new(Arc::new(catalogue)));
-        let (changing, seen) = (Mutex::default(), Mutex::default());
+        let (changing, seen) = (Mutex::default(), SeenFiles::default());
         let folder = DataFolder { path, options, catalogue, changing, updates, seen, lock };
         if folder.updates.is_waiting() {
             // On a full disk it must start all the same; the first commit that finds room makes up for it.
@@ -244,58 +234,33 @@ impl DataFolder {
 
     /// Opens the file, walking through it once.
     fn open_file(&self, name: &DbName, folder: &Path, birth: &Birth) -> Result<Store, StorageError> {
-        let mut options = self.options;
-        match self.seen.lock().get(name) {
-            Some(Seen::Sound) => options.verify_at_open_bytes_max = 0,
-            // That there is no file is seen as soon as there is one.
-            Some(Seen::Unreadable { file, state, damage }) if file.exists() && FileState::of(file) == *state => {
-                return Err(StorageError::DamagedFile { file: file.clone(), damage: damage.clone() });
-            }
-            _ => {}
-        }
-        let opened = Store::open(folder, &options, birth);
-        let mut all_seen = self.seen.lock();
-        match &opened {
-            Ok(store) if !store.damages().is_empty() => {
-                all_seen.insert(name.clone(), Seen::Damaged);
-            }
-            Ok(store) if store.is_verified() => {
-                all_seen.insert(name.clone(), Seen::Sound);
-            }
-            Err(StorageError::DamagedFile { file, damage }) => {
-                let (file, damage) = (file.clone(), damage.clone());
-                all_seen.insert(name.clone(), Seen::Unreadable { state: FileState::of(&file), file, damage });
-            }
-            // Nobody has looked: what was sound is, and what a read came upon is there still.
-            Ok(_) => all_seen.retain(|other, seen| other != name || !matches!(seen, Seen::Unreadable { .. })),
-            // It is walked through again. What was found damaged is damaged until it has been found sound.
-            Err(_) => all_seen.retain(|other, seen| other != name || !matches!(seen, Seen::Sound)),
-        }
-        drop(all_seen);
+        let bytes_max = self.seen.walked_bytes_max(name, self.options.verify_at_open_bytes_max)?;
+        let opened = Store::open(folder, &StoreOptions { verify_at_open_bytes_max: bytes_max, ..self.options }, birth);
+        self.seen.note_opened(name, &opened);
         opened
     }
 
     /// Takes note that a read came upon damage: the next opening walks through the file again, if it is no longer than
     /// [`StoreOptions::verify_at_open_bytes_max`].
     pub fn note_damage(&self, name: &DbName) {
-        self.seen.lock().insert(name.clone(), Seen::Damaged);
+        self.seen.note_damage(name);
     }
 
     /// Whether nothing of a database could be read when it was looked at last.
     pub fn is_unreadable(&self, name: &DbName) -> bool {
-        matches!(self.seen.lock().get(name), Some(Seen::Unreadable { .. }))
+        self.seen.is_unreadable(name)
     }
 
     /// How many databases were found damaged, when they were opened or by a read since then.
     pub fn damaged(&self) -> usize {
-        self.seen.lock().values().filter(|seen| !matches!(seen, Seen::Sound)).count()
+        self.seen.damaged()
     }
 
     /// Removes a database that the catalogue says is unfinished; where that fails it is left over.
     fn remove(&self, name: &DbName) -> Result<(), StorageError> {
         let removed = remove_folder(&self.path.join("databases"), name)
             .and_then(|()| self.change(|catalogue| catalogue.databases.remove(name.as_str())).map(drop));
-        self.seen.lock().remove(name);
+        self.seen.forget(name);
         removed.inspect_err(|_| self.leave_over(name))
     }
 
@@ -422,8 +387,8 @@ impl DataFolder {
     }
 }
 
-/// What could not be noted in the catalogue on a full disk: whatever it is, it is found out once more by the next opening
-/// or start, unless commits may be lost until then.
+/// What could not be noted in the catalogue on a full disk: whatever it is, it is found out once more by the next
+/// opening or start, unless commits may be lost until then.
 fn unless_full(noted: Result<(), StorageError>, durability: Durability) -> Result<(), StorageError> {
     match noted {
         Err(StorageError::DiskFull { .. }) if durability == Durability::Full => Ok(()),

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use seqtide::storage::json::each_member;
+use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -44,9 +45,9 @@ impl<'a> Members<'a> {
         too_many: impl Fn() -> ApiError,
     ) -> Result<Members<'a>, ApiError> {
         let mut members = Vec::new();
-        each_member(object(text, no_object)?.get(), ApiError::not_json, |name, value| {
-            push_up_to(most, &mut members, (name, value), &too_many)
-        })?;
+        let text = std::str::from_utf8(text).map_err(|_| ApiError::not_json())?;
+        let refused = || object(text.as_bytes(), no_object).err().unwrap_or_else(ApiError::not_json);
+        look_at_each(text, refused, |name, value| push_up_to(most, &mut members, (name, value), &too_many))?;
         let last: HashMap<String, usize> = (0..).zip(&members).map(|(at, (name, _))| (name.clone(), at)).collect();
         let members = (0..).zip(members).filter(|(at, (name, _))| last.get(name) == Some(at));
         Ok(Members(members.map(|(_, member)| member).collect()))
@@ -84,18 +85,18 @@ impl<'a> IntoIterator for Members<'a> {
 ///
 /// # Errors
 /// `no_object`; why a member is refused.
-pub fn each_member<'a>(
+pub fn look_at_each<'a>(
     object: &'a str,
     no_object: impl FnOnce() -> ApiError,
     mut look: impl FnMut(String, &'a RawValue) -> Result<(), ApiError>,
 ) -> Result<(), ApiError> {
     let mut looked = Ok(());
-    let each = EachMember(|name, value| {
+    let each = |name, value| {
         if looked.is_ok() {
             looked = look(name, value);
         }
-    });
-    serde_json::Deserializer::from_str(object).deserialize_map(each).map_err(|_| no_object())?;
+    };
+    each_member(object, each).map_err(|_| no_object())?;
     looked
 }
 
@@ -127,24 +128,6 @@ fn push_up_to<T>(most: usize, parts: &mut Vec<T>, part: T, too_many: impl Fn() -
     }
     parts.push(part);
     Ok(())
-}
-
-/// Hands over the members of an object as they come.
-struct EachMember<F>(F);
-
-impl<'de, F: FnMut(String, &'de RawValue)> Visitor<'de> for EachMember<F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut object: A) -> Result<(), A::Error> {
-        while let Some((name, value)) = object.next_entry()? {
-            (self.0)(name, value);
-        }
-        Ok(())
-    }
 }
 
 /// Hands over the elements of a list as they come.
@@ -201,7 +184,7 @@ mod tests {
     #[test]
     fn members_are_looked_at_up_to_the_first_that_is_refused() {
         let mut seen = Vec::new();
-        let refused = each_member(r#"{"a":1,"b":2,"c":3}"#, ApiError::not_json, |name, _| {
+        let refused = look_at_each(r#"{"a":1,"b":2,"c":3}"#, ApiError::not_json, |name, _| {
             seen.push(name);
             if seen.len() == 2 { Err(too_many()) } else { Ok(()) }
         });

@@ -1,9 +1,7 @@
 //! What a design document must look like, so that what it has can be found when it is needed.
 
-use std::collections::BTreeMap;
-
 use seqtide_storage::Write;
-use seqtide_storage::json::Body;
+use seqtide_storage::json::{Body, each_member};
 use serde_json::value::RawValue;
 
 use crate::error::Error;
@@ -16,9 +14,6 @@ pub struct DesignError {
     what: &'static str,
 }
 
-/// The members of an object, each as its text.
-type Members<'a> = BTreeMap<String, &'a RawValue>;
-
 /// Checks the members of a design document that are run here, and in what language. One that is malformed would
 /// otherwise fail each write and each feed that needs it. Functions are compiled when they are run.
 ///
@@ -27,14 +22,15 @@ type Members<'a> = BTreeMap<String, &'a RawValue>;
 /// # Errors
 /// [`DesignError`] of the first member that is malformed.
 pub fn check_design(design: &Body) -> Result<(), DesignError> {
-    let Some(members) = members(design.as_str()) else { return Ok(()) };
-    for member in ["language", "validate_doc_update"] {
-        if members.get(member).is_some_and(|value| !value.get().starts_with('"')) {
+    let [language, validate_doc_update, filters, views] =
+        members(design.as_str(), ["language", "validate_doc_update", "filters", "views"]);
+    for (member, value) in [("language", language), ("validate_doc_update", validate_doc_update)] {
+        if value.is_some_and(|value| !value.get().starts_with('"')) {
             return Err(malformed(member, "a string"));
         }
     }
-    check_each(&members, "filters", "a function", |_, filter| is_code(filter))?;
-    check_each(&members, "views", "an object whose `map` is a function", is_view)
+    check_each("filters", filters, "a function", |_, filter| is_code(filter))?;
+    check_each("views", views, "an object whose `map` is a function", is_view)
 }
 
 /// Checks the design documents among writes, as [`check_design`] does.
@@ -49,22 +45,26 @@ pub(crate) fn check_designs(writes: &[Write]) -> Result<(), Error> {
 
 /// Checks each member of `filters` or `views`.
 fn check_each(
-    design: &Members<'_>,
     kind: &str,
+    functions: Option<&RawValue>,
     what: &'static str,
     is_well: fn(&str, &RawValue) -> bool,
 ) -> Result<(), DesignError> {
-    let Some(functions) = design.get(kind) else { return Ok(()) };
-    let functions = members(functions.get()).ok_or_else(|| malformed(kind, "an object"))?;
-    match functions.iter().find(|(name, function)| !is_well(name, function)) {
-        Some((name, _)) => Err(malformed(&format!("{kind}.{name}"), what)),
-        None => Ok(()),
-    }
+    let Some(functions) = functions else { return Ok(()) };
+    let mut wrong = None;
+    let look = |name: String, function: &RawValue| {
+        if wrong.is_none() && !is_well(&name, function) {
+            wrong = Some(name);
+        }
+    };
+    each_member(functions.get(), look).map_err(|_| malformed(kind, "an object"))?;
+    wrong.map_or(Ok(()), |name| Err(malformed(&format!("{kind}.{name}"), what)))
 }
 
 /// What `lib` has is for the others to require.
 fn is_view(name: &str, view: &RawValue) -> bool {
-    members(view.get()).is_some_and(|view| name == "lib" || view.get("map").is_none_or(|map| is_code(map)))
+    let [map] = members(view.get(), ["map"]);
+    view.get().starts_with('{') && (name == "lib" || map.is_none_or(is_code))
 }
 
 /// A function's text, or an object, as another language may have it.
@@ -72,9 +72,17 @@ fn is_code(value: &RawValue) -> bool {
     value.get().starts_with(['"', '{'])
 }
 
-/// Those of an object, however deep they nest.
-fn members(object: &str) -> Option<Members<'_>> {
-    serde_json::from_str(object).ok()
+/// The members of these names, of an object in which none is given twice, as in a [`Body`].
+fn members<'a, const N: usize>(object: &'a str, names: [&str; N]) -> [Option<&'a RawValue>; N] {
+    let mut found = [None; N];
+    let look = |name: String, value| {
+        if let Some(at) = names.iter().position(|known| **known == *name) {
+            found[at] = Some(value);
+        }
+    };
+    // What is no object has none.
+    let _ = each_member(object, look);
+    found
 }
 
 fn malformed(member: &str, what: &'static str) -> DesignError {

@@ -6,6 +6,7 @@
 mod body;
 mod compact;
 mod document;
+mod each_member;
 mod error;
 mod hash;
 mod members;
@@ -17,6 +18,7 @@ mod term;
 pub use body::Body;
 pub use compact::compact_value;
 pub use document::{Attachments, Document, scan_document};
+pub use each_member::each_member;
 pub use error::DocumentError;
 pub use hash::revision_hash;
 pub use string::write_json_string;

@@ -77,9 +77,10 @@ impl Sequence {
         }
     }
 
-    /// The integer form: incarnation · 2^45 + version, exact in a JavaScript number.
+    /// The integer form: incarnation · 2^45 + version, exact in a JavaScript number. What lies behind all that an
+    /// incarnation can count to, as text of a client may say, is the last of it.
     pub fn to_integer(self) -> u64 {
-        (u64::from(self.incarnation) << VERSION_BITS) | (self.version & VERSION_MAX)
+        (u64::from(self.incarnation) << VERSION_BITS) | self.version.min(VERSION_MAX)
     }
 
     /// Reads the integer form; numbers that no incarnation can have are the end of the last one.

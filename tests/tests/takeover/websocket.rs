@@ -115,14 +115,17 @@ async fn what_a_client_says_while_its_feed_leaves_the_framework_is_heard() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_behind_the_options_has_its_bound_wherever_it_began() {
     let (server, _database) = fresh().await;
-    let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed", "").await;
-    let head = [&[TEXT, 0x80 | 127][..], &500_000_u64.to_be_bytes(), &[0; 4]].concat();
-    send(&mut socket, &[&said(TEXT, b"{}")[..], &head, &[b'x'; 40_000]].concat()).await;
-    for event in ["opened", "caught up"] {
-        assert_eq!(raw::read_frame(&mut socket).await.0, TEXT, "{event}");
+    // The second one stays with the framework.
+    for options in [&b"{}"[..], b"{\"limit\":9}"] {
+        let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed", "").await;
+        let head = [&[TEXT, 0x80 | 127][..], &500_000_u64.to_be_bytes(), &[0; 4]].concat();
+        send(&mut socket, &[&said(TEXT, options)[..], &head, &[b'x'; 40_000]].concat()).await;
+        for event in ["opened", "caught up"] {
+            assert_eq!(raw::read_frame(&mut socket).await.0, TEXT, "{event}");
+        }
+        send(&mut socket, &[b'x'; 30_000]).await;
+        assert_eq!(closed(&mut socket).await, 1009);
     }
-    send(&mut socket, &[b'x'; 30_000]).await;
-    assert_eq!(closed(&mut socket).await, 1009);
 }
 
 #[tokio::test(flavor = "multi_thread")]

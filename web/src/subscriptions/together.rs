@@ -28,8 +28,8 @@ use crate::wire::pieces::{PIECE_BYTES, Pieces};
 /// A connection without a subscription ends after so long.
 const UNUSED: Duration = Duration::from_secs(10);
 
-/// A subscription that is not open, as ids keep it.
-pub struct Closed {
+/// A subscription as ids keep it, open or not.
+pub struct Kept {
     /// Its name.
     pub name: String,
     /// Its database; `None` of one that follows all databases of the server.
@@ -156,8 +156,8 @@ impl Subscriptions {
     }
 
     /// Keeps the place of a subscription that is not open in ids.
-    pub fn keep_closed(&mut self, closed: Closed) {
-        let Closed { name, db, later, resume } = closed;
+    pub fn keep_closed(&mut self, kept: Kept) {
+        let Kept { name, db, later, resume } = kept;
         let (format, told) = (SeqFormat::Integer, Sequence::ZERO);
         let given = Progress { position: told, rows_left: None };
         self.keep(Known { sub: Sub::of(&name), name, db, format, later, given, told, state: State::Closed(resume) });

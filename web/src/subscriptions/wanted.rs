@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::asked::{self, Asked, Checked, Client, Opened};
 use super::connections::{Handle, Holder};
 use super::resume_id::{Resume, Resumed, checksum};
-use super::together::{Closed, Subscriptions};
+use super::together::{Kept, Subscriptions};
 use crate::connection::Cutting;
 use crate::error::ApiError;
 use crate::feed_options::native::{Options, SUBSCRIPTIONS};
@@ -73,40 +73,40 @@ impl Wanted {
         for One { asked, resume, named } in self.0 {
             let checked = asked.checked(client, resume)?;
             let later = (!named && has_ids).then(|| checked.given.clone());
-            all.push((Closed { name: checked.name.clone(), db: checked.db.clone(), later, resume }, checked));
+            all.push((Kept { name: checked.name.clone(), db: checked.db.clone(), later, resume }, checked));
         }
         let mut opening = stream::iter(all)
-            .map(async |(closed, checked): (Closed, Checked)| {
-                let opened = match closed.resume {
+            .map(async |(kept, checked): (Kept, Checked)| {
+                let opened = match kept.resume {
                     Resume::Never => None,
                     _ => Some(checked.open(client, handle).await),
                 };
-                (closed, opened)
+                (kept, opened)
             })
             .buffered(OPENED_AT_ONCE);
         // What is open decides when its reader is to come back, and that is said before anything of them.
         let mut begun = Vec::new();
-        while let Some((closed, opened)) = opening.next().await {
+        while let Some((kept, opened)) = opening.next().await {
             // Of those that the client comes back for there may be more than a connection has: one may be had now whose
             // name and place were free for others when it was refused. What cannot be opened takes no place from them.
             let hold = |opened: Opened| -> Result<(Opened, Holder), ApiError> {
-                Ok((opened, handle.reserve(&closed.name)?.hold(closed.later.clone())))
+                Ok((opened, handle.reserve(&kept.name)?.hold(kept.later.clone())))
             };
             let held = opened.map(|opened| opened.and_then(hold));
-            begun.push((closed, held));
+            begun.push((kept, held));
         }
         let least = client.state.config.feeds.retry;
         let open = begun.iter().filter_map(|(_, held)| held.as_ref()?.as_ref().ok());
         let comeback = open.map(|(opened, _)| opened.feed.comeback(least)).max().unwrap_or(least);
         let mut subscriptions = Subscriptions::new(Arc::clone(handle), sum, comeback, cutting);
-        for (closed, held) in begun {
+        for (kept, held) in begun {
             match held {
-                Some(Ok((opened, holder))) => subscriptions.open(opened, holder, closed.later.is_none()),
+                Some(Ok((opened, holder))) => subscriptions.open(opened, holder, kept.later.is_none()),
                 Some(Err(refused)) => {
-                    subscriptions.refuse(Some(&closed.name), &refused);
-                    subscriptions.keep_closed(closed);
+                    subscriptions.refuse(Some(&kept.name), &refused);
+                    subscriptions.keep_closed(kept);
                 }
-                None => subscriptions.keep_closed(closed),
+                None => subscriptions.keep_closed(kept),
             }
         }
         Ok(subscriptions)

@@ -14,7 +14,7 @@ use super::lingering;
 use super::offer::{BEHIND_THE_END, Next, Offer};
 use super::reading::Apart;
 use crate::wire::framing::Framing;
-use crate::wire::heard::{ANSWERS_MAX, Heard, Reply, close, reply};
+use crate::wire::heard::{ANSWERS_MAX, Heard, MESSAGE_BYTES_MAX, Reply, close, reply};
 
 /// Nothing is expected from a reader; what it says is thrown away, and who says more than this at once is not one.
 const READS_AT_ONCE_MAX: usize = 16;
@@ -24,9 +24,6 @@ const PARTS_AT_ONCE: usize = 16;
 
 /// And up to so many bytes: more than one block of usual size is not left to who does not read.
 const BYTES_AT_ONCE: usize = 64 << 10;
-
-/// The longest message a client may begin: none is expected.
-pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 /// A connection in a group. There are thousands: it has no buffer, and no more than what follows.
 pub struct Member {

@@ -31,7 +31,6 @@ use socket2::SockRef;
 
 use self::feeds::{Attach, Feeds};
 use self::homes::Homes;
-use self::member::MESSAGE_BYTES_MAX;
 use self::worker::Worker;
 use crate::connection::Detachable;
 use crate::wire::Wire;
@@ -95,8 +94,7 @@ impl Takeover {
             return;
         }
         let feeds = self.homes.of(&likeness).unwrap_or(self.feeds);
-        let heard = heard.map(|heard| Box::new(heard.with_message_bytes_max(MESSAGE_BYTES_MAX)));
-        if let Some(attach) = Attach::new(socket, heard, likeness, feed, wire) {
+        if let Some(attach) = Attach::new(socket, heard.map(Box::new), likeness, feed, wire) {
             // The mailbox takes it however full it is: no more come than feeds may be open.
             feeds.do_send(attach);
         }

@@ -17,12 +17,11 @@ use tokio::sync::Notify;
 
 use super::feeds::{Attach, Feeds};
 use super::lingering;
-use super::member::MESSAGE_BYTES_MAX;
 use super::offer::Last;
 use super::reading::{self, News};
 use crate::wire::Wire;
 use crate::wire::framing::Framing;
-use crate::wire::heard::{ANSWERS_MAX, Heard, Reply, close, reply};
+use crate::wire::heard::{ANSWERS_MAX, Heard, MESSAGE_BYTES_MAX, Reply, close, reply};
 
 /// A feed that serves one connection.
 pub struct Straggler<S: Source, W> {

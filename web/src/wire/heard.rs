@@ -12,6 +12,9 @@ const CLOSE_REASON_BYTES_MAX: usize = 123;
 /// So many answers wait for a client that asks for them and does not read; then it is not a reader.
 pub const ANSWERS_MAX: usize = 64;
 
+/// A client that has its feed has nothing to say but pings and the end.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
+
 /// The longest head of a frame.
 const HEAD_BYTES_MAX: usize = 14;
 
@@ -66,9 +69,10 @@ impl Heard {
         Heard { codec, unread: BytesMut::new(), text: BytesMut::new(), message_bytes_max }
     }
 
-    /// From now on its messages may have so many bytes, also one that has begun.
-    pub fn with_message_bytes_max(self, message_bytes_max: usize) -> Heard {
-        Heard { codec: self.codec.max_size(message_bytes_max), message_bytes_max, ..self }
+    /// From now on its messages may have no more than [`MESSAGE_BYTES_MAX`], also one that has begun.
+    pub fn bound_messages(&mut self) {
+        self.codec = std::mem::take(&mut self.codec).max_size(MESSAGE_BYTES_MAX);
+        self.message_bytes_max = MESSAGE_BYTES_MAX;
     }
 
     /// Whether nothing is left of what it said.

@@ -51,6 +51,7 @@ async fn follow<O, S: Source>(
             () = server_ends => return Err(Over::Close(CloseCode::Away, String::new())),
         },
     };
+    connection.incoming.heard.bound_messages();
     let options = match options {
         Ok(options) => options,
         Err(refused) => return Err(refuse(&refused)),

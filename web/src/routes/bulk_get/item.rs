@@ -7,7 +7,7 @@ use seqtide::storage::model::rev::{RevError, RevId};
 use seqtide::storage::{Snapshot, StorageError};
 
 use crate::error::ApiError;
-use crate::json::each_member;
+use crate::json::look_at_each;
 use crate::multipart::{JSON_PART, JSON_PART_ERROR};
 
 const NULL: &str = "null";
@@ -43,7 +43,7 @@ impl Item {
     pub fn parse(text: &str) -> Item {
         let (mut id, mut rev) = (NULL, NULL);
         let no_object = || ApiError::bad_request("document must be a JSON object");
-        let read = each_member(text, no_object, |name, value| {
+        let read = look_at_each(text, no_object, |name, value| {
             match &*name {
                 "id" => id = value.get(),
                 "rev" => rev = value.get(),
