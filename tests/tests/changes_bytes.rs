@@ -38,7 +38,7 @@ async fn head_and_first_byte_leave_at_once_on_an_empty_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waiting_feeds_are_not_cached_and_not_buffered() {
+async fn feeds_are_not_buffered_and_waiting_ones_not_cached() {
     let (_server, database) = fresh().await;
     for (feed, content_type) in
         [("longpoll", "application/json"), ("continuous", "application/json"), ("eventsource", "text/event-stream")]
@@ -52,7 +52,7 @@ async fn waiting_feeds_are_not_cached_and_not_buffered() {
     let answer = database.get("/_changes").expect(200).await;
     assert_eq!(answer.header("content-type"), Some("application/json"));
     assert_eq!(answer.header("cache-control"), Some("must-revalidate"));
-    assert_eq!(answer.header("x-accel-buffering"), None);
+    assert_eq!(answer.header("x-accel-buffering"), Some("no"), "a long search shows that it is there");
     assert!(answer.header("etag").is_some(), "a normal feed has an ETag");
 }
 
@@ -188,6 +188,42 @@ async fn a_filtered_feed_beats_under_steady_writes_that_it_rejects() {
     assert_eq!(text.trim(), "", "nothing but beats");
     let row = write(&database, "wanted").await;
     assert!(body.until(|text| text.ends_with("}\n")).await.ends_with(&format!("{row}\n")));
+}
+
+/// A replicator takes a feed that is silent for dead, and begins it again from where it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_without_heartbeats_shows_that_it_is_there_under_steady_writes_that_its_function_rejects() {
+    let (_server, database) = fresh().await;
+    let functions = json!({ "filters": { "wanted": "(doc) => doc._id === 'wanted'" } });
+    database.request("PUT", "/_design/d").json(&functions).expect(201).await;
+    let mut body = waiting(&database, "feed=continuous&timeout=60000&filter=d/wanted").await;
+    let writers = database.clone();
+    let writing = tokio::spawn(async move {
+        for number in 0_u64.. {
+            write(&writers, &format!("other-{number}")).await;
+        }
+    });
+    let text = body.until(|text| text.len() >= 3).await;
+    writing.abort();
+    assert_eq!(text, "\n\n\n", "one as it starts to wait, the others after silence");
+    let row = write(&database, "wanted").await;
+    assert!(body.until(|text| text.ends_with("}\n")).await.ends_with(&format!("{row}\n")));
+}
+
+/// A replicator that is given a list of documents names all of them, and does not get past an answer of 413.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_may_name_as_many_documents_as_a_bulk_request() {
+    let (_server, database) = fresh().await;
+    let row = write(&database, "wanted").await;
+    write(&database, "other").await;
+    let among = |others: usize| {
+        let others = (0..others).map(|number| format!("no-document-has-this-name-{number}"));
+        json!({ "doc_ids": others.chain(["wanted".to_owned()]).collect::<Vec<_>>() })
+    };
+    let asked = |others| database.post("/_changes?filter=_doc_ids").json(&among(others));
+    assert_eq!(asked(99_999).expect(200).await.text(), normal(&[&row], 2, 0));
+    let reason = "`doc_ids` has too many ids: at most 100000 are accepted";
+    asked(100_000).send().await.assert_error(413, "too_large", reason);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,12 +30,25 @@ struct Parts {
     header: Option<(header::HeaderName, String)>,
     /// Further members, as JSON with a comma in front.
     more: String,
+    /// It is refused for a bound that CouchDB does not have.
+    is_of_own_bound: bool,
 }
 
 impl ApiError {
     /// An answer with this status, word and reason.
     pub fn new(status: StatusCode, error: &'static str, reason: impl Into<Cow<'static, str>>) -> ApiError {
-        ApiError(Box::new(Parts { status, error, reason: reason.into(), header: None, more: String::new() }))
+        let (reason, more) = (reason.into(), String::new());
+        ApiError(Box::new(Parts { status, error, reason, header: None, more, is_of_own_bound: false }))
+    }
+
+    /// Whether what is refused would be a document in CouchDB, which has no such bound.
+    pub fn is_of_own_bound(&self) -> bool {
+        self.0.is_of_own_bound
+    }
+
+    fn for_own_bound(mut self, is_of_own_bound: bool) -> ApiError {
+        self.0.is_of_own_bound = is_of_own_bound;
+        self
     }
 
     /// 400 `bad_request`.
@@ -271,7 +284,8 @@ impl From<DbNameError> for ApiError {
 
 impl From<DocIdError> for ApiError {
     fn from(error: DocIdError) -> ApiError {
-        ApiError::new(StatusCode::BAD_REQUEST, "illegal_docid", error.to_string())
+        let is_of_own_bound = matches!(error, DocIdError::TooLong { .. });
+        ApiError::new(StatusCode::BAD_REQUEST, "illegal_docid", error.to_string()).for_own_bound(is_of_own_bound)
     }
 }
 
@@ -293,6 +307,8 @@ impl From<SelectorError> for ApiError {
 impl From<DocumentError> for ApiError {
     fn from(error: DocumentError) -> ApiError {
         use DocumentError as E;
+        let is_of_own_bound =
+            matches!(error, E::NestedTooDeep { .. } | E::Rev(RevError::TooLong) | E::RevisionsIdTooLong);
         let word = match error {
             E::TooMany { .. } => return ApiError::document_too_large(error.to_string()),
             E::NotJson | E::NotAnObject | E::NestedTooDeep { .. } | E::Rev(_) => "bad_request",
@@ -306,7 +322,7 @@ impl From<DocumentError> for ApiError {
             | E::RevisionsIdNotHex
             | E::RevisionsIdTooLong => "doc_validation",
         };
-        ApiError::new(StatusCode::BAD_REQUEST, word, error.to_string())
+        ApiError::new(StatusCode::BAD_REQUEST, word, error.to_string()).for_own_bound(is_of_own_bound)
     }
 }
 

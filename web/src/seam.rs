@@ -7,7 +7,7 @@ use actix_web::test::TestRequest;
 use seqtide::{Database, FeedKind};
 
 use crate::error::ApiError;
-use crate::feed_options::couchdb::Asked;
+use crate::feed_options::couchdb::{Asked, AskedFilter};
 use crate::feed_options::native::{Followed as _, Options};
 use crate::query::Query;
 use crate::routes;
@@ -56,7 +56,8 @@ pub fn options(query: &str, body: &[u8]) -> [(&'static str, Result<(), Refused>)
     let changes = |body| {
         move |query: &Query| {
             let request = TestRequest::default().to_http_request();
-            Asked::parse(&request, query, body, longest).map(drop)
+            let filter = AskedFilter::parse(query, body, usize::MAX)?;
+            Asked::parse(&request, query, filter, longest).map(drop)
         }
     };
     let feed = |query: &Query| {

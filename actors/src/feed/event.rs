@@ -22,8 +22,9 @@ pub enum Portion<R = Row> {
     Rows(Vec<Arc<R>>),
     /// The same as bytes alone, where the feed was [asked](super::options::FeedOptions::frames) for no more.
     Frames(Frames),
-    /// None: the feed starts to wait and has sent nothing yet.
-    Waiting,
+    /// None: the feed starts to wait and has sent nothing yet; or it has no heartbeat, and has given nothing for 5 s in
+    /// which it read. A sign of life for its reader.
+    Nothing,
 }
 
 /// What a feed or a stream of changes gives: changes, and where it stands.

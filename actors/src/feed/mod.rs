@@ -96,7 +96,7 @@ pub struct Feed<S: Source = Documents> {
     finished: bool,
     /// What was looked ahead at.
     first: Option<FeedEvent<S::Row>>,
-    /// A page that is being read. It goes on while heartbeats are said, and when waiting for it is given up.
+    /// A page that is being read. It goes on while signs of life are given, and when waiting for it is given up.
     reading: Option<Reading<S::Row>>,
     /// How many pages it has taken since it waited.
     pages: usize,
@@ -439,7 +439,7 @@ impl<S: Source> Feed<S> {
     async fn say(&mut self, notice: Notice) -> Result<Option<FeedEvent<S::Row>>, Error> {
         let seq = self.subscriber.position();
         Ok(Some(match notice {
-            Notice::Waiting => FeedEvent::Change(Portion::Waiting),
+            Notice::Waiting | Notice::StillReading => FeedEvent::Change(Portion::Nothing),
             Notice::CaughtUp => {
                 self.note_given(0);
                 self.with_known(KnownFeed::note_caught_up);

@@ -1,5 +1,5 @@
-//! How a feed reads: page by page, with its heartbeats said meanwhile, and the next page on its way while one is being
-//! sent.
+//! How a feed reads: page by page, with its signs of life given meanwhile, and the next page on its way while one is
+//! being sent.
 
 use std::future::{poll_fn, ready};
 use std::pin::Pin;
@@ -31,9 +31,10 @@ pub(super) struct Reading<R> {
 }
 
 impl<S: Source> Feed<S> {
-    /// Reads what is wanted: a page with rows, or `None`, also when a heartbeat or the end is due before it is there.
+    /// Reads what is wanted: a page with rows, or `None`, also when a sign of life or the end is due before it is
+    /// there.
     pub(super) async fn read(&mut self, wanted: Wanted) -> Result<Option<Page<S::Row>>, Error> {
-        let due = until(earlier(self.subscriber.heartbeat_due(), self.told.ends_at));
+        let due = until(earlier(self.subscriber.sign_due(), self.told.ends_at));
         let reading = self.reading.get_or_insert_with(|| Reading {
             wanted,
             purges: self.source.purges(),

@@ -107,6 +107,6 @@ fn events<R, C>(event: FeedEvent<R>, show: impl Fn(&R) -> C) -> Vec<Result<Chang
         Ok(said) => vec![Ok(said)],
         Err(Portion::Rows(rows)) => rows.iter().map(|row| Ok(ChangeEvent::Change(show(row)))).collect(),
         // Frames are not asked for.
-        Err(Portion::Frames(_) | Portion::Waiting) => Vec::new(),
+        Err(Portion::Frames(_) | Portion::Nothing) => Vec::new(),
     }
 }

@@ -15,6 +15,12 @@ use super::source::Wanted;
 use crate::end_reason::EndReason;
 use crate::known::FeedState;
 
+/// So long a feed without a heartbeat is silent at most while it reads what it does not give: its reader, and whoever
+/// stands between, could take it for dead. One that waits has said how long it does.
+///
+/// Source: CouchDB `fabric_view_changes:receive_results`, of a feed that does not wait.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+
 /// What a subscriber says besides rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
@@ -24,6 +30,8 @@ pub enum Notice {
     CaughtUp,
     /// Nothing was sent for the heartbeat's time.
     Heartbeat,
+    /// It has no heartbeat, has read for long, and given nothing.
+    StillReading,
     /// It was live and has fallen behind.
     Lagging,
     /// It is live again.
@@ -73,6 +81,8 @@ pub(crate) struct Subscriber {
     last_news: Instant,
     /// Nothing was looked at since the last heartbeat: reading comes before the next, however close together they are.
     only_beaten: bool,
+    /// It has read since anything was sent, and nothing of that was given.
+    read_in_vain: bool,
     said_waiting: bool,
     said_caught_up: bool,
     /// It has fallen behind what is in memory, and said so.
@@ -128,6 +138,7 @@ impl Subscriber {
             last_sent: now,
             last_news: now,
             only_beaten: false,
+            read_in_vain: false,
             said_waiting: false,
             said_caught_up: false,
             lags: false,
@@ -211,15 +222,20 @@ impl Subscriber {
         if let Some(notice) = self.change_of_standing(memory_from) {
             return Step::Say(notice);
         }
-        match self.walk {
+        let (after, up_to, direction) = match self.walk {
             Walk::Forward { up_to, .. } if rows_max > 0 && self.position < up_to => {
-                Step::Read { after: self.position, up_to, rows_max, direction: Direction::Forward }
+                (self.position, up_to, Direction::Forward)
             }
             Walk::Backward { top } if rows_max > 0 && top > Sequence::ZERO => {
-                Step::Read { after: Sequence::ZERO, up_to: top, rows_max, direction: Direction::Backward }
+                (Sequence::ZERO, top, Direction::Backward)
             }
-            _ => self.caught_up(now),
+            _ => return self.caught_up(now),
+        };
+        if self.read_in_vain && self.heartbeat.is_none() && silent >= SILENCE_MAX {
+            self.note_sent(now);
+            return Step::Say(Notice::StillReading);
         }
+        Step::Read { after, up_to, rows_max, direction }
     }
 
     /// What is to be said of how it stands. A first catch-up is no falling behind, nor is reading alone what is in
@@ -248,19 +264,30 @@ impl Subscriber {
     }
 
     /// When a heartbeat is due if nothing is sent before.
-    pub fn heartbeat_due(&self) -> Option<Instant> {
+    fn heartbeat_due(&self) -> Option<Instant> {
         self.heartbeat.and_then(|every| self.last_sent.checked_add(every))
     }
 
-    /// Takes note that a page is not there yet though a heartbeat is due.
+    /// When it is to say that it is there if a page that is being read is not given before.
+    pub fn sign_due(&self) -> Option<Instant> {
+        self.last_sent.checked_add(self.heartbeat.unwrap_or(SILENCE_MAX))
+    }
+
+    /// Takes note that a page is not there yet though it is to say that it is there.
     pub fn still_reading(&mut self) {
         self.only_beaten = false;
+        self.read_in_vain = true;
     }
 
     /// Takes note of a heartbeat that was said.
     pub fn beaten(&mut self, now: Instant) {
-        self.last_sent = now;
+        self.note_sent(now);
         self.only_beaten = true;
+    }
+
+    fn note_sent(&mut self, now: Instant) {
+        self.last_sent = now;
+        self.read_in_vain = false;
     }
 
     /// Nothing is left to read for now.
@@ -277,7 +304,7 @@ impl Subscriber {
             return Step::End(EndReason::CaughtUp);
         }
         if self.rows_given == 0 && !std::mem::replace(&mut self.said_waiting, true) {
-            self.last_sent = now;
+            self.note_sent(now);
             return Step::Say(Notice::Waiting);
         }
         if self.timeout.is_some_and(|timeout| now.saturating_duration_since(self.last_news) >= timeout) {
@@ -296,8 +323,9 @@ impl Subscriber {
         self.rows_given += page.rows;
         self.last_news = now;
         self.only_beaten = false;
-        if page.rows > 0 {
-            self.last_sent = now;
+        match page.rows {
+            0 => self.read_in_vain = true,
+            _ => self.note_sent(now),
         }
         match &mut self.walk {
             // Where nothing is left, the place asked for has been examined too.

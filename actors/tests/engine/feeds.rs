@@ -86,7 +86,7 @@ async fn a_filtered_feed_s_heartbeats_pass_what_does_not_concern_it() {
                 other => assert!(
                     matches!(
                         other,
-                        FeedEvent::Open { .. } | FeedEvent::CaughtUp { .. } | FeedEvent::Change(Portion::Waiting)
+                        FeedEvent::Open { .. } | FeedEvent::CaughtUp { .. } | FeedEvent::Change(Portion::Nothing)
                     ),
                     "{other:?}"
                 ),

@@ -197,7 +197,7 @@ async fn follow(database: Database, known: Arc<Mutex<Known>>, filter: Filter, pa
                     break;
                 }
                 FeedEvent::Open { seq, .. } => assert_eq!(seq, token),
-                FeedEvent::Change(Portion::Waiting) => {}
+                FeedEvent::Change(Portion::Nothing) => {}
                 FeedEvent::Draining { .. } => panic!("nobody drains"),
                 FeedEvent::SnapshotEnd { .. } => panic!("none was asked for"),
                 FeedEvent::Rewind { since, .. } => panic!("{since:?} was a token of this database"),

@@ -1,6 +1,6 @@
 //! Writes with `new_edits=false`: revisions as another server made them.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{BAD_REV, fresh};
 
@@ -30,6 +30,39 @@ async fn revisions_win_over_rev_and_missing_ones_are_refused() {
     let docs = json!({ "docs": [{ "_id": "b", "_rev": "bogus" }], "new_edits": false });
     let (status, error, reason) = BAD_REV;
     database.post("/_bulk_docs").json(&docs).send().await.assert_error(status, error, reason);
+}
+
+/// CouchDB has documents that pass these bounds, and its replicator does not get past a request that is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_passes_a_bound_that_couchdb_does_not_have_is_refused_alone() {
+    let (_server, database) = fresh().await;
+    let (deep, long_id) = (format!("{}1{}", "[".repeat(600), "]".repeat(600)), "i".repeat(501));
+    let (hash, long_rev) = ("z".repeat(129), format!("1-{}", "z".repeat(129)));
+    let docs = format!(
+        r#"{{"_id":"a","_rev":"1-x"}},
+        {{"_id":"{long_id}","_rev":"1-x"}},
+        {{"_id":"deep","_rev":"1-x","n":{deep}}},
+        {{"_id":"rev","_rev":"{long_rev}"}},
+        {{"_id":"revisions","_revisions":{{"start":1,"ids":["{hash}"]}}}},
+        {{"_id":"z","_rev":"1-x"}}"#
+    );
+    let push = |new_edits: bool| {
+        let request = database.post("/_bulk_docs").header("content-type", "application/json");
+        request.body(format!("{{\"new_edits\":{new_edits},\"docs\":[{docs}]}}"))
+    };
+    let refused = push(false).expect(201).await.json();
+    let told = |item: &Value| json!([item["id"], item["rev"], item["error"]]);
+    let expected = [
+        json!([long_id, "1-x", "illegal_docid"]),
+        json!(["deep", "1-x", "bad_request"]),
+        json!(["rev", long_rev, "bad_request"]),
+        json!(["revisions", null, "doc_validation"]),
+    ];
+    assert_eq!(refused.as_array().expect("a list").iter().map(told).collect::<Vec<_>>(), expected);
+    for id in ["/a", "/z"] {
+        assert_eq!(database.get(id).expect(200).await.json()["_rev"], json!("1-x"));
+    }
+    push(true).send().await.assert_status(400);
 }
 
 #[tokio::test(flavor = "multi_thread")]

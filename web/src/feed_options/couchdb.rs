@@ -28,14 +28,14 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// `longest` bounds timeout and heartbeat. The filter is looked at first.
+    /// `longest` bounds timeout and heartbeat.
     ///
     /// Source: CouchDB `chttpd_db:parse_changes_query`.
     ///
     /// # Errors
     /// 400 with CouchDB's text.
-    pub fn parse(req: &HttpRequest, query: &Query, body: Option<&[u8]>, longest: Duration) -> Result<Asked, ApiError> {
-        let AskedFilter { filter, fields, function } = asked_filter(query, body)?;
+    pub fn parse(req: &HttpRequest, query: &Query, shows: AskedFilter, longest: Duration) -> Result<Asked, ApiError> {
+        let AskedFilter { filter, fields, function } = shows;
         let (kind, mode, shape) = feed(query)?;
         let style = match query.get("style") {
             None | Some("main_only") => false,
@@ -107,7 +107,7 @@ fn since(req: &HttpRequest, query: &Query, kind: FeedKind) -> Result<Since, ApiE
 
 /// What a feed shows, as it was asked for.
 #[derive(Default)]
-struct AskedFilter {
+pub struct AskedFilter {
     filter: Filter,
     /// What is left of documents.
     fields: Option<Fields>,
@@ -127,27 +127,34 @@ impl From<AskedFunction> for AskedFilter {
     }
 }
 
-fn asked_filter(query: &Query, body: Option<&[u8]>) -> Result<AskedFilter, ApiError> {
-    let name = query.get("filter").unwrap_or("");
-    let members = body_object(body)?;
-    let member = |name: &str| members.get(name).map(|value| value.get());
-    match name {
-        _ if name.split('/').all(str::is_empty) => Ok(AskedFilter::default()),
-        "_design" => Ok(Filter::design().into()),
-        "_doc_ids" => {
-            let list = if body.is_some() { member("doc_ids") } else { query.get("doc_ids") };
-            let list = list.map(serde_json::from_str).transpose().map_err(|_| ApiError::not_json())?;
-            Ok(Filter::ids(doc_ids(list)?).into())
+impl AskedFilter {
+    /// Reads it from the query, and from the body where there is one; it is looked at before all other options. It may
+    /// name `ids_max` documents: a replicator that is given a list of them names them all.
+    ///
+    /// # Errors
+    /// 400 with CouchDB's text; 413 for more documents.
+    pub fn parse(query: &Query, body: Option<&[u8]>, ids_max: usize) -> Result<AskedFilter, ApiError> {
+        let name = query.get("filter").unwrap_or("");
+        let members = body_object(body)?;
+        let member = |name: &str| members.get(name).map(|value| value.get());
+        match name {
+            _ if name.split('/').all(str::is_empty) => Ok(AskedFilter::default()),
+            "_design" => Ok(Filter::design().into()),
+            "_doc_ids" => {
+                let list = if body.is_some() { member("doc_ids") } else { query.get("doc_ids") };
+                let list = list.map(serde_json::from_str).transpose().map_err(|_| ApiError::not_json())?;
+                Ok(Filter::ids(doc_ids(list, ids_max)?).into())
+            }
+            "_selector" if body.is_none() => Err(ApiError::bad_request("Selector must be specified in POST payload")),
+            "_selector" => {
+                let selector = Selector::from_json(member("selector").unwrap_or("null"))?;
+                let fields = member("fields").map(Fields::from_json).transpose()?;
+                Ok(AskedFilter { fields, ..Filter::selector(selector).into() })
+            }
+            "_view" => Ok(AskedFunction::view(query.get("view"), Names::Escaped)?.into()),
+            _ if name.starts_with('_') => Err(ApiError::bad_request("unknown builtin filter name")),
+            _ => Ok(AskedFunction::filter(name, Names::Escaped, query_object(query))?.into()),
         }
-        "_selector" if body.is_none() => Err(ApiError::bad_request("Selector must be specified in POST payload")),
-        "_selector" => {
-            let selector = Selector::from_json(member("selector").unwrap_or("null"))?;
-            let fields = member("fields").map(Fields::from_json).transpose()?;
-            Ok(AskedFilter { fields, ..Filter::selector(selector).into() })
-        }
-        "_view" => Ok(AskedFunction::view(query.get("view"), Names::Escaped)?.into()),
-        _ if name.starts_with('_') => Err(ApiError::bad_request("unknown builtin filter name")),
-        _ => Ok(AskedFunction::filter(name, Names::Escaped, query_object(query))?.into()),
     }
 }
 

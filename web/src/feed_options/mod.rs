@@ -11,9 +11,10 @@ use actix_web::HttpRequest;
 use seqtide::Since;
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::sequence::Sequence;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::error::ApiError;
+use crate::json;
 
 /// What a client says that it was given last. What is no text is no token either, and is refused like others.
 pub fn last_event_id(req: &HttpRequest) -> Option<Cow<'_, str>> {
@@ -33,12 +34,13 @@ pub fn parse_since(text: &str) -> Result<Since, ApiError> {
     Sequence::parse(bare).map(Since::Seq).ok_or_else(malformed)
 }
 
-/// Reads a list of document ids; those that no document can have are left out.
+/// Reads a list of at most `most` document ids; those that no document can have are left out.
 ///
 /// # Errors
-/// 400 with CouchDB's text.
-pub fn doc_ids(value: Option<Value>) -> Result<Vec<DocId>, ApiError> {
+/// 400 with CouchDB's text; 413 for more of them.
+pub fn doc_ids(list: Option<&RawValue>, most: usize) -> Result<Vec<DocId>, ApiError> {
     let not_a_list = || ApiError::bad_request("`doc_ids` filter parameter is not a list of doc ids.");
-    let ids: Vec<String> = serde_json::from_value(value.ok_or_else(not_a_list)?).map_err(|_| not_a_list())?;
+    let too_many = || ApiError::too_large(format!("`doc_ids` has too many ids: at most {most} are accepted"));
+    let ids: Vec<String> = json::elements(list.ok_or_else(not_a_list)?, most, not_a_list, too_many)?;
     Ok(ids.iter().filter_map(|id| DocId::parse(id).ok()).collect())
 }

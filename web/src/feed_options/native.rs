@@ -8,7 +8,7 @@ use seqtide::{
     Ahead, Database, Databases, Documents, Engine, Feed, FeedKind, FeedMode, FeedOptions, Filter, RowShape, Selector,
     Since, Source, Test, UpdatesOptions,
 };
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -269,12 +269,12 @@ impl Options {
     fn doc_ids(&self) -> Result<Option<Vec<DocId>>, ApiError> {
         let list = match self.0.get("doc_ids") {
             None => return Ok(None),
-            Some(Value::String(text)) => {
-                serde_json::from_str(text).map_err(|_| self.wrong("doc_ids", "a JSON list of ids"))?
-            }
-            Some(list) => list.clone(),
+            Some(Value::String(text)) => RawValue::from_string(text.clone()),
+            Some(list) => to_raw_value(list),
         };
-        doc_ids(Some(list)).map(Some)
+        let list = list.map_err(|_| self.wrong("doc_ids", "a JSON list of ids"))?;
+        // As many as there was room for in the request.
+        doc_ids(Some(&list), usize::MAX).map(Some)
     }
 
     /// The one function there may be.

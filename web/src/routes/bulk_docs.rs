@@ -3,11 +3,10 @@
 use actix_web::http::StatusCode;
 use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
-use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{Outcome, Write};
 use serde_json::value::RawValue;
 
-use super::edit::{edit, replicated_path, scan, write_written};
+use super::edit::{Named, edit, replicated_path, scan, write_written};
 use super::local;
 use crate::call::{Answer, Call};
 use crate::call_state::CallState;
@@ -19,7 +18,7 @@ use crate::{json, reply, request};
 struct Item {
     id: String,
     /// The revision as given, for refusals of replicated ones.
-    rev: Option<RevId>,
+    rev: Option<String>,
     /// Why it is refused by itself, before anything is written.
     refused: Option<ApiError>,
 }
@@ -68,7 +67,8 @@ impl Bulk {
             revisions_left: revisions_max(state),
         };
         for doc in docs {
-            bulk.add(doc.get().as_bytes(), state)?;
+            let text = doc.get().as_bytes();
+            bulk.add(text, state).or_else(|error| bulk.refuse_alone(text, error))?;
         }
         Ok(bulk)
     }
@@ -96,10 +96,25 @@ impl Bulk {
             let most = revisions_max(state);
             ApiError::too_large(format!("`docs` has too many revisions: at most {most} are accepted"))
         })?;
-        let rev = path.as_ref().map(|path| path.rev());
+        let rev = path.as_ref().map(|path| path.rev().to_string());
         let made = edit(id.clone(), path, document).map(|edit| self.writes.push(Write::Edit(edit)));
         self.items.push(Item { id: id.to_string(), rev, refused: made.err() });
         Ok(())
+    }
+
+    /// Adds a replicated document that passes a bound which is not CouchDB's: where it comes from it is a document like
+    /// others, and a replicator would bring a request that is refused as a whole again and again.
+    ///
+    /// # Errors
+    /// What makes the whole request invalid.
+    fn refuse_alone(&mut self, text: &[u8], refused: ApiError) -> Result<(), ApiError> {
+        match Named::of(text) {
+            Named { id: Some(id), rev } if self.replicated && refused.is_of_own_bound() => {
+                self.items.push(Item { id, rev, refused: Some(refused) });
+                Ok(())
+            }
+            _ => Err(refused),
+        }
     }
 }
 
@@ -162,7 +177,7 @@ fn write_refusal(out: &mut Vec<u8>, item: &Item, refused: &ApiError) {
     write_json_string(out, &item.id);
     if let Some(rev) = &item.rev {
         out.extend_from_slice(b",\"rev\":");
-        rev.write_json(out);
+        write_json_string(out, rev);
     }
     out.push(b',');
     refused.write_members(out);

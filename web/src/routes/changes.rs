@@ -7,7 +7,7 @@ use seqtide::{Database, Error, Feed, FeedKind, FeedMode, Source};
 use crate::call::{Answer, Call};
 use crate::connection::Cutter;
 use crate::error::ApiError;
-use crate::feed_options::couchdb::Asked;
+use crate::feed_options::couchdb::{Asked, AskedFilter};
 use crate::feeds::{body, stopping};
 use crate::state::State;
 use crate::takeover::Takeover;
@@ -22,8 +22,11 @@ pub async fn changes(call: Call, db: &str) -> Answer {
         request::require_json(&call.req)?;
     }
     let Call { req, payload, query, state } = call;
-    let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
-    let asked = Asked::parse(&req, &query, if post { Some(&body) } else { None }, state.config.feeds.changes_timeout)?;
+    let limits = &state.config.limits;
+    let (body, ids_max) = (request::read_body(&req, payload, limits.request_bytes_max).await?, limits.bulk_docs_max);
+    let in_query = query.clone();
+    let filter = request::parse(body.clone(), move |body| AskedFilter::parse(&in_query, post.then_some(body), ids_max));
+    let asked = Asked::parse(&req, &query, filter.await?, state.config.feeds.changes_timeout)?;
     let etag = match asked.options.kind {
         FeedKind::Normal => Some(etag(&database, req.query_string(), &body).await?),
         _ => None,
@@ -64,10 +67,9 @@ pub async fn answer<S: Source>(
     if let Some(etag) = etag {
         answer.insert_header((header::ETAG, etag));
     }
+    reply::not_held_back(&mut answer);
     if feed.options().mode == FeedMode::Once {
         answer.insert_header((header::CACHE_CONTROL, reply::MUST_REVALIDATE));
-    } else {
-        reply::not_held_back(&mut answer);
     }
     if feed.is_ahead() {
         tracing::warn!(

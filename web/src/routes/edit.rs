@@ -28,7 +28,9 @@ pub fn scan(text: &[u8], state: &State) -> Result<Document, ApiError> {
         ApiError::document_too_large(format!("{which} has {what} are accepted"))
     };
     let document = scan_document(text, &state.scan_limits()).map_err(|error| match error {
-        DocumentError::TooMany { what, max } => too_large(id_of(text), format!("too many {what}: at most {max}")),
+        DocumentError::TooMany { what, max } => {
+            too_large(Named::of(text).id, format!("too many {what}: at most {max}"))
+        }
         error => error.into(),
     })?;
     let (bytes, bytes_max) = (document.body.as_bytes().len(), state.config.limits.document_bytes_max);
@@ -38,14 +40,20 @@ pub fn scan(text: &[u8], state: &State) -> Result<Document, ApiError> {
     Ok(document)
 }
 
-/// The id of a document whose scan was given up, if that can be told.
-fn id_of(text: &[u8]) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Named {
-        #[serde(rename = "_id")]
-        id: Option<String>,
+/// What a document is called that was refused as it was scanned.
+#[derive(Default, Deserialize)]
+pub struct Named {
+    #[serde(rename = "_id")]
+    pub id: Option<String>,
+    #[serde(rename = "_rev")]
+    pub rev: Option<String>,
+}
+
+impl Named {
+    /// Nothing where it cannot be told.
+    pub fn of(text: &[u8]) -> Named {
+        serde_json::from_slice(text).unwrap_or_default()
     }
-    serde_json::from_slice::<Named>(text).ok()?.id
 }
 
 /// Scans a request's body as [`scan`] does.

@@ -131,7 +131,7 @@ impl Wire for Changes {
 
     fn notice<R>(&self, format: SeqFormat, event: &FeedEvent<R>) -> Bytes {
         match (event, self.shape) {
-            (FeedEvent::Change(Portion::Waiting), _) | (FeedEvent::Heartbeat { .. }, Shape::Object | Shape::Lines) => {
+            (FeedEvent::Change(Portion::Nothing), _) | (FeedEvent::Heartbeat { .. }, Shape::Object | Shape::Lines) => {
                 Bytes::from_static(b"\n")
             }
             (FeedEvent::Heartbeat { .. }, Shape::EventSource) => Bytes::from_static(b"event: heartbeat\ndata: \n\n"),

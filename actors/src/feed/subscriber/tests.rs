@@ -301,6 +301,35 @@ fn a_snapshot_ends_at_the_update_sequence_of_its_start_and_the_feed_goes_on_behi
 }
 
 #[test]
+fn a_feed_without_a_heartbeat_that_reads_in_vain_says_so_and_one_that_waits_does_not() {
+    let start = Instant::now();
+    let vain = |examined| page(examined, false, 0);
+    for (mode, timeout) in [(FeedMode::Once, None), (FeedMode::Longpoll, Some(SECOND)), (FeedMode::Live, None)] {
+        let mut sub = Subscriber::new(&FeedOptions { timeout, ..options(mode) }, seq(0), seq(9), start);
+        let late = start + SILENCE_MAX;
+        assert_eq!(step(&mut sub, late, seq(9)), read_to(0, 9), "it reads before it says that it has");
+        assert_eq!(sub.sign_due(), Some(late));
+        sub.read(vain(3), seq(9), late);
+        assert_eq!(step(&mut sub, late, seq(9)), Step::Say(Notice::StillReading));
+        assert_eq!(step(&mut sub, late, seq(9)), read_to(3, 9), "once");
+        sub.read(vain(4), seq(9), late + SECOND);
+        assert_eq!(step(&mut sub, late + SECOND, seq(9)), read_to(4, 9), "it was said a second ago");
+        sub.still_reading();
+        assert_eq!(step(&mut sub, late + SILENCE_MAX, seq(9)), Step::Say(Notice::StillReading), "of a slow page too");
+        sub.read(page(6, false, 1), seq(9), late + SILENCE_MAX * 2);
+        assert_eq!(step(&mut sub, late + SILENCE_MAX * 3, seq(9)), read_to(6, 9), "its last page gave a row");
+    }
+    let mut live = Subscriber::new(&options(FeedMode::Live), seq(0), seq(0), start);
+    assert_eq!(step(&mut live, start, seq(0)), Step::Say(Notice::CaughtUp));
+    assert_eq!(step(&mut live, start, seq(0)), Step::Say(Notice::Waiting));
+    assert_eq!(step(&mut live, start + SILENCE_MAX, seq(0)), Step::Wait { until: None });
+    let heartbeat = Some(SILENCE_MAX * 9);
+    let mut beating = Subscriber::new(&FeedOptions { heartbeat, ..options(FeedMode::Live) }, seq(0), seq(9), start);
+    beating.read(vain(3), seq(9), start);
+    assert_eq!(step(&mut beating, start + SILENCE_MAX, seq(9)), read_to(3, 9), "its heartbeat is what it says");
+}
+
+#[test]
 fn draining_ends_at_the_next_step() {
     let now = Instant::now();
     let mut sub = Subscriber::new(&options(FeedMode::Live), seq(0), seq(3), now);
@@ -311,7 +340,7 @@ fn draining_ends_at_the_next_step() {
 /// What may come next of how a feed stands; see `docs/feeds.md`.
 fn next_state(state: FeedState, notice: Notice, is_draining: bool) -> Option<FeedState> {
     match (state, notice) {
-        (_, Notice::Waiting | Notice::Heartbeat) => Some(state),
+        (_, Notice::Waiting | Notice::Heartbeat | Notice::StillReading) => Some(state),
         (FeedState::CatchingUp, Notice::SnapshotEnd) => Some(state),
         (FeedState::CatchingUp, Notice::CaughtUp) => Some(FeedState::Live),
         (FeedState::Live, Notice::Lagging) if !is_draining => Some(FeedState::Lagging),
@@ -362,7 +391,7 @@ proptest! {
                             sub.note_said(notice);
                         }
                         Notice::Live => sub.note_said(notice),
-                        Notice::Waiting | Notice::CaughtUp | Notice::SnapshotEnd => {}
+                        Notice::Waiting | Notice::StillReading | Notice::CaughtUp | Notice::SnapshotEnd => {}
                     }
                 }
             }
