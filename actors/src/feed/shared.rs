@@ -77,6 +77,13 @@ pub struct Likeness {
     leave: Option<Test>,
 }
 
+impl Likeness {
+    /// The feeds' heartbeat.
+    pub fn heartbeat(&self) -> Option<Duration> {
+        self.heartbeat
+    }
+}
+
 /// How feeds like one are opened again.
 pub struct Reopening<S: Source> {
     source: S,

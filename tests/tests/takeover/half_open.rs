@@ -1,10 +1,16 @@
-//! Clients that are gone without a word: their machine has no power, their network no way.
+//! Clients that are gone without a word: their machine has no power, their network no way. And those that look like
+//! it.
+
+use std::time::Duration;
 
 use socket2::{SockFilter, SockRef};
 
 use super::raw_feed::RawFeed;
 use super::until_open;
 use seqtide_tests::database::fresh;
+use serde_json::json;
+use tokio::io::AsyncReadExt;
+use tokio::time::{Instant, interval};
 
 /// The kernel drops what comes for a socket with this filter, and acknowledges nothing: `ret #0`.
 const DROP_ALL: SockFilter = SockFilter::new(0x06, 0, 0, 0);
@@ -22,4 +28,34 @@ async fn a_client_that_acknowledges_nothing_is_given_up_and_one_that_is_slow_is_
     // Who does not read, and whose system takes what comes, is there all the same.
     let so_far = slow.text.matches("event: heartbeat").count();
     slow.until(|feed| feed.text.matches("event: heartbeat").count() > so_far + 5).await;
+}
+
+/// So long a client may take nothing whose feed beats more often.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The system's own clock for what is not acknowledged runs on while a small window is shut most of the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_slowly_is_kept_and_who_does_not_read_is_given_up() {
+    let (server, database) = fresh().await;
+    let path = "/db/_feed?heartbeat=500&include_docs=true";
+    let mut slow = RawFeed::open_narrow(server.address(), path).await;
+    let _still = RawFeed::open_narrow(server.address(), path).await;
+    until_open(&database.api, "sse", 2).await;
+    let writers = database.clone();
+    let writing = tokio::spawn(async move {
+        let docs: Vec<_> = (0..100).map(|_| json!({ "pad": "x".repeat(1000) })).collect();
+        let mut paced = interval(Duration::from_millis(200));
+        loop {
+            paced.tick().await;
+            writers.bulk(&docs).await;
+        }
+    });
+    let (begun, mut paced, mut piece) = (Instant::now(), interval(Duration::from_millis(200)), [0; 2048]);
+    while begun.elapsed() < PATIENCE * 3 {
+        paced.tick().await;
+        let read = slow.socket.read(&mut piece).await;
+        assert!(matches!(read, Ok(1..)), "{read:?} after {:?}", begun.elapsed());
+    }
+    until_open(&database.api, "sse", 1).await;
+    writing.abort();
 }

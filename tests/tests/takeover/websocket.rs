@@ -1,9 +1,12 @@
 //! WebSockets: the client is heard as before, though nobody but the reader of sockets listens.
 
+use std::io::ErrorKind;
+use std::time::Duration;
+
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, interval, timeout};
 
 use super::until_open;
 use seqtide_tests::database::fresh;
@@ -84,6 +87,65 @@ async fn pings_are_answered_however_they_come() {
     row_comes(&mut socket, &database, "b").await;
     send(&mut socket, &frame[5..]).await;
     assert_eq!(raw::read_frame(&mut socket).await, (PONG, b"in pieces".to_vec()));
+    // Each is answered at once: none waits for the next.
+    send(&mut socket, &ping(b"").repeat(500)).await;
+    for _ in 0..500 {
+        assert_eq!(raw::read_frame(&mut socket).await, (PONG, Vec::new()));
+    }
+    row_comes(&mut socket, &database, "c").await;
+}
+
+/// Its connection and all that it holds stayed for as long as the function took, and it was not told that it is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_is_heard_while_its_feed_waits_for_a_function() {
+    let server = Server::launch().arg("--functions-batch-timeout-ms=60000").start();
+    let database = Database::create(&server, "db").await;
+    let hangs = json!({ "filters": { "f": "function () { while (true); }" } });
+    database.request("PUT", "/_design/d").json(&hangs).expect(201).await;
+    let (mut feed, _head) = raw::upgraded(server.address(), "/db/_feed?since=0&filter=d/f", "").await;
+    let (mut many, _head) = raw::upgraded(server.address(), "/_feed/many", "").await;
+    assert_eq!(raw::read_frame(&mut many).await.0, TEXT, "its name");
+    let slow = json!({ "subscribe": "db", "since": 0, "filter": "d/f" }).to_string();
+    let length = u8::try_from(slow.len()).expect("a short text");
+    assert!(length < 126, "{length}");
+    send(&mut many, &said(TEXT, slow.as_bytes())).await;
+    for socket in [&mut feed, &mut many] {
+        send(socket, &ping(b"there?")).await;
+        assert_eq!(raw::read_frame(socket).await, (PONG, b"there?".to_vec()));
+        send(socket, &said(CLOSE, &1000_u16.to_be_bytes())).await;
+        assert_eq!(closed(socket).await, 1000);
+    }
+}
+
+/// Its pongs filled what waits for it, and it was given up when one had waited for a minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_catches_up_and_only_pings_has_its_time_to_read() {
+    let (server, database) = fresh().await;
+    let docs: Vec<_> = (0..4000).map(|_| json!({ "pad": "x".repeat(5000) })).collect();
+    for docs in docs.chunks(1000) {
+        database.bulk(docs).await;
+    }
+    let path = "/db/_feed?since=0&include_docs=true&heartbeat=60000";
+    let (mut socket, _head) = raw::upgraded(server.address(), path, "").await;
+    let (mut reads, mut writes) = socket.split();
+    let (begun, mut paced, mut unsent) = (Instant::now(), interval(Duration::from_millis(100)), Vec::new());
+    while begun.elapsed() < Duration::from_secs(70) {
+        paced.tick().await;
+        unsent.extend(ping(b""));
+        // What the server does not hear waits in the system, and then here.
+        match writes.try_write(&unsent) {
+            Ok(written) => drop(unsent.drain(..written)),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "after {:?}", begun.elapsed()),
+        }
+    }
+    let (mut text, mut piece) = (Vec::new(), vec![0; 1 << 20]);
+    while !text.windows(b"caught-up".len()).any(|words| words == b"caught-up") {
+        let kept = text.len().min(100);
+        text.drain(..text.len() - kept);
+        let read = timeout(SOON, reads.read(&mut piece)).await;
+        let Ok(Ok(length @ 1..)) = read else { panic!("{read:?}") };
+        text.extend_from_slice(&piece[..length]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,6 +19,7 @@ pub async fn serve(mut connection: Connection, subscriptions: Subscriptions, hea
 async fn follow(connection: &mut Connection, mut subscriptions: Subscriptions, hear: impl AsyncFn(String)) -> Over {
     let mut hearing = pin!(Fuse::terminated());
     loop {
+        let is_its_turn = hearing.is_terminated();
         tokio::select! {
             message = subscriptions.next() => {
                 let Some(message) = message else {
@@ -30,10 +31,15 @@ async fn follow(connection: &mut Connection, mut subscriptions: Subscriptions, h
                 }
             }
             () = &mut hearing => {}
-            text = connection.text(), if hearing.is_terminated() => match text {
+            text = next_text(connection, is_its_turn) => match text {
                 Ok(text) => hearing.set(hear(text).fuse()),
                 Err(over) => return over,
             }
         }
     }
+}
+
+/// The client's next text, where it is its turn; it is listened to in any case.
+async fn next_text(connection: &mut Connection, is_its_turn: bool) -> Result<String, Over> {
+    if is_its_turn { connection.text().await } else { Err(connection.listen().await) }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::Addr;
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use slab::Slab;
 use super::feeds::Feeds;
 use super::member::{Member, Sent, Standing};
 use super::offer::{BEHIND_THE_END, Offer};
+use super::patience;
 use super::reading::{Alone, Delivery, News, ReadingTask};
 use crate::wire::framing::Framing;
 
@@ -30,6 +32,8 @@ pub struct Group {
     /// What its feeds give; `None` once nobody can join any more.
     likeness: Option<Likeness>,
     framing: Framing,
+    /// So long a member may take nothing.
+    patience: Duration,
     offer: Offer,
     members: Slab<Member>,
     round: Round,
@@ -132,6 +136,7 @@ impl Group {
         counters: FeedMetrics,
     ) -> Group {
         Group {
+            patience: patience(likeness.heartbeat()),
             likeness: Some(likeness),
             framing,
             offer: Offer::behind(start),
@@ -185,7 +190,7 @@ impl Group {
     pub fn serve(&mut self, slot: usize) -> Option<Leaver> {
         self.forget_purged();
         let mut sent = Sent::default();
-        let standing = self.members.get_mut(slot)?.serve(&self.offer, &mut sent);
+        let standing = self.members.get_mut(slot)?.serve(&self.offer, self.patience, &mut sent);
         self.count(&sent);
         self.settle(slot, standing)
     }
@@ -211,7 +216,7 @@ impl Group {
         for _ in 0..MEMBERS_AT_ONCE {
             let Some(slot) = self.round.next() else { break };
             let Some(member) = self.members.get_mut(slot) else { continue };
-            let standing = serve_in_round(member, &self.offer, &self.round, &mut sent);
+            let standing = serve_in_round(member, &self.offer, self.patience, &self.round, &mut sent);
             // What is left of a notice would not go along, and who lags would read for itself until it is live.
             let may_move = member.state == FeedState::Live && member.behind_since().is_none();
             leavers.extend(match (&standing, self.round.elsewhere(slot).filter(|_| may_move)) {
@@ -373,14 +378,21 @@ impl Group {
     }
 }
 
-fn serve_in_round(member: &mut Member, offer: &Offer, round: &Round, sent: &mut Sent) -> io::Result<Standing> {
-    let standing = member.serve(offer, sent)?;
+fn serve_in_round(
+    member: &mut Member,
+    offer: &Offer,
+    patience: Duration,
+    round: &Round,
+    sent: &mut Sent,
+) -> io::Result<Standing> {
+    let standing = member.serve(offer, patience, sent)?;
     if let (Standing::UpToDate, Some(Notice { words, at, of_lag })) = (standing, &round.notice)
         && member.position <= *at
         && !(*of_lag && member.state != FeedState::Live)
     {
-        if *of_lag {
-            member.state = FeedState::Lagging;
+        match of_lag {
+            true => member.state = FeedState::Lagging,
+            false => member.guard(patience)?,
         }
         member.tell(words, sent)?;
         // What lies in between is not for its eyes.

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mio::net::TcpStream;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{EndReason, FeedState, Seat};
+use socket2::SockRef;
 
+use super::give_up_silent;
 use super::lingering;
 use super::offer::{BEHIND_THE_END, Next, Offer};
 use super::reading::Apart;
@@ -40,6 +42,8 @@ pub struct Member {
     pub state: FeedState,
     /// It is to end with this once everything is written.
     pub ends: Option<EndReason>,
+    /// The system gives its client up if that goes without a word.
+    is_guarded: bool,
     pub seat: Seat,
 }
 
@@ -49,11 +53,14 @@ struct Left {
     parts: VecDeque<Bytes>,
     /// Since when something has been.
     since: Instant,
+    /// When some of it was taken last.
+    taken: Instant,
 }
 
 impl Left {
     fn now(parts: VecDeque<Bytes>) -> Box<Left> {
-        Box::new(Left { parts, since: Instant::now() })
+        let now = Instant::now();
+        Box::new(Left { parts, since: now, taken: now })
     }
 }
 
@@ -87,11 +94,14 @@ impl Member {
     /// A connection whose socket is watched at this place.
     pub fn new(apart: Apart, watched: usize) -> Member {
         let Apart { socket, heard, position, state, seat } = apart;
-        Member { socket: TcpStream::from_std(socket), watched, position, left: None, heard, state, ends: None, seat }
+        let (socket, left, ends) = (TcpStream::from_std(socket), None, None);
+        Member { socket, watched, position, left, heard, state, ends, is_guarded: false, seat }
     }
 
     /// The connection, its socket being watched no more.
-    pub fn apart(self) -> Apart {
+    pub fn apart(mut self) -> Apart {
+        // Whoever has it next comes upon it if it is lost.
+        let _ = self.unguard();
         let Member { socket, heard, position, state, seat, .. } = self;
         Apart { socket: socket.into(), heard, position, state, seat }
     }
@@ -117,15 +127,39 @@ impl Member {
     /// Writes what it does not have yet, as far as there is room.
     ///
     /// # Errors
-    /// When the client is gone.
-    pub fn serve(&mut self, offer: &Offer, sent: &mut Sent) -> io::Result<Standing> {
-        let (since, before) = (self.behind_since(), (sent.rows, sent.bytes));
+    /// When the client is gone, or has taken nothing for longer than `patience`.
+    pub fn serve(&mut self, offer: &Offer, patience: Duration, sent: &mut Sent) -> io::Result<Standing> {
+        let (before, rows, bytes) = (self.left.as_ref().map(|left| (left.since, left.taken)), sent.rows, sent.bytes);
         let standing = self.write_on(offer, sent);
-        if let (Some(left), Some(since)) = (&mut self.left, since) {
+        let (rows, bytes) = (sent.rows - rows, sent.bytes - bytes);
+        self.seat.count(rows, bytes);
+        if let (Some(left), Some((since, taken))) = (&mut self.left, before) {
             left.since = since;
+            left.taken = if bytes == 0 { taken } else { Instant::now() };
+            if left.taken.elapsed() > patience {
+                return Err(ErrorKind::TimedOut.into());
+            }
         }
-        self.seat.count(sent.rows - before.0, sent.bytes - before.1);
         standing
+    }
+
+    /// Has the system give its client up if that acknowledges nothing for so long. Nothing was to be written for a
+    /// while: who reads slowly has read by now.
+    ///
+    /// # Errors
+    /// When the client is gone.
+    pub fn guard(&mut self, patience: Duration) -> io::Result<()> {
+        if self.left.is_none() && !std::mem::replace(&mut self.is_guarded, true) {
+            give_up_silent(SockRef::from(&self.socket), Some(patience))?;
+        }
+        Ok(())
+    }
+
+    fn unguard(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.is_guarded) {
+            give_up_silent(SockRef::from(&self.socket), None)?;
+        }
+        Ok(())
     }
 
     fn write_on(&mut self, offer: &Offer, sent: &mut Sent) -> io::Result<Standing> {
@@ -207,18 +241,13 @@ impl Member {
         if self.position == BEHIND_THE_END {
             return Ok(());
         }
-        let mut answers = 0;
         let mut heard = self.heard.take().unwrap_or_else(|| Box::new(Heard::new(MESSAGE_BYTES_MAX)));
         heard.add(said);
         while self.position < BEHIND_THE_END
             && let Some(said) = heard.next()
         {
             match reply(said) {
-                Reply::Answer(_) if answers == ANSWERS_MAX => return Err(too_much()),
-                Reply::Answer(frame) => {
-                    answers += 1;
-                    self.answer(frame)?;
-                }
+                Reply::Answer(frame) => self.answer(frame)?,
                 Reply::Last(code, why) => self.end(close(code, why))?,
             }
         }
@@ -260,6 +289,7 @@ impl Member {
         }
         if !left.is_empty() {
             self.left = Some(Left::now(left));
+            self.unguard()?;
             // Perhaps there is room: not all of several goes in one go, and the system tells only who was refused.
             self.write_left(sent)?;
         }

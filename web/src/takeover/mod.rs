@@ -42,6 +42,10 @@ pub const READ_TIMEOUT: Duration = Duration::from_secs(300);
 /// However often its feed beats, a peer may take nothing for this long.
 const PATIENCE_MIN: Duration = Duration::from_secs(10);
 
+/// The system takes so many bytes that it cannot send yet: who reads slowly is known for it before long.
+#[cfg(target_os = "linux")]
+const UNSENT_MAX: u32 = 128 << 10;
+
 /// A connection that can be taken over.
 pub struct Takeover {
     socket: Detachable,
@@ -89,7 +93,7 @@ impl Takeover {
         feed: Feed<S>,
         wire: W,
     ) {
-        if let Err(error) = prepare(&socket, patience(feed.options().heartbeat)) {
+        if let Err(error) = prepare(&socket) {
             tracing::debug!(%error, "the connection of a feed is lost");
             return;
         }
@@ -101,12 +105,21 @@ impl Takeover {
     }
 }
 
-/// What is said leaves at once, and a peer that has gone without a word is noticed.
-fn prepare(socket: &TcpStream, patience: Duration) -> io::Result<()> {
+/// What is said leaves at once, and does not pile up where it is not taken.
+fn prepare(socket: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(socket);
     socket.set_tcp_nodelay(true)?;
     #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(patience))?;
+    socket.set_tcp_notsent_lowat(UNSENT_MAX)?;
+    Ok(())
+}
+
+/// Has the system end a connection whose peer acknowledges nothing for so long: it has gone without a word. A peer that
+/// reads slowly is ended likewise, whatever it takes, while there is more for it than it has room for: who is known for
+/// that is given up by what it takes.
+fn give_up_silent(socket: SockRef<'_>, patience: Option<Duration>) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(patience)?;
     Ok(())
 }
 

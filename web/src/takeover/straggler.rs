@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 
 use actix::Addr;
 use bytes::Bytes;
@@ -14,10 +15,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::feeds::{Attach, Feeds};
 use super::lingering;
 use super::offer::Last;
+use super::patience;
 use super::reading::{self, News};
 use crate::wire::Wire;
 use crate::wire::framing::Framing;
@@ -53,7 +56,7 @@ struct Replies {
 
 impl Replies {
     /// Says what is to be said, with what comes while it is said; whether nothing follows it.
-    async fn write(&self, writer: &mut WriteHalf<'_>) -> io::Result<bool> {
+    async fn write(&self, writer: &mut Writer<'_>) -> io::Result<bool> {
         loop {
             let (mut frames, last) = (self.answers.take(), self.last.take());
             if frames.is_empty() && last.is_none() {
@@ -61,7 +64,7 @@ impl Replies {
             }
             let is_over = last.is_some();
             frames.extend(last);
-            write_all(writer, &frames).await?;
+            writer.write(&frames).await?;
             if is_over {
                 return Ok(true);
             }
@@ -72,7 +75,7 @@ impl Replies {
     /// follows what was said.
     async fn write_until<T>(
         &self,
-        writer: &mut WriteHalf<'_>,
+        writer: &mut Writer<'_>,
         something: impl Future<Output = T>,
     ) -> io::Result<Option<T>> {
         let mut something = pin!(something);
@@ -124,7 +127,8 @@ impl<S: Source, W: Wire> Straggler<S, W> {
     async fn catch_up(&mut self, socket: &mut TcpStream, heard: &mut Heard) -> io::Result<Outcome> {
         let framing = self.wire.framing();
         let replies = Replies::default();
-        let (reader, writer) = socket.split();
+        let (reader, half) = socket.split();
+        let writer = Writer { half, patience: patience(self.feed.options().heartbeat) };
         let overdue = self.feed.overdue();
         tokio::select! {
             outcome = self.write_until_caught_up(writer, &replies) => outcome,
@@ -133,7 +137,7 @@ impl<S: Source, W: Wire> Straggler<S, W> {
         }
     }
 
-    async fn write_until_caught_up(&mut self, mut writer: WriteHalf<'_>, replies: &Replies) -> io::Result<Outcome> {
+    async fn write_until_caught_up(&mut self, mut writer: Writer<'_>, replies: &Replies) -> io::Result<Outcome> {
         loop {
             if replies.write(&mut writer).await? {
                 return Ok(Outcome::Ended);
@@ -152,28 +156,47 @@ impl<S: Source, W: Wire> Straggler<S, W> {
                 News::Rows { blocks, .. } => {
                     let mut written = 0;
                     for block in blocks {
-                        written += write_all(&mut writer, &block.parts_behind(Sequence::ZERO)).await?;
+                        written += writer.write(&block.parts_behind(Sequence::ZERO)).await?;
                     }
                     written
                 }
                 News::Notice { words, .. }
                 | News::Lags { words, .. }
                 | News::IsLive { words }
-                | News::End(Last { words, .. }) => write_all(&mut writer, &[words]).await?,
+                | News::End(Last { words, .. }) => writer.write(&[words]).await?,
             };
             self.feed.sent(written);
         }
     }
 }
 
-async fn write_all(writer: &mut WriteHalf<'_>, parts: &[Bytes]) -> io::Result<usize> {
-    for part in parts {
-        writer.write_all(part).await?;
-    }
-    Ok(parts.iter().map(Bytes::len).sum())
+/// What is said goes here.
+struct Writer<'a> {
+    half: WriteHalf<'a>,
+    /// So long its client may take nothing.
+    patience: Duration,
 }
 
-/// Hears what the client says until it has left, or asks for too much. On a WebSocket pings are answered, and what ends
+impl Writer<'_> {
+    /// Writes all of it; how many bytes that are.
+    ///
+    /// # Errors
+    /// When the client is gone, or takes nothing.
+    async fn write(&mut self, parts: &[Bytes]) -> io::Result<usize> {
+        for part in parts {
+            let mut left = &part[..];
+            while !left.is_empty() {
+                match timeout(self.patience, self.half.write(left)).await?? {
+                    0 => return Err(io::ErrorKind::WriteZero.into()),
+                    written => left = &left[written..],
+                }
+            }
+        }
+        Ok(parts.iter().map(Bytes::len).sum())
+    }
+}
+
+/// Hears what the client says until it has left. On a WebSocket pings are answered, and what ends
 /// the connection is; else all is thrown away.
 async fn hear(mut reader: ReadHalf<'_>, framing: Framing, heard: &mut Heard, replies: &Replies) -> io::Result<()> {
     let (mut said, mut is_over) = ([0; 1024], false);
@@ -184,8 +207,14 @@ async fn hear(mut reader: ReadHalf<'_>, framing: Framing, heard: &mut Heard, rep
             && let Some(said) = heard.next()
         {
             match reply(said) {
-                Reply::Answer(_) if replies.answers.borrow().len() == ANSWERS_MAX => return Ok(()),
-                Reply::Answer(frame) => replies.answers.borrow_mut().push(frame),
+                Reply::Answer(frame) => {
+                    let mut answers = replies.answers.borrow_mut();
+                    // RFC 6455, 5.5.3: of pings that come before one is answered, the last counts.
+                    if answers.len() == ANSWERS_MAX {
+                        answers.remove(0);
+                    }
+                    answers.push(frame);
+                }
                 Reply::Last(code, why) => {
                     is_over = true;
                     replies.last.replace(Some(close(code, why)));
@@ -219,7 +248,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (mut socket, _) = listener.accept().await.unwrap();
-        let (_, mut writer) = socket.split();
+        let mut writer = Writer { half: socket.split().1, patience: Duration::from_secs(60) };
         // More than the system's buffers take.
         let answer = Bytes::from(vec![b'x'; 32 << 20]);
         let replies = Replies { answers: RefCell::new(vec![answer.clone()]), ..Replies::default() };

@@ -4,6 +4,7 @@ mod serving;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::future::pending;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
@@ -142,17 +143,42 @@ impl Connection {
 
     async fn new_text(&mut self) -> Result<String, Over> {
         loop {
-            match self.incoming.next().await.ok_or(Over::Gone)? {
-                Said::Text(text) => {
-                    let text = String::from_utf8(text.into());
-                    return text.map_err(|_| Over::Close(CloseCode::Invalid, "the message is not UTF-8".to_owned()));
-                }
-                other => match reply(other) {
-                    Reply::Answer(frame) => self.put(frame).await?,
-                    Reply::Last(code, why) => return Err(Over::Close(code, why.to_owned())),
-                },
+            if let Some(text) = self.hear().await? {
+                return Ok(text);
             }
         }
+    }
+
+    /// Hears what the client says next: a text, or what is answered.
+    async fn hear(&mut self) -> Result<Option<String>, Over> {
+        match self.incoming.next().await.ok_or(Over::Gone)? {
+            Said::Text(text) => {
+                let text = String::from_utf8(text.into());
+                text.map(Some).map_err(|_| Over::Close(CloseCode::Invalid, "the message is not UTF-8".to_owned()))
+            }
+            other => match reply(other) {
+                Reply::Answer(frame) => self.put(frame).await.map(|()| None),
+                Reply::Last(code, why) => Err(Over::Close(code, why.to_owned())),
+            },
+        }
+    }
+
+    /// Listens while something else is done, until the connection is over: pings are answered, and texts wait for
+    /// [`Connection::text`], if they are welcome. Where there is no room for more of either, what the client says waits
+    /// with it.
+    pub async fn listen(&mut self) -> Over {
+        while self.kept.as_ref().is_none_or(Texts::has_room) {
+            if self.frames.reserve().await.is_err() {
+                return Over::Gone;
+            }
+            match (self.hear().await, &mut self.kept) {
+                (Ok(None), _) => {}
+                (Ok(Some(text)), Some(kept)) => kept.keep(text),
+                (Ok(Some(_)), None) => return late_options(),
+                (Err(over), _) => return over,
+            }
+        }
+        pending().await
     }
 
     async fn send<S: Source>(&mut self, feed: &Feed<S>, item: &Item<S::Row>) -> Result<(), Over> {
@@ -198,18 +224,12 @@ impl Connection {
         self.put(frame).await?;
         let (put, mut taken) = (self.put, self.taken.clone());
         let mut taken = pin!(timeout(READ_TIMEOUT, taken.wait_for(|taken| *taken >= put)));
-        loop {
-            let listens = self.kept.as_ref().is_none_or(Texts::has_room);
-            tokio::select! {
-                taken = &mut taken => {
-                    taken.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
-                    return Ok(());
-                }
-                text = self.new_text(), if listens => {
-                    let text = text?;
-                    self.kept.as_mut().ok_or_else(late_options)?.keep(text);
-                }
+        tokio::select! {
+            taken = &mut taken => {
+                taken.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
+                Ok(())
             }
+            over = self.listen() => Err(over),
         }
     }
 

@@ -56,10 +56,12 @@ async fn follow<O, S: Source>(
         Ok(options) => options,
         Err(refused) => return Err(refuse(&refused)),
     };
-    let mut feed = match open(options).await {
-        Ok(feed) => feed,
-        Err(error) => return Err(refuse(&error.into())),
+    // A function may take long to answer for its first page.
+    let opened = tokio::select! {
+        opened = open(options) => opened,
+        over = connection.listen() => return Err(over),
     };
+    let mut feed = opened.map_err(|error| refuse(&error.into()))?;
     feed.read_by(connection.client);
     let _cutting = connection.cutter.cut_when(feed.overdue());
     loop {
