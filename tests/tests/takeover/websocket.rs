@@ -127,7 +127,7 @@ async fn a_client_that_catches_up_and_only_pings_has_its_time_to_read() {
     }
     let path = "/db/_feed?since=0&include_docs=true&heartbeat=60000";
     let (mut socket, _head) = raw::upgraded(server.address(), path, "").await;
-    let (mut reads, mut writes) = socket.split();
+    let (mut reads, writes) = socket.split();
     let (begun, mut paced, mut unsent) = (Instant::now(), interval(Duration::from_millis(100)), Vec::new());
     while begun.elapsed() < Duration::from_secs(70) {
         paced.tick().await;

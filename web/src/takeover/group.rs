@@ -14,8 +14,8 @@ use slab::Slab;
 use super::feeds::Feeds;
 use super::member::{Member, Sent, Standing};
 use super::offer::{BEHIND_THE_END, Offer};
-use super::patience;
 use super::reading::{Alone, Delivery, News, ReadingTask};
+use super::{READ_TIMEOUT, patience};
 use crate::wire::framing::Framing;
 
 /// So many members are served in one go: everything else on the worker waits meanwhile.
@@ -32,7 +32,7 @@ pub struct Group {
     /// What its feeds give; `None` once nobody can join any more.
     likeness: Option<Likeness>,
     framing: Framing,
-    /// So long a member may take nothing.
+    /// So long a member may acknowledge nothing where there are only heartbeats for it.
     patience: Duration,
     offer: Offer,
     members: Slab<Member>,
@@ -190,7 +190,7 @@ impl Group {
     pub fn serve(&mut self, slot: usize) -> Option<Leaver> {
         self.forget_purged();
         let mut sent = Sent::default();
-        let standing = self.members.get_mut(slot)?.serve(&self.offer, self.patience, &mut sent);
+        let standing = self.members.get_mut(slot)?.serve(&self.offer, READ_TIMEOUT, &mut sent);
         self.count(&sent);
         self.settle(slot, standing)
     }
@@ -385,7 +385,7 @@ fn serve_in_round(
     round: &Round,
     sent: &mut Sent,
 ) -> io::Result<Standing> {
-    let standing = member.serve(offer, patience, sent)?;
+    let standing = member.serve(offer, READ_TIMEOUT, sent)?;
     if let (Standing::UpToDate, Some(Notice { words, at, of_lag })) = (standing, &round.notice)
         && member.position <= *at
         && !(*of_lag && member.state != FeedState::Live)

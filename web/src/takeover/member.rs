@@ -348,3 +348,45 @@ fn append<'a>(parts: &mut Cow<'a, [Bytes]>, more: Cow<'a, [Bytes]>) {
         parts.to_mut().extend_from_slice(&more);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use seqtide::{Engine, FeedKind, FeedOptions};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_has_taken_nothing_of_what_is_left_for_longer_than_it_may_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(folder.path()).unwrap();
+        let database = engine.create_database("db").await.unwrap();
+        let mut feed = database.feed(FeedOptions::live(FeedKind::Sse)).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let (seat, position, state) = (feed.take_seat().unwrap(), Sequence::ZERO, FeedState::Live);
+        let mut member = Member::new(Apart { socket, heard: None, position, state, seat }, 0);
+        let guarded_for = |member: &Member| SockRef::from(&member.socket).tcp_user_timeout().unwrap();
+        member.guard(Duration::from_secs(9)).unwrap();
+        assert_eq!(guarded_for(&member), Some(Duration::from_secs(9)));
+        // More than the system's buffers take.
+        member.tell(&Bytes::from(vec![b'x'; 32 << 20]), &mut Sent::default()).unwrap();
+        assert_eq!(guarded_for(&member), None, "it reads slowly");
+        let offer = Offer::behind(Sequence::ZERO);
+        let mut serve = |patience| member.serve(&offer, patience, &mut Sent::default()).map_err(|error| error.kind());
+        assert_eq!(serve(Duration::from_secs(60)), Ok(Standing::Full));
+        let patience = Duration::from_millis(100);
+        std::thread::sleep(patience * 2);
+        assert_eq!(serve(patience), Err(ErrorKind::TimedOut));
+        client.set_nonblocking(true).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while serve(patience) != Ok(Standing::Full) {
+            assert!(Instant::now() < deadline, "it takes something");
+            // What there is of it now.
+            let _ = client.read(&mut vec![0; 1 << 20]);
+        }
+    }
+}

@@ -39,7 +39,7 @@ use crate::wire::heard::Heard;
 /// A client that has taken nothing of what it was sent for this long has no reader.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// However often its feed beats, a peer may take nothing for this long.
+/// However often its feed beats, a peer may be silent for this long.
 const PATIENCE_MIN: Duration = Duration::from_secs(10);
 
 /// The system takes so many bytes that it cannot send yet: who reads slowly is known for it before long.
@@ -123,7 +123,7 @@ fn give_up_silent(socket: SockRef<'_>, patience: Option<Duration>) -> io::Result
     Ok(())
 }
 
-/// How long a peer may take nothing of what it is sent: two heartbeats, within bounds.
+/// How long a peer may acknowledge nothing where there are only heartbeats for it: two of them, within bounds.
 fn patience(heartbeat: Option<Duration>) -> Duration {
     heartbeat.map_or(READ_TIMEOUT, |heartbeat| heartbeat.saturating_mul(2).clamp(PATIENCE_MIN, READ_TIMEOUT))
 }

@@ -17,10 +17,10 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use super::READ_TIMEOUT;
 use super::feeds::{Attach, Feeds};
 use super::lingering;
 use super::offer::Last;
-use super::patience;
 use super::reading::{self, News};
 use crate::wire::Wire;
 use crate::wire::framing::Framing;
@@ -128,7 +128,7 @@ impl<S: Source, W: Wire> Straggler<S, W> {
         let framing = self.wire.framing();
         let replies = Replies::default();
         let (reader, half) = socket.split();
-        let writer = Writer { half, patience: patience(self.feed.options().heartbeat) };
+        let writer = Writer { half, patience: READ_TIMEOUT };
         let overdue = self.feed.overdue();
         tokio::select! {
             outcome = self.write_until_caught_up(writer, &replies) => outcome,
@@ -238,10 +238,30 @@ mod tests {
 
     use seqtide::{Engine, FeedKind, FeedOptions};
     use tokio::net::TcpListener;
-    use tokio::time::timeout;
+    use tokio::time::{sleep, timeout};
 
     use super::*;
     use crate::wire::form::Form;
+
+    #[tokio::test]
+    async fn who_takes_something_now_and_then_is_written_to_and_who_takes_nothing_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut socket, _) = listener.accept().await.unwrap();
+        // More than the system's buffers take.
+        let much = [Bytes::from(vec![b'x'; 32 << 20])];
+        let mut writer = Writer { half: socket.split().1, patience: Duration::from_secs(2) };
+        let reads = async {
+            let mut piece = vec![0; 2 << 20];
+            for _ in 0..16 {
+                sleep(Duration::from_millis(200)).await;
+                client.read_exact(&mut piece).await.unwrap();
+            }
+        };
+        let (written, ()) = tokio::join!(writer.write(&much), reads);
+        assert_eq!(written.unwrap(), much[0].len(), "in more than its patience");
+        assert_eq!(writer.write(&much).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
 
     #[tokio::test]
     async fn what_comes_while_something_is_said_is_said_behind_it() {
