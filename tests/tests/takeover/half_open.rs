@@ -6,7 +6,7 @@ use std::time::Duration;
 use socket2::{SockFilter, SockRef};
 
 use super::raw_feed::RawFeed;
-use super::until_open;
+use super::{until_open, until_open_within};
 use seqtide_tests::database::fresh;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
@@ -25,7 +25,8 @@ async fn a_client_that_acknowledges_nothing_is_given_up_and_one_that_is_slow_is_
     slow.until(|feed| feed.text.contains("caught-up")).await;
     until_open(&database.api, "sse", 2).await;
     SockRef::from(&gone.socket).attach_filter(&[DROP_ALL]).expect("a filter");
-    until_open(&database.api, "sse", 1).await;
+    // It was looked at twice, and then was silent for as long.
+    until_open_within(PATIENCE * 4, &database.api, "sse", 1).await;
     // Who does not read, and whose system takes what comes, is there all the same.
     let so_far = slow.text.matches("event: heartbeat").count();
     slow.until(|feed| feed.text.matches("event: heartbeat").count() > so_far + 5).await;

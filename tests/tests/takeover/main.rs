@@ -22,8 +22,12 @@ use tokio::time::{Instant, sleep};
 
 /// Waits until so many feeds of a kind are open.
 async fn until_open(api: &Api, kind: &str, feeds: u64) {
+    until_open_within(SOON, api, kind, feeds).await;
+}
+
+async fn until_open_within(time: Duration, api: &Api, kind: &str, feeds: u64) {
     let sample = format!("seqtide_feeds_open{{kind=\"{kind}\"}}");
-    let deadline = Instant::now() + SOON;
+    let deadline = Instant::now() + time;
     while api.metric(&sample).await != Some(feeds) {
         assert!(Instant::now() < deadline, "{:?} feeds are open, not {feeds}", api.metric(&sample).await);
         sleep(Duration::from_millis(10)).await;

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix::Addr;
 use bytes::Bytes;
@@ -32,8 +32,10 @@ pub struct Group {
     /// What its feeds give; `None` once nobody can join any more.
     likeness: Option<Likeness>,
     framing: Framing,
-    /// So long a member may acknowledge nothing where there are only heartbeats for it.
+    /// So long a member may acknowledge nothing that does not pile up; they are looked at as often.
     patience: Duration,
+    /// When they were looked at last.
+    looked: Instant,
     offer: Offer,
     members: Slab<Member>,
     round: Round,
@@ -66,6 +68,8 @@ struct Round {
     notice: Option<Notice>,
     /// With whom those who have everything are shared.
     shares: Option<Shares>,
+    /// How long those may be silent who have everything, if they are looked at.
+    looks: Option<Duration>,
 }
 
 impl Round {
@@ -137,6 +141,7 @@ impl Group {
     ) -> Group {
         Group {
             patience: patience(likeness.heartbeat()),
+            looked: Instant::now(),
             likeness: Some(likeness),
             framing,
             offer: Offer::behind(start),
@@ -216,7 +221,7 @@ impl Group {
         for _ in 0..MEMBERS_AT_ONCE {
             let Some(slot) = self.round.next() else { break };
             let Some(member) = self.members.get_mut(slot) else { continue };
-            let standing = serve_in_round(member, &self.offer, self.patience, &self.round, &mut sent);
+            let standing = serve_in_round(member, &self.offer, &self.round, &mut sent);
             // What is left of a notice would not go along, and who lags would read for itself until it is live.
             let may_move = member.state == FeedState::Live && member.behind_since().is_none();
             leavers.extend(match (&standing, self.round.elsewhere(slot).filter(|_| may_move)) {
@@ -246,6 +251,11 @@ impl Group {
             self.round.notice = None;
             self.round.shares = if self.lags { None } else { self.shares.take_if(|_| are_rows) };
         }
+        let looks = self.looked.elapsed() >= self.patience;
+        if looks {
+            self.looked = Instant::now();
+        }
+        self.round.looks = looks.then_some(self.patience);
         self.round.go_around(self.members.capacity());
         match news {
             News::Rows { blocks, purges } => {
@@ -378,21 +388,17 @@ impl Group {
     }
 }
 
-fn serve_in_round(
-    member: &mut Member,
-    offer: &Offer,
-    patience: Duration,
-    round: &Round,
-    sent: &mut Sent,
-) -> io::Result<Standing> {
+fn serve_in_round(member: &mut Member, offer: &Offer, round: &Round, sent: &mut Sent) -> io::Result<Standing> {
     let standing = member.serve(offer, READ_TIMEOUT, sent)?;
+    if let (Standing::UpToDate, Some(patience)) = (standing, round.looks) {
+        member.look(patience)?;
+    }
     if let (Standing::UpToDate, Some(Notice { words, at, of_lag })) = (standing, &round.notice)
         && member.position <= *at
         && !(*of_lag && member.state != FeedState::Live)
     {
-        match of_lag {
-            true => member.state = FeedState::Lagging,
-            false => member.guard(patience)?,
+        if *of_lag {
+            member.state = FeedState::Lagging;
         }
         member.tell(words, sent)?;
         // What lies in between is not for its eyes.

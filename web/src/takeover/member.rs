@@ -27,6 +27,9 @@ const PARTS_AT_ONCE: usize = 16;
 /// And up to so many bytes: more than one block of usual size is not left to who does not read.
 const BYTES_AT_ONCE: usize = 64 << 10;
 
+/// Who has had nothing left so often when it was looked at has taken what there was, and not only its system.
+const GUARDED: u8 = 2;
+
 /// A connection in a group. There are thousands: it has no buffer, and no more than what follows.
 pub struct Member {
     pub socket: TcpStream,
@@ -42,8 +45,8 @@ pub struct Member {
     pub state: FeedState,
     /// It is to end with this once everything is written.
     pub ends: Option<EndReason>,
-    /// The system gives its client up if that goes without a word.
-    is_guarded: bool,
+    /// How often it was looked at since something was left to be written, up to [`GUARDED`].
+    calm: u8,
     pub seat: Seat,
 }
 
@@ -95,7 +98,7 @@ impl Member {
     pub fn new(apart: Apart, watched: usize) -> Member {
         let Apart { socket, heard, position, state, seat } = apart;
         let (socket, left, ends) = (TcpStream::from_std(socket), None, None);
-        Member { socket, watched, position, left, heard, state, ends, is_guarded: false, seat }
+        Member { socket, watched, position, left, heard, state, ends, calm: 0, seat }
     }
 
     /// The connection, its socket being watched no more.
@@ -143,20 +146,23 @@ impl Member {
         standing
     }
 
-    /// Has the system give its client up if that acknowledges nothing for so long. Nothing was to be written for a
-    /// while: who reads slowly has read by now.
+    /// Looks at it, having written all there is: the system gives its client up from the second look on if that
+    /// acknowledges nothing for so long, until something is left once more.
     ///
     /// # Errors
     /// When the client is gone.
-    pub fn guard(&mut self, patience: Duration) -> io::Result<()> {
-        if self.left.is_none() && !std::mem::replace(&mut self.is_guarded, true) {
-            give_up_silent(SockRef::from(&self.socket), Some(patience))?;
+    pub fn look(&mut self, patience: Duration) -> io::Result<()> {
+        if self.left.is_none() && self.calm < GUARDED {
+            self.calm += 1;
+            if self.calm == GUARDED {
+                give_up_silent(SockRef::from(&self.socket), Some(patience))?;
+            }
         }
         Ok(())
     }
 
     fn unguard(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.is_guarded) {
+        if std::mem::take(&mut self.calm) == GUARDED {
             give_up_silent(SockRef::from(&self.socket), None)?;
         }
         Ok(())
@@ -370,8 +376,10 @@ mod tests {
         let (seat, position, state) = (feed.take_seat().unwrap(), Sequence::ZERO, FeedState::Live);
         let mut member = Member::new(Apart { socket, heard: None, position, state, seat }, 0);
         let guarded_for = |member: &Member| SockRef::from(&member.socket).tcp_user_timeout().unwrap();
-        member.guard(Duration::from_secs(9)).unwrap();
-        assert_eq!(guarded_for(&member), Some(Duration::from_secs(9)));
+        for guarded in [None, Some(Duration::from_secs(9)), Some(Duration::from_secs(9))] {
+            member.look(Duration::from_secs(9)).unwrap();
+            assert_eq!(guarded_for(&member), guarded);
+        }
         // More than the system's buffers take.
         member.tell(&Bytes::from(vec![b'x'; 32 << 20]), &mut Sent::default()).unwrap();
         assert_eq!(guarded_for(&member), None, "it reads slowly");

@@ -123,7 +123,7 @@ fn give_up_silent(socket: SockRef<'_>, patience: Option<Duration>) -> io::Result
     Ok(())
 }
 
-/// How long a peer may acknowledge nothing where there are only heartbeats for it: two of them, within bounds.
+/// How long a peer may acknowledge nothing where that does not pile up: two heartbeats, within bounds.
 fn patience(heartbeat: Option<Duration>) -> Duration {
     heartbeat.map_or(READ_TIMEOUT, |heartbeat| heartbeat.saturating_mul(2).clamp(PATIENCE_MIN, READ_TIMEOUT))
 }
