@@ -363,6 +363,8 @@ impl<S: Source> Feed<S> {
                 self.with_known(KnownFeed::note_caught_up);
                 Turn::Waits(until)
             }
+            // Who looks ahead has nobody to tell yet.
+            Step::Say(Notice::StillReading) if self.opening.is_some() => Turn::GoesOn,
             Step::Say(notice) => self.say(notice).await?.map_or(Turn::GoesOn, Turn::Gives),
             Step::End(reason) => Turn::Gives(self.end(reason).await?),
         })
