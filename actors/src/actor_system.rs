@@ -6,7 +6,7 @@ use std::thread;
 
 use actix::{Arbiter, ArbiterHandle, System};
 use seqtide_storage::StorageError;
-use tokio::runtime;
+use tokio::runtime::{self, Handle};
 
 use crate::error::Error;
 
@@ -14,6 +14,7 @@ use crate::error::Error;
 pub(crate) struct ActorSystem {
     system: System,
     first: ArbiterHandle,
+    runtime: Handle,
 }
 
 impl ActorSystem {
@@ -33,8 +34,10 @@ impl ActorSystem {
                     return;
                 }
             };
+            let handle = runtime.handle().clone();
             let system = System::with_tokio_rt(|| runtime);
-            let _ = started.send(Ok(ActorSystem { system: System::current(), first: Arbiter::current() }));
+            let (current, first) = (System::current(), Arbiter::current());
+            let _ = started.send(Ok(ActorSystem { system: current, first, runtime: handle }));
             if let Err(error) = system.run() {
                 tracing::error!(%error, "the actors' system ended");
             }
@@ -57,6 +60,11 @@ impl ActorSystem {
             let _ = started.send(start());
         });
         starting.recv().map_err(|_ended| Error::Stopped)?.map_err(no_thread)
+    }
+
+    /// The runtime of its first thread.
+    pub fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 
     /// Ends them when this is done, which its first thread does; nobody waits for it.

@@ -1,18 +1,21 @@
 //! Work that goes on whether or not it is asked for meanwhile, because it holds what others wait for.
 
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use crate::error::Error;
 
-/// Does the work, which is given up with the future.
+/// Does the work on the engine's own runtime, which goes on whatever becomes of that of who asks; it is given up with
+/// the future.
 ///
 /// # Errors
-/// Those of the work; [`Error::Stopped`] when the runtime stops.
+/// Those of the work; [`Error::Stopped`] when the engine stops.
 pub(crate) async fn by_itself<T: Send + 'static>(
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    engines: &Handle,
 ) -> Result<T, Error> {
     let mut task = JoinSet::new();
-    task.spawn(work);
+    task.spawn_on(work, engines);
     match task.join_next().await {
         Some(Ok(done)) => done,
         Some(Err(cut_short)) if cut_short.is_panic() => std::panic::resume_unwind(cut_short.into_panic()),

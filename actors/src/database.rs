@@ -9,7 +9,7 @@ use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::idempotency::{Fingerprint, IdempotencyKey};
 use seqtide_storage::model::rev::RevId;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{Counters, Edit, Outcome, Refusal, Request, RequestKey, Snapshot, StorageError, Write, now_secs};
+use seqtide_storage::{Counters, Edit, Outcome, Refusal, Request, RequestKey, Snapshot, StorageError, Write};
 use serde_json::value::RawValue;
 
 use crate::documents::{Document, Extras, Which, read_document};
@@ -171,7 +171,7 @@ impl Database {
     pub async fn write_with(&self, writes: Vec<Write>, options: WriteOptions) -> Result<Written, Error> {
         check_designs(&writes)?;
         let database = self.opened().await?;
-        let request = options.request(writes);
+        let request = options.request(writes, database.now_secs());
         let designs = database.validators(&request.writes).await;
         if designs.as_ref().is_ok_and(|designs| designs.is_empty()) {
             return database.submit(request).await;
@@ -247,7 +247,7 @@ impl Database {
         fingerprint: Fingerprint,
     ) -> Result<Option<Written>, Error> {
         let database = self.opened().await?;
-        let asked = RequestKey { key: key.clone(), fingerprint, made_ids: Vec::new(), at_secs: now_secs() };
+        let asked = RequestKey { key: key.clone(), fingerprint, made_ids: Vec::new(), at_secs: database.now_secs() };
         let found = database.read(move |snapshot| snapshot.answer(&asked)).await?;
         // A commit counts once feeds can see it.
         let found = found.filter(|outcome| outcome.seq <= database.live.newest());
@@ -337,8 +337,8 @@ impl Database {
     /// Follows what changes.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::TooManyFeeds`], [`Error::Draining`],
-    /// [`Error::Stopped`], [`Error::Storage`], [`Error::Function`].
+    /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::TooManyFeeds`], [`Error::TooManyListedIds`],
+    /// [`Error::Draining`], [`Error::Stopped`], [`Error::Storage`], [`Error::Function`].
     pub async fn changes(&self, options: ChangesOptions) -> Result<Changes, Error> {
         let (all_leaves, with_body) = (options.all_leaves, options.include_docs);
         let feed = self.feed(options.into()).await?;
@@ -351,7 +351,7 @@ impl Database {
     /// # Errors
     /// As [`Database::changes`]; [`Error::Ahead`] if the options ask for it.
     pub async fn feed(&self, options: FeedOptions) -> Result<Feed, Error> {
-        let permit = self.engine.feeds.take()?;
+        let permit = self.engine.feeds.take_listing(options.filter.ids.listed())?;
         let database = self.opened().await?;
         let permit = permit.known_as(FeedAbout {
             kind: options.kind,

@@ -81,7 +81,8 @@ impl EngineOptions {
     }
 }
 
-/// A data folder in use. Cheap to clone; works from any tokio runtime, its own actors run on threads of their own.
+/// A data folder in use. Cheap to clone; works from any tokio runtime that has timers, its own actors run on threads of
+/// their own. A future that is not polled any more keeps nobody else waiting.
 ///
 /// Metrics are of one engine a process: what is counted adds up, but of several engines each overwrites the gauges of
 /// the others.
@@ -146,6 +147,7 @@ impl Engine {
         let committers = options.committers.max(1);
         let committers = system.start_on(move || Committers::start(committers))?;
         let surroundings = Surroundings {
+            runtime: system.runtime().clone(),
             folder: Arc::clone(&folder),
             open: Arc::clone(&open),
             updates: Arc::clone(&updates),

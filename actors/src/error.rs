@@ -30,8 +30,9 @@ pub enum Error {
         /// The bound of their bodies.
         bytes_max: usize,
     },
-    /// A document changed again and again while its new revision was being validated. Try again. Nothing was written.
-    #[error("the document changed again and again while its new revision was validated: try again")]
+    /// A document is not as an edit of the request [expects](seqtide_storage::Edit::expecting) it; or it changed again
+    /// and again while its new revision was being validated. Look at it, and try again. Nothing was written.
+    #[error("a document is not as it was when an edit of it was made, or changed again and again meanwhile: try again")]
     Moved,
     /// A function of a design document gave no answer. Of a write, nothing was written.
     #[error("{}", .0.in_full())]
@@ -60,6 +61,14 @@ pub enum Error {
     TooManyFeeds {
         /// The bound.
         feeds_max: usize,
+    },
+    /// The feeds that are open name as many documents as is allowed. Try again later, or with fewer ids.
+    #[error(
+        "with these `doc_ids` the feeds that are open would name more than {ids_max} documents, and no more are allowed"
+    )]
+    TooManyListedIds {
+        /// The bound.
+        ids_max: usize,
     },
     /// The feeds that are open are being ended, because the engine stops. Try again later.
     #[error("the server is stopping and opens no more feeds")]

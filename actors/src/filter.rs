@@ -106,6 +106,14 @@ impl Filter {
 }
 
 impl Ids {
+    /// How many are listed.
+    pub(crate) fn listed(&self) -> usize {
+        match self {
+            Ids::Listed(ids) => ids.len(),
+            Ids::All | Ids::Prefix(_) => 0,
+        }
+    }
+
     /// Whether this is one of them.
     pub fn contains(&self, id: &str) -> bool {
         match self {

@@ -2,7 +2,7 @@
 
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::idempotency::{Fingerprint, IdempotencyKey};
-use seqtide_storage::{Request, RequestKey, Write, now_secs};
+use seqtide_storage::{Request, RequestKey, Write};
 
 /// How a request is written.
 #[derive(Debug, Clone, Default)]
@@ -25,11 +25,12 @@ impl From<IdempotencyKey> for WriteOptions {
 }
 
 impl WriteOptions {
-    pub(crate) fn request(self, writes: Vec<Write>) -> Request {
+    /// The request, made at this second.
+    pub(crate) fn request(self, writes: Vec<Write>, at_secs: u64) -> Request {
         let WriteOptions { idempotency_key, fingerprint, made_ids } = self;
         let key = idempotency_key.map(|key| {
             let fingerprint = fingerprint.unwrap_or_else(|| Fingerprint::of_writes(&writes));
-            RequestKey { key, fingerprint, made_ids, at_secs: now_secs() }
+            RequestKey { key, fingerprint, made_ids, at_secs }
         });
         Request { writes, key }
     }

@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 use seqtide_storage::json::Body;
 use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{Counted, Identity, LeafBody, Request, Snapshot, StorageError, Store, StoreGauge};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
@@ -58,7 +59,23 @@ pub(crate) struct OpenDatabase {
     /// When it was asked for last, on the registry's clock.
     last_used: AtomicU64,
     /// Told of the damage that a read comes upon.
-    damaged: Arc<dyn Fn(&StorageError) + Send + Sync>,
+    damaged: ToldOfDamage,
+    /// The engine's: what others wait for goes on there.
+    pub runtime: Handle,
+    clock: fn() -> u64,
+}
+
+/// Who is told of the damage that a read comes upon.
+type ToldOfDamage = Arc<dyn Fn(&StorageError) + Send + Sync>;
+
+/// What reads of a database go by.
+pub(crate) struct Reads {
+    /// The store's bound of readers.
+    pub readers_max: u32,
+    /// The engine's runtime.
+    pub runtime: Handle,
+    /// Told of the damage that a read comes upon.
+    pub damaged: ToldOfDamage,
 }
 
 impl OpenDatabase {
@@ -68,9 +85,10 @@ impl OpenDatabase {
         Background { sweeping, indexing }: Background,
         (writer, waiting): (Addr<Writer>, Arc<Waiting>),
         limits: WriterLimits,
-        readers_max: u32,
-        damaged: impl Fn(&StorageError) + Send + Sync + 'static,
+        reads: Reads,
     ) -> OpenDatabase {
+        let Reads { readers_max, runtime, damaged } = reads;
+        let clock = store.clock();
         let readers_max = (readers_max as usize).saturating_sub(READERS_SPARE).max(1);
         OpenDatabase {
             seq_format: store.seq_format(),
@@ -89,7 +107,9 @@ impl OpenDatabase {
             readings: Arc::default(),
             pages: PageMetrics::default(),
             last_used: AtomicU64::new(0),
-            damaged: Arc::new(damaged),
+            damaged,
+            runtime,
+            clock,
         }
     }
 
@@ -115,12 +135,12 @@ impl OpenDatabase {
             return self.read_with(permit, read).await;
         }
         let database = Arc::clone(self);
-        by_itself(async move {
+        let work = async move {
             let readers = Arc::clone(&database.readers);
             let permit = readers.acquire_owned().await.map_err(|_closed| database.live.gone())?;
             database.read_with(permit, read).await
-        })
-        .await
+        };
+        by_itself(work, &self.runtime).await
     }
 
     async fn read_with<T: Send + 'static>(
@@ -217,6 +237,11 @@ impl OpenDatabase {
         Some(self.store().ok()?.gauge())
     }
 
+    /// The store's clock: seconds since 1970.
+    pub fn now_secs(&self) -> u64 {
+        (self.clock)()
+    }
+
     pub fn touch(&self, now: u64) {
         self.last_used.store(now, Ordering::Relaxed);
     }
@@ -263,6 +288,35 @@ mod tests {
 
     use super::*;
     use crate::{Engine, EngineOptions};
+
+    /// The work of a future that was dropped stayed with its runtime, and what it held with it.
+    #[test]
+    fn who_has_given_up_on_a_runtime_that_stands_still_keeps_nobody_from_reading() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = EngineOptions::new(folder.path());
+        options.store.readers_max = READERS_SPARE as u32 + 1;
+        let engine = Engine::start_with(options).unwrap();
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (running, standing) = (runtime(), runtime());
+        let database = running.block_on(async { engine.create_database("db").await?.opened().await }).unwrap();
+        let (release, released) = mpsc::channel::<()>();
+        let held = {
+            let database = Arc::clone(&database);
+            running.spawn(async move { database.read(move |_| Ok(released.recv().is_err())).await })
+        };
+        running.block_on(async {
+            while database.readers.available_permits() > 0 {
+                tokio::task::yield_now().await;
+            }
+        });
+        let gives_up = async { timeout(Duration::ZERO, database.read(|_| Ok(1))).await.is_err() };
+        assert!(standing.block_on(gives_up), "it has to wait");
+        drop(release);
+        assert!(running.block_on(held).unwrap().unwrap());
+        let next = running.block_on(async { timeout(Duration::from_secs(30), database.read(|_| Ok(2))).await });
+        assert_eq!(next.expect("one that was given up is in its way").unwrap(), 2);
+        running.block_on(engine.shutdown()).unwrap();
+    }
 
     /// A feed that is not asked for anything, as nobody takes what it gives, kept others from reading.
     #[tokio::test(flavor = "multi_thread")]

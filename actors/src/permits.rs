@@ -16,6 +16,9 @@ const COMEBACK_MAX: Duration = Duration::from_secs(60 * 60);
 /// So many readers may come back in a second when all their connections have broken.
 const COMEBACKS_A_SECOND: f64 = 1000.0;
 
+/// All feeds together name so many documents at most: each takes some hundred bytes.
+const LISTED_IDS_MAX: usize = 2_000_000;
+
 /// How many feeds are open, and how many may be.
 pub(crate) struct FeedPermits {
     open: Arc<Open>,
@@ -24,6 +27,8 @@ pub(crate) struct FeedPermits {
 struct Open {
     feeds_max: usize,
     feeds: AtomicUsize,
+    /// How many documents they name.
+    listed_ids: AtomicUsize,
     /// Told when the last one is given back.
     none_left: Notify,
     known: KnownFeeds,
@@ -32,14 +37,16 @@ struct Open {
 /// The right to one open feed, given back when dropped.
 pub(crate) struct FeedPermit {
     open: Arc<Open>,
+    /// How many documents it names.
+    listed_ids: usize,
     /// While the feed reads for itself.
     known: Option<Arc<KnownFeed>>,
 }
 
 impl FeedPermits {
     pub fn new(feeds_max: usize) -> FeedPermits {
-        let (feeds, none_left, known) = Default::default();
-        FeedPermits { open: Arc::new(Open { feeds_max, feeds, none_left, known }) }
+        let (feeds, listed_ids, none_left, known) = Default::default();
+        FeedPermits { open: Arc::new(Open { feeds_max, feeds, listed_ids, none_left, known }) }
     }
 
     /// Takes one more.
@@ -48,11 +55,20 @@ impl FeedPermits {
             return Err(Error::Draining { retry });
         }
         let feeds_max = self.open.feeds_max;
-        let more = |open: usize| (open < feeds_max).then_some(open + 1);
-        match self.open.feeds.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
-            Ok(_) => Ok(FeedPermit { open: Arc::clone(&self.open), known: None }),
-            Err(_) => Err(Error::TooManyFeeds { feeds_max }),
+        match take_more(&self.open.feeds, 1, feeds_max) {
+            true => Ok(FeedPermit { open: Arc::clone(&self.open), listed_ids: 0, known: None }),
+            false => Err(Error::TooManyFeeds { feeds_max }),
         }
+    }
+
+    /// Takes one more, for a feed that names so many documents.
+    pub fn take_listing(&self, ids: usize) -> Result<FeedPermit, Error> {
+        let mut permit = self.take()?;
+        if !take_more(&self.open.listed_ids, ids, LISTED_IDS_MAX) {
+            return Err(Error::TooManyListedIds { ids_max: LISTED_IDS_MAX });
+        }
+        permit.listed_ids = ids;
+        Ok(permit)
     }
 
     /// Whether one more could be taken.
@@ -80,6 +96,12 @@ impl FeedPermits {
             told.await;
         }
     }
+}
+
+/// Counts so many more, unless they are too many then.
+fn take_more(taken: &AtomicUsize, more: usize, most: usize) -> bool {
+    let add = |taken: usize| taken.checked_add(more).filter(|all| *all <= most);
+    taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
 }
 
 impl FeedPermit {
@@ -121,6 +143,7 @@ impl FeedPermit {
 impl Drop for FeedPermit {
     fn drop(&mut self) {
         self.forget();
+        self.open.listed_ids.fetch_sub(self.listed_ids, Ordering::Relaxed);
         if self.open.feeds.fetch_sub(1, Ordering::Release) == 1 {
             self.open.none_left.notify_waiters();
         }
@@ -142,6 +165,19 @@ mod tests {
         assert!(matches!(permits.take(), Err(Error::TooManyFeeds { feeds_max: 2 })));
         drop(first);
         assert!(permits.take().is_ok());
+    }
+
+    #[test]
+    fn documents_that_feeds_name_are_bounded_for_all_of_them() {
+        let permits = FeedPermits::new(100);
+        let most = permits.take_listing(LISTED_IDS_MAX - 1).unwrap();
+        let _one = permits.take_listing(1).unwrap();
+        let refused = permits.take_listing(1).map(drop);
+        assert!(matches!(refused, Err(Error::TooManyListedIds { ids_max: LISTED_IDS_MAX })), "{refused:?}");
+        let _none = permits.take_listing(0).unwrap();
+        drop(most);
+        assert!(permits.take_listing(LISTED_IDS_MAX - 1).is_ok());
+        assert_eq!(permits.taken(), 2, "who is refused has taken none");
     }
 
     #[test]

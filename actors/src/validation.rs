@@ -120,6 +120,9 @@ impl<'a> Validation<'a> {
     ) -> Result<Vec<Decided>, Error> {
         let mut decided = Vec::with_capacity(documents.len());
         for (document, rehearsal) in documents.iter().zip(&rehearsals) {
+            if !document.edits.iter().all(|edit| rehearsal.is_as_expected(edit)) {
+                return Err(Error::Moved);
+            }
             let known = self.decided.remove(&document.id).filter(|known| known.at == rehearsal.at());
             decided.push(known.unwrap_or(Decided { at: rehearsal.at(), writes: Vec::new() }));
         }
@@ -131,7 +134,12 @@ impl<'a> Validation<'a> {
                     continue;
                 }
                 match rehearsals[document].try_edit(&it.edits[edit]) {
-                    Rehearsed::Nothing(outcome) => decided[document].writes.push(Write::Decided(outcome)),
+                    Rehearsed::Nothing(outcome) => decided[document].writes.push(match it.edits[edit].expected() {
+                        None => Write::Decided(outcome),
+                        Some(_) => {
+                            Write::Edit(it.edits[edit].clone().expecting(Expected::At(rehearsals[document].at())))
+                        }
+                    }),
                     Rehearsed::NewRev { base } => asked.push(Question { document, edit, base }),
                 }
             }
@@ -139,10 +147,10 @@ impl<'a> Validation<'a> {
             for (Question { document, edit, base }, refusal) in asked.into_iter().zip(refusals) {
                 let edits = &documents[document].edits;
                 let edit = &edits[edit];
-                // Edits that go on from each other stand or fall with the document; one alone with what it goes on
-                // from.
-                let expected = match &edits[..] {
-                    [_only] => Expected::Base(base.map(|base| base.rev)),
+                // Edits that go on from each other stand or fall with the document, as those that ask for it; one alone
+                // with what it goes on from.
+                let expected = match (&edits[..], edit.expected()) {
+                    ([_only], None | Some(Expected::Base(_))) => Expected::Base(base.map(|base| base.rev)),
                     _ => Expected::At(rehearsals[document].at()),
                 };
                 decided[document].writes.push(match refusal {

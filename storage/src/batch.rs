@@ -23,7 +23,7 @@ use crate::model::doc_id::{DocId, LocalId};
 use crate::model::rev::RevId;
 use crate::model::rev_tree::{Growing, RevTree};
 use crate::model::sequence::Sequence;
-use crate::plan::{Edit, Expected, Plan, make};
+use crate::plan::{Edit, Plan, make};
 use crate::request::{Attempt, Request, RequestOutcome};
 use crate::rows::Rows;
 use crate::tables::{META_COUNTERS, META_REVS_LIMIT, Table};
@@ -160,13 +160,11 @@ impl<'txn> Batch<'txn> {
     fn any_moved(&mut self, writes: &[Write]) -> Result<bool, StorageError> {
         for write in writes {
             let Write::Edit(edit) = write else { continue };
-            let Some(expected) = edit.expected() else { continue };
+            if edit.expected().is_none() {
+                continue;
+            }
             let draft = Draft::in_batch(&mut self.drafts, self.view, edit.id())?;
-            let is_so = match expected {
-                Expected::Base(base) => edit.base_in(&draft.tree).map(|(rev, _)| rev) == *base,
-                Expected::At(at) => draft.at() == *at,
-            };
-            if !is_so {
+            if !edit.expects(draft.at(), &draft.tree) {
                 return Ok(true);
             }
         }

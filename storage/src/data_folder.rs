@@ -24,7 +24,6 @@ use parking_lot::{Mutex, RwLock};
 use self::catalogue::{Catalogue, Entry, FLOORS_MAX};
 use self::files::{lock, make_folders, random_bytes, remove_folder, sync_data, sync_folder};
 use self::seen::SeenFiles;
-use crate::clock::now_secs;
 use crate::codec::meta::Identity;
 use crate::env::Durability;
 use crate::error::StorageError;
@@ -199,7 +198,7 @@ impl DataFolder {
         if self.contains(name) || self.folder_of(name).exists() {
             return Err(CreateError::Exists);
         }
-        let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format };
+        let identity = Identity { uuid: random_bytes()?, created_secs: (self.options.clock)(), seq_format };
         let made = match self.change(|catalogue| catalogue.add(name, &identity.uuid)) {
             Ok(None) => return Err(CreateError::Exists),
             Ok(Some(start)) => self.make(name, &Birth { identity, start }),
@@ -281,7 +280,8 @@ impl DataFolder {
             return Ok(None);
         };
         // Needed only if the folder was lost: a new uuid raises the incarnation above the tokens of the lost database.
-        let identity = Identity { uuid: random_bytes()?, created_secs: now_secs(), seq_format: SeqFormat::default() };
+        let identity =
+            Identity { uuid: random_bytes()?, created_secs: (self.options.clock)(), seq_format: SeqFormat::default() };
         let start = Sequence::new(entry.incarnation, catalogue.floor_of(name).version);
         let was_lost = !has_tables(&self.folder_of(name));
         let opened = self.open_folder(name, &Birth { identity, start });

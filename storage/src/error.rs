@@ -89,8 +89,8 @@ pub enum StorageError {
         /// The newest format that is known.
         known: u64,
     },
-    /// Another process has the data folder.
-    #[error("the data folder {path} is in use by another process")]
+    /// Another process has the data folder, or this one has it already.
+    #[error("the data folder {path} is in use already, by another process or by this one")]
     FolderInUse {
         /// The data folder.
         path: PathBuf,

@@ -66,9 +66,18 @@ impl Edit {
         Edit { expected: Some(expected), ..self }
     }
 
-    /// Where the document must be.
-    pub(crate) fn expected(&self) -> Option<&Expected> {
+    /// How the document must be.
+    pub fn expected(&self) -> Option<&Expected> {
         self.expected.as_ref()
+    }
+
+    /// Whether a document is as the edit expects it that has this tree, its latest sequence being this one.
+    pub(crate) fn expects(&self, at: Sequence, tree: &Growing) -> bool {
+        match &self.expected {
+            None => true,
+            Some(Expected::Base(base)) => self.base_in(tree).map(|(rev, _)| rev) == *base,
+            Some(Expected::At(expected)) => at == *expected,
+        }
     }
 
     /// The leaf of a tree that the edit names as what it goes on from; of a replicated edit, the nearest of its

@@ -81,6 +81,11 @@ impl Rehearsal {
         self.at
     }
 
+    /// Whether the document is as an edit [expects](Edit::expecting) it, if no other was made before.
+    pub fn is_as_expected(&self, edit: &Edit) -> bool {
+        edit.expects(self.at, &self.tree)
+    }
+
     /// What an edit would do now.
     pub fn try_edit(&mut self, edit: &Edit) -> Rehearsed {
         // All history is at hand where it may decide, as for a commit.

@@ -188,6 +188,11 @@ impl Store {
         }
     }
 
+    /// Its clock: seconds since 1970.
+    pub fn clock(&self) -> fn() -> u64 {
+        self.clock
+    }
+
     /// What is wrong with the file, and what it costs; nothing when it is sound, as far as was looked.
     pub fn damages(&self) -> &[Damage] {
         self.base.damages()

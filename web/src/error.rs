@@ -197,7 +197,10 @@ impl From<seqtide::Error> for ApiError {
             Error::WriteQueueFull { .. } | Error::Moved => try_again("1"),
             Error::Function(error) => error.into(),
             Error::Draining { retry } => try_again(&retry.as_secs_f64().ceil().to_string()),
-            Error::TooManyFeeds { .. } | Error::TooManyDatabases { .. } | Error::Stopped => try_again("5"),
+            Error::TooManyFeeds { .. }
+            | Error::TooManyListedIds { .. }
+            | Error::TooManyDatabases { .. }
+            | Error::Stopped => try_again("5"),
             Error::Storage(error) => ApiError::from(&*error),
         }
     }

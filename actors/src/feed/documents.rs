@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{
-    Change, ChangesPage, Direction, Lookup, PageLimits, ReadChanges, Snapshot, StorageError, now_secs,
-};
+use seqtide_storage::{Change, ChangesPage, Direction, Lookup, PageLimits, ReadChanges, Snapshot, StorageError};
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 
 use super::large_page::{LARGE_PAGE_BYTES, LARGE_PAGE_ROWS, LargePage};
 use super::options::{FeedOptions, OLDEST_SEQ, Since};
@@ -21,7 +20,7 @@ use crate::error::Error;
 use crate::filter::Ids;
 use crate::functions::Functions;
 use crate::leaving::Looking;
-use crate::matcher::Wake;
+use crate::matcher::{LISTED_AT_ONCE, Wake};
 use crate::open_database::OpenDatabase;
 use crate::permits::FeedPermit;
 use crate::rounds::OwnRounds;
@@ -37,6 +36,8 @@ pub(super) const PAGE_BYTES: usize = 24 << 10;
 const JUDGED_BYTES: usize = 1 << 20;
 /// Looking a document up costs about as much as walking past this many rows.
 const ROWS_A_LOOKUP: u64 = 8;
+/// Documents that are listed are looked up anew for each page, which has about as many of them.
+const LISTED_A_PAGE: u64 = 100;
 
 /// The documents of a database, for one feed.
 pub struct Documents {
@@ -56,7 +57,7 @@ impl Feed<Documents> {
     ) -> Result<Feed<Documents>, Error> {
         // Joined first: what is committed from here on wakes.
         let looking = options.leave.then(|| database.live.leaving().join());
-        let wake = database.live.join(&options.waits_for(), options.shape.all_leaves);
+        let wake = join(&database, &options).await?;
         // The group's, so that a selector that thousands of feeds share is in memory once.
         let filter = wake.filter().filter(|_| !options.leave).cloned().unwrap_or(options.filter);
         let options = FeedOptions { filter, ..options };
@@ -102,10 +103,11 @@ impl Source for Documents {
         async move {
             match options.filter.function.clone() {
                 Some(function) => {
+                    let runtime = database.runtime.clone();
                     // It holds a place among those that functions are asked about.
                     let page =
                         async move { by_function::read(&database, &functions, &function, &options, wanted).await };
-                    by_itself(page).await
+                    by_itself(page, &runtime).await
                 }
                 None => {
                     // Rows from memory have no room of their own, and who stalls keeps what it was given of them.
@@ -163,7 +165,7 @@ impl Source for Documents {
     async fn lag(&self, seq: Sequence) -> Result<Lag, Error> {
         let read = move |snapshot: &Snapshot<'_>| Ok((snapshot.rows_after(seq)?, snapshot.secs_behind(seq)?));
         let (rows, written) = self.database.read(read).await?;
-        Ok(Lag { rows, seconds: written.map(|secs| now_secs().saturating_sub(secs)) })
+        Ok(Lag { rows, seconds: written.map(|secs| self.database.now_secs().saturating_sub(secs)) })
     }
 
     fn looks_from(&mut self, options: &FeedOptions, start: Sequence) -> Option<Seen> {
@@ -173,7 +175,8 @@ impl Source for Documents {
         let live = &self.database.live;
         // Before it is asked how far others are: what is written from here on counts it in.
         self.looking.get_or_insert_with(|| live.leaving().join()).note_looked(start);
-        Some(Seen::new(start, live.newest(), live.leaving().begin_at(start)))
+        let seen = Seen::new(start, live.newest(), live.leaving().begin_at(start));
+        Some(if matches!(options.since, Since::Time(_)) { seen.or_later() } else { seen })
     }
 
     fn note_looked(&self, up_to: Sequence, state: Sequence) {
@@ -204,6 +207,18 @@ impl Source for Documents {
 
     fn identity(&self) -> Option<[usize; 2]> {
         Some([Arc::as_ptr(&self.database).addr(), self.wake.identity()])
+    }
+}
+
+/// Waits from now on for what concerns the feed. With a long list that takes a while, for which a thread may block.
+async fn join(database: &OpenDatabase, options: &FeedOptions) -> Result<Wake, Error> {
+    let (live, waits_for, all_leaves) = (Arc::clone(&database.live), options.waits_for(), options.shape.all_leaves);
+    match &waits_for.ids {
+        Ids::Listed(ids) if ids.len() > LISTED_AT_ONCE => {
+            let joining = spawn_blocking(move || live.join(&waits_for, all_leaves));
+            joining.await.map_err(|_runtime_stops| Error::Stopped)
+        }
+        _ => Ok(live.join(&waits_for, all_leaves)),
     }
 }
 
@@ -369,7 +384,8 @@ fn from_disk<T: PageRow>(
             Direction::Forward => snapshot.rows_after(stretch.after)?,
             Direction::Backward => snapshot.counters()?.rows(),
         };
-        if (ids.len() as u64).saturating_mul(ROWS_A_LOOKUP) <= rows {
+        let (listed, pages) = (ids.len() as u64, (ids.len() as u64).div_ceil(LISTED_A_PAGE));
+        if listed.saturating_mul(ROWS_A_LOOKUP).saturating_mul(pages) <= rows {
             return snapshot.changes_of_shown(ids, stretch, show);
         }
     }

@@ -92,8 +92,9 @@ pub enum ChangeEvent<C = Change> {
         reason: EndReason,
         /// The token to resume from. Of a descending feed, the last row given.
         seq: Sequence,
-        /// How many rows, before any filter, lie behind it; of a descending feed, before it.
-        pending: u64,
+        /// How many rows, before any filter, lie behind it; of a descending feed, before it. `None` where they cannot
+        /// be counted any more.
+        pending: Option<u64>,
     },
 }
 

@@ -26,6 +26,7 @@ use seqtide_storage::Direction;
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
+use tokio::task::consume_budget;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use self::documents::Documents;
@@ -100,6 +101,8 @@ pub struct Feed<S: Source = Documents> {
     reading: Option<Reading<S::Row>>,
     /// How many pages it has taken since it waited.
     pages: usize,
+    /// It has read all there was when it was told to wait.
+    is_level: bool,
     /// It rests until then if rows come before.
     rests_until: Option<Instant>,
     /// How often rows had been purged when it took the last page: a later purge may concern what that has.
@@ -127,7 +130,7 @@ impl<S: Source> Feed<S> {
         permit: FeedPermit,
     ) -> Result<Feed<S>, Error> {
         let ThereIs { newest, end } = there_is;
-        let ahead = (since > newest).then_some(since);
+        let ahead = (since > newest && !options.descending).then_some(since);
         if let (Ahead::Refuse, Some(_)) = (options.ahead, ahead) {
             return Err(Error::Ahead { update_seq: newest, format: source.seq_format() });
         }
@@ -167,6 +170,7 @@ impl<S: Source> Feed<S> {
             first: None,
             reading: None,
             pages: 0,
+            is_level: false,
             rests_until: None,
             seat: Some(seat),
         }
@@ -334,6 +338,8 @@ impl<S: Source> Feed<S> {
         if self.finished {
             return Ok(Turn::Over);
         }
+        // What is in memory is there at once, page after page: others have their turn, too.
+        consume_budget().await;
         if let Some(reason) = *self.ended.borrow_and_update() {
             self.subscriber.drain(reason);
         }
@@ -361,6 +367,7 @@ impl<S: Source> Feed<S> {
             Step::Wait { until } => {
                 self.note_given(0);
                 self.with_known(KnownFeed::note_caught_up);
+                self.is_level = true;
                 Turn::Waits(until)
             }
             // Who looks ahead has nobody to tell yet.
@@ -408,7 +415,8 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    /// Waits until there may be something to give, at most until a moment, as [`Turn::Waits`] asks for it.
+    /// Waits until there may be something to give, at most until a moment, as [`Turn::Waits`] asks for it. Who waits at
+    /// another time has the next turn for it.
     pub async fn wait(&mut self, deadline: Option<Instant>) {
         self.pages = 0;
         // Nobody is woken for a place. Who does not move on comes to none.
@@ -422,7 +430,9 @@ impl<S: Source> Feed<S> {
             () = self.told.more() => {}
             () = until(deadline) => {}
         }
-        self.skip_what_does_not_concern();
+        if std::mem::take(&mut self.is_level) {
+            self.skip_what_does_not_concern();
+        }
     }
 
     /// The feed has read all there was before it waited: what came since and has not woken it moves its position on.
@@ -473,7 +483,7 @@ impl<S: Source> Feed<S> {
     async fn end(&mut self, reason: EndReason) -> Result<FeedEvent<S::Row>, Error> {
         let seq = self.subscriber.position();
         let complete = reason == EndReason::CaughtUp;
-        let pending = if complete { 0 } else { self.pending(seq).await.unwrap_or(0) };
+        let pending = if complete { Some(0) } else { self.pending(seq).await.ok() };
         self.finished = true;
         Ok(FeedEvent::End { reason, seq, pending })
     }

@@ -82,7 +82,7 @@ pub struct FeedOptions {
     pub mode: FeedMode,
     /// Where, if it is [once](FeedMode::Once).
     pub ends_at: EndsAt,
-    /// From the newest row back to the oldest, then the end; `since` does not matter.
+    /// From the newest row, or from `until`, back to the oldest, then the end; `since` and `snapshot` do not matter.
     pub descending: bool,
     /// Most rows given.
     pub limit: Option<u64>,
@@ -227,7 +227,7 @@ pub struct UpdatesOptions {
     pub until: Option<Sequence>,
     /// When it ends.
     pub mode: FeedMode,
-    /// From the newest row back to the oldest, then the end; `since` does not matter.
+    /// From the newest row, or from `until`, back to the oldest, then the end; `since` does not matter.
     pub descending: bool,
     /// Most rows given.
     pub limit: Option<u64>,

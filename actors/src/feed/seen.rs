@@ -13,8 +13,8 @@ const MARKS: usize = 4;
 /// What was looked at, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// Where the feed began.
-    start: Sequence,
+    /// Of what was there when the feed began its reader can have what lies up to here.
+    had_up_to: Sequence,
     /// The update sequence then, or later, and before anything was read.
     opened: Sequence,
     /// The newest is last.
@@ -51,7 +51,13 @@ impl Seen {
     /// Of a feed that begins at `start`, when the update sequence is at most `opened`. What was written above
     /// `unsure_up_to` came when every feed had looked at the version before.
     pub fn new(start: Sequence, opened: Sequence, unsure_up_to: Sequence) -> Seen {
-        Seen { start, opened, marks: [Mark { up_to: start, state: unsure_up_to }; MARKS] }
+        Seen { had_up_to: start, opened, marks: [Mark { up_to: start, state: unsure_up_to }; MARKS] }
+    }
+
+    /// The same where the place is not the one that its reader had come to, but surely no later: it was asked for by a
+    /// time.
+    pub fn or_later(self) -> Seen {
+        Seen { had_up_to: self.opened, ..self }
     }
 
     /// Takes note that a page was read in this state, and all up to a place has been looked at.
@@ -75,7 +81,7 @@ impl Seen {
     pub fn any(&self, seq: Sequence) -> Versions {
         let level = self.marks.iter().filter(|mark| mark.state <= mark.up_to).map(|mark| mark.state).max();
         // What was there when the feed began, and is not any more, is nothing it has given.
-        let up_to = if seq <= self.opened { self.start } else { Sequence::MAX };
+        let up_to = if seq <= self.opened { self.had_up_to } else { Sequence::MAX };
         Versions { current_at: level.unwrap_or(Sequence::ZERO), up_to }
     }
 
@@ -116,6 +122,14 @@ mod tests {
         assert_eq!(seen.held(seq(8), seq(5)), Held::Previous);
         assert_eq!(seen.held(seq(7), seq(5)), any(0, seq(5)), "it may have been passed over");
         assert_eq!(seen.held(seq(8), seq(6)), any(0, seq(5)), "it was not there to be given");
+    }
+
+    #[test]
+    fn who_comes_back_by_a_time_may_have_what_was_written_behind_it() {
+        let seen = Seen::new(seq(5), seq(10), seq(7)).or_later();
+        assert_eq!(seen.held(seq(8), seq(5)), Held::Previous);
+        assert_eq!(seen.held(seq(8), seq(6)), any(0, seq(10)), "it was given before the time was noted");
+        assert_eq!(seen.held(seq(11), seq(6)), any(0, Sequence::MAX));
     }
 
     #[test]

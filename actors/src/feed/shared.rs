@@ -7,7 +7,7 @@ use std::time::Duration;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::time::Instant;
 
-use super::options::{FeedMode, FeedOptions};
+use super::options::{FeedMode, FeedOptions, Since};
 use super::source::Source;
 use super::subscriber::Subscriber;
 use super::told::Told;
@@ -160,8 +160,9 @@ impl<S: Source> Reopening<S> {
         if let Some(about) = &self.about {
             seat.permit.know_again(Arc::clone(about), seat.record, state);
         }
-        let subscriber = Subscriber::resumed(&self.options, position, state, Instant::now());
-        let mut feed = Feed::with(self.source.again(), self.options.clone(), subscriber, seat);
+        let options = FeedOptions { since: Since::Seq(position), ..self.options.clone() };
+        let subscriber = Subscriber::resumed(&options, position, state, Instant::now());
+        let mut feed = Feed::with(self.source.again(), options, subscriber, seat);
         if state == FeedState::Draining {
             feed.told.note_said();
         }

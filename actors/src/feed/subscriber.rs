@@ -10,7 +10,7 @@ use seqtide_storage::Direction;
 use seqtide_storage::model::sequence::Sequence;
 use tokio::time::Instant;
 
-use super::options::{FeedMode, FeedOptions, OLDEST_SEQ};
+use super::options::{FeedMode, FeedOptions, OLDEST_SEQ, Since};
 use super::source::Wanted;
 use crate::end_reason::EndReason;
 use crate::known::FeedState;
@@ -81,8 +81,8 @@ pub(crate) struct Subscriber {
     last_news: Instant,
     /// Nothing was looked at since the last heartbeat: reading comes before the next, however close together they are.
     only_beaten: bool,
-    /// It has read since anything was sent, and nothing of that was given.
-    read_in_vain: bool,
+    /// Since when it has been reading with nothing sent and nothing waited for.
+    reads_since: Option<Instant>,
     said_waiting: bool,
     said_caught_up: bool,
     /// It has fallen behind what is in memory, and said so.
@@ -121,10 +121,12 @@ impl Subscriber {
     pub fn new(options: &FeedOptions, position: Sequence, end: Sequence, now: Instant) -> Subscriber {
         let until = options.until.unwrap_or(Sequence::MAX);
         let walk = match (options.descending, options.mode) {
-            (true, _) => Walk::Backward { top: end },
+            (true, _) => Walk::Backward { top: end.min(until) },
             (false, FeedMode::Once) => Walk::Forward { up_to: end.min(until), moving: false },
             (false, FeedMode::Longpoll | FeedMode::Live) => Walk::Forward { up_to: end.min(until), moving: true },
         };
+        // Who comes back by a time has something, however early that is.
+        let is_first = position == OLDEST_SEQ && !matches!(options.since, Since::Time(_));
         Subscriber {
             mode: options.mode,
             heartbeat: options.heartbeat,
@@ -132,18 +134,18 @@ impl Subscriber {
             until,
             rows_left: options.limit.unwrap_or(u64::MAX),
             rows_given: 0,
-            position: if options.descending { end } else { position },
+            position: if options.descending { end.min(until) } else { position },
             walk,
             phase: Phase::Following,
             last_sent: now,
             last_news: now,
             only_beaten: false,
-            read_in_vain: false,
+            reads_since: None,
             said_waiting: false,
             said_caught_up: false,
             lags: false,
             is_draining: false,
-            snapshot: options.snapshot.then(|| Beginning { up_to: end, is_first: position == OLDEST_SEQ }),
+            snapshot: (options.snapshot && !options.descending).then_some(Beginning { up_to: end, is_first }),
         }
     }
 
@@ -231,7 +233,8 @@ impl Subscriber {
             }
             _ => return self.caught_up(now),
         };
-        if self.read_in_vain && self.heartbeat.is_none() && silent >= SILENCE_MAX {
+        self.reads_since.get_or_insert(now);
+        if self.heartbeat.is_none() && self.sign_due().is_some_and(|due| now >= due) {
             self.note_sent(now);
             return Step::Say(Notice::StillReading);
         }
@@ -270,13 +273,15 @@ impl Subscriber {
 
     /// When it is to say that it is there if a page that is being read is not given before.
     pub fn sign_due(&self) -> Option<Instant> {
-        self.last_sent.checked_add(self.heartbeat.unwrap_or(SILENCE_MAX))
+        match self.heartbeat {
+            Some(_) => self.heartbeat_due(),
+            None => self.reads_since?.checked_add(SILENCE_MAX),
+        }
     }
 
     /// Takes note that a page is not there yet though it is to say that it is there.
     pub fn still_reading(&mut self) {
         self.only_beaten = false;
-        self.read_in_vain = true;
     }
 
     /// Takes note of a heartbeat that was said.
@@ -287,7 +292,7 @@ impl Subscriber {
 
     fn note_sent(&mut self, now: Instant) {
         self.last_sent = now;
-        self.read_in_vain = false;
+        self.reads_since = None;
     }
 
     /// Nothing is left to read for now.
@@ -311,6 +316,7 @@ impl Subscriber {
             return Step::End(EndReason::Timeout);
         }
         self.only_beaten = false;
+        self.reads_since = None;
         // A moment that no clock can say never comes.
         let beat_at = self.heartbeat_due();
         let end_at = self.timeout.and_then(|timeout| self.last_news.checked_add(timeout));
@@ -323,9 +329,8 @@ impl Subscriber {
         self.rows_given += page.rows;
         self.last_news = now;
         self.only_beaten = false;
-        match page.rows {
-            0 => self.read_in_vain = true,
-            _ => self.note_sent(now),
+        if page.rows > 0 {
+            self.note_sent(now);
         }
         match &mut self.walk {
             // Where nothing is left, the place asked for has been examined too.

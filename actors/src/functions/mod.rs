@@ -43,7 +43,8 @@ const PAGES_MAX: usize = 64;
 pub struct FunctionsOptions {
     /// How a worker is started. Without it there are no functions, and whatever needs one is refused.
     pub worker: Option<WorkerCommand>,
-    /// Most worker processes at once.
+    /// Most worker processes at once: 2, one of them for writes, to [`FunctionsOptions::WORKERS_MAX`]. Another number
+    /// is taken for the nearest of these.
     pub workers_max: usize,
     /// The longest one batch may take, its compiling included; the worker is killed then.
     pub batch_timeout: Duration,

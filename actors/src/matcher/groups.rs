@@ -65,19 +65,11 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// The group that waits for what passes the filter. Lists of ids are not compared: each has a group of its own.
+    /// The group that waits for what passes the filter, which has no listed ids.
     pub fn join(&mut self, filter: &Filter, all_leaves: bool) -> Arc<Group> {
         let prefix = match &filter.ids {
-            Ids::Listed(ids) => {
-                let group = self.new_group(filter, all_leaves);
-                for id in ids.iter() {
-                    self.by_id.entry(id.clone()).or_default().add(&group);
-                }
-                self.stands_in(ids.len());
-                return group;
-            }
             Ids::Prefix(prefix) => Some(prefix),
-            Ids::All => None,
+            Ids::All | Ids::Listed(_) => None,
         };
         let hash = self.hashes.hash_one((prefix, &filter.test, &filter.function, all_leaves));
         if let Some(same) = self.shared.get(&hash).and_then(|place| place.find(|it| it.is_of(filter, all_leaves))) {
@@ -90,13 +82,22 @@ impl Groups {
         group
     }
 
-    fn new_group(&mut self, filter: &Filter, all_leaves: bool) -> Arc<Group> {
+    /// A group by itself, as each list of ids has one: they are not compared. It stands nowhere yet.
+    pub fn new_group(&mut self, filter: &Filter, all_leaves: bool) -> Arc<Group> {
         let group = Arc::new(Group { woken: watch::Sender::default(), filter: filter.clone(), all_leaves });
         if group.opens_losers() {
             self.opening_losers.add(&group);
             self.places += 1;
         }
         group
+    }
+
+    /// Puts a group under some of its ids.
+    pub fn stand_under(&mut self, ids: &[&DocId], group: &Arc<Group>) {
+        for id in ids {
+            self.by_id.entry((*id).clone()).or_default().add(group);
+        }
+        self.stands_in(ids.len());
     }
 
     /// Puts a group where few others stand, so that `{"type":"order","owner":7}` is found by its owner where thousands

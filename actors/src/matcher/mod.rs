@@ -10,16 +10,21 @@ mod place;
 mod prefixes;
 mod terms;
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::Sequence;
 use tokio::sync::watch;
 
 use self::groups::{Group, Groups};
-use crate::filter::Filter;
+use crate::filter::{Filter, Ids};
 use crate::metrics::FilterMetrics;
 use crate::row::Row;
+
+/// A group is put under so many ids at once.
+pub(crate) const LISTED_AT_ONCE: usize = 1_000;
 
 /// The wake groups of one database.
 pub(crate) struct Matcher {
@@ -121,8 +126,21 @@ impl Matcher {
         if *filter == Filter::ALL {
             return Wake::new(self.all.subscribe(), None);
         }
-        let group = self.groups.lock().join(filter, all_leaves);
+        let group = match &filter.ids {
+            Ids::Listed(ids) => self.join_listed(ids, filter, all_leaves),
+            Ids::All | Ids::Prefix(_) => self.groups.lock().join(filter, all_leaves),
+        };
         Wake::new(group.woken.subscribe(), Some(group))
+    }
+
+    /// A commit does not wait until a long list is in its places.
+    fn join_listed(&self, ids: &HashSet<DocId>, filter: &Filter, all_leaves: bool) -> Arc<Group> {
+        let group = self.groups.lock().new_group(filter, all_leaves);
+        let ids: Vec<&DocId> = ids.iter().collect();
+        for some in ids.chunks(LISTED_AT_ONCE) {
+            self.groups.lock().stand_under(some, &group);
+        }
+        group
     }
 
     /// Wakes whom the changes of a commit concern. They must be readable by then.

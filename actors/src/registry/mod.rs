@@ -9,13 +9,14 @@ use actix::{Actor, ActorFutureExt, Addr, ArbiterHandle, AtomicResponse, Context,
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{Counted, CreateError, DataFolder, StorageError, Store};
+use tokio::runtime::Handle;
 
 pub(crate) use self::open_databases::OpenDatabases;
 use crate::end_reason::EndReason;
 use crate::error::Error;
 use crate::indexing::Indexing;
 use crate::live::Live;
-use crate::open_database::OpenDatabase;
+use crate::open_database::{OpenDatabase, Reads};
 use crate::reports::{report_damaged_read, report_damages};
 use crate::updates::Updates;
 use crate::writer::committers::Committers;
@@ -44,6 +45,8 @@ pub(crate) struct CloseAll;
 
 /// What a registry needs to open databases.
 pub(crate) struct Surroundings {
+    /// The engine's.
+    pub runtime: Handle,
     pub folder: Arc<DataFolder>,
     pub open: Arc<OpenDatabases>,
     pub updates: Arc<Updates>,
@@ -150,14 +153,15 @@ impl Surroundings {
         };
         let writer = Writer::start_in_arbiter(self.committers.next(), |_| writer);
         let readers_max = self.folder.options().readers_max;
-        let damaged = {
+        let damaged = Arc::new({
             let (folder, name) = (Arc::clone(&self.folder), name.clone());
             move |error: &StorageError| {
                 folder.note_damage(&name);
                 report_damaged_read(&name, error);
             }
-        };
-        let database = OpenDatabase::new(store, live, background, (writer, waiting), limits, readers_max, damaged);
+        });
+        let reads = Reads { readers_max, runtime: self.runtime.clone(), damaged };
+        let database = OpenDatabase::new(store, live, background, (writer, waiting), limits, reads);
         let database = Arc::new(database);
         self.open.insert(name.clone(), Arc::clone(&database));
         Ok(database)

@@ -70,6 +70,23 @@ fn write(id: &str) -> Write {
     Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), None, false, Body::empty()))
 }
 
+/// What its edits expected was passed over, and they were made.
+#[tokio::test]
+async fn a_request_whose_documents_are_not_as_its_edits_expect_is_not_validated() {
+    let (engine, database, _folder) = validated(|_| {}).await;
+    let edit = |id: &str, at| {
+        let edit = Edit::interactive(DocId::parse(id).unwrap(), None, false, Body::empty());
+        Write::Edit(edit.expecting(Expected::At(Sequence::new(0, at))))
+    };
+    for moved in [vec![edit("a", 9)], vec![edit("a", 0), edit("b", 9)], vec![edit("a", 9), edit("a", 9)]] {
+        let refused = database.write(moved).await;
+        assert!(matches!(refused, Err(Error::Moved)), "{refused:?}");
+    }
+    let as_expected = database.write(vec![edit("a", 0)]).await;
+    assert!(matches!(as_expected, Err(Error::Function(FunctionError::NoWorkers))), "{as_expected:?}");
+    engine.shutdown().await.unwrap();
+}
+
 /// They were answered as if they were queued.
 #[tokio::test]
 async fn a_write_nobody_waits_for_that_is_not_let_in_is_refused() {

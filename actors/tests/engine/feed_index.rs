@@ -114,7 +114,7 @@ async fn told(database: &Database, options: FeedOptions) -> (Vec<String>, EndRea
     loop {
         match soon(feed.next()).await.unwrap().expect("the feed goes on") {
             FeedEvent::Change(Portion::Rows(rows)) => told.extend(rows.iter().map(|row| format!("{:?}", row.change()))),
-            FeedEvent::End { reason, seq, pending } => return (told, reason, seq, pending),
+            FeedEvent::End { reason, seq, pending } => return (told, reason, seq, pending.unwrap()),
             _ => {}
         }
     }

@@ -3,11 +3,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use seqtide::storage::json::Body;
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::sequence::Sequence;
+use seqtide::storage::{Edit, Write};
 use seqtide::{
-    ChangesOptions, Database, EndReason, Error, Feed, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter, Portion,
-    Selector, Since, Turn,
+    Ahead, ChangesOptions, Database, EndReason, Error, Feed, FeedEvent, FeedKind, FeedMode, FeedOptions, Filter,
+    Portion, Selector, Since, Turn,
 };
 use tokio_stream::StreamExt;
 
@@ -21,8 +23,12 @@ fn once() -> FeedOptions {
     FeedOptions { since: Since::START, mode: FeedMode::Once, ..live() }
 }
 
+fn doc_id(id: &str) -> DocId {
+    DocId::parse(id).unwrap()
+}
+
 fn ids(ids: &[&str]) -> Filter {
-    Filter::ids(ids.iter().map(|id| DocId::parse(id).unwrap()))
+    Filter::ids(ids.iter().map(|id| doc_id(id)))
 }
 
 async fn next(feed: &mut Feed) -> FeedEvent {
@@ -38,7 +44,7 @@ async fn drained(database: &Database, options: FeedOptions) -> (Vec<u64>, EndRea
             FeedEvent::Change(Portion::Rows(rows)) => seqs.extend(rows.iter().map(|row| row.change().seq.version)),
             FeedEvent::End { reason, seq, pending } => {
                 assert!(soon(feed.next()).await.unwrap().is_none(), "nothing follows the end");
-                return (seqs, reason, seq.version, pending);
+                return (seqs, reason, seq.version, pending.expect("they can be counted"));
             }
             _ => {}
         }
@@ -191,7 +197,7 @@ async fn nothing_is_lost_when_waiting_is_given_up_at_any_moment() {
         }
     };
     assert_eq!(seen, (1..=200).collect());
-    assert_eq!(ended, (EndReason::Limit, 200, 100));
+    assert_eq!(ended, (EndReason::Limit, 200, Some(100)));
     assert!(beats > 0);
 }
 
@@ -257,7 +263,7 @@ async fn an_end_that_is_given_up_while_it_counts_what_is_behind_comes_again() {
     soon(runs).await.unwrap();
     assert!(futures_util::FutureExt::now_or_never(feed.next()).is_none());
     drop(open);
-    assert!(matches!(next(&mut feed).await, FeedEvent::End { reason: EndReason::Limit, pending: 3, .. }));
+    assert!(matches!(next(&mut feed).await, FeedEvent::End { reason: EndReason::Limit, pending: Some(3), .. }));
     read.await.unwrap().unwrap();
 }
 
@@ -343,9 +349,91 @@ async fn a_feed_begins_at_a_time() {
         let options = FeedOptions { since: Since::Time(time), ..once() };
         assert_eq!(drained(&database, options).await, (seqs, EndReason::CaughtUp, 3, 0), "since {secs}");
     }
+    // Whoever comes back by a time has something, however early that is: what is deleted is told.
+    let rev = database.get("at-100").await.unwrap().unwrap().rev;
+    database.delete("at-100", rev).await.unwrap();
+    let since = Since::Time(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1));
+    let options = FeedOptions { since, snapshot: true, ..once() };
+    assert_eq!(drained(&database, options).await, (vec![2, 3, 4], EndReason::CaughtUp, 4, 0));
     let before_1970 = std::time::SystemTime::UNIX_EPOCH - Duration::from_secs(1);
     let options = FeedOptions { since: Since::Time(before_1970), ..once() };
-    assert_eq!(drained(&database, options).await.0, [1, 2, 3]);
+    assert_eq!(drained(&database, options).await.0, [2, 3, 4]);
+}
+
+#[tokio::test]
+async fn a_feed_that_goes_back_begins_at_a_place_wherever_others_would() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    filled(&database, (1..=5).map(|n| format!("d{n}"))).await;
+    let back = FeedOptions { descending: true, ..once() };
+    let from = |seq| FeedOptions { until: Some(Sequence::new(0, seq)), ..back.clone() };
+    assert_eq!(drained(&database, from(3)).await, (vec![3, 2, 1], EndReason::CaughtUp, 1, 0));
+    assert_eq!(drained(&database, from(9)).await.0, [5, 4, 3, 2, 1]);
+    let since = Since::Seq(Sequence::new(0, 99));
+    for ahead in [Ahead::Echo, Ahead::Rewind, Ahead::Refuse] {
+        let feed = database.feed(FeedOptions { since, ahead, snapshot: true, ..back.clone() }).await.unwrap();
+        assert!(!feed.is_ahead());
+        let mut feed = feed;
+        assert!(matches!(next(&mut feed).await, FeedEvent::Open { .. }));
+        assert!(matches!(next(&mut feed).await, FeedEvent::Change(Portion::Rows(rows)) if rows.len() == 5));
+        assert!(matches!(next(&mut feed).await, FeedEvent::CaughtUp { .. }));
+    }
+    engine.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_waits_before_it_has_read_misses_nothing() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    filled(&database, ["a".to_owned()]).await;
+    let mut feed = database.feed(FeedOptions { since: Since::START, ..live() }).await.unwrap();
+    let now = Some(tokio::time::Instant::now());
+    soon(feed.wait(now)).await;
+    assert_eq!(feed.position(), Sequence::ZERO);
+    assert!(matches!(next(&mut feed).await, FeedEvent::Open { .. }));
+    soon(feed.wait(now)).await;
+    assert!(matches!(next(&mut feed).await, FeedEvent::Change(Portion::Rows(_))));
+    engine.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_feed_that_reads_what_is_in_memory_lets_others_have_their_turns() {
+    let (engine, _folder) = engine(|options| options.tail_bytes_max = 256 << 20);
+    let database = engine.create_database("db").await.unwrap();
+    for batch in 0..60 {
+        let edit = |n| Write::Edit(Edit::interactive(doc_id(&format!("{batch}-{n}")), None, false, Body::empty()));
+        database.write((0..5_000).map(edit).collect()).await.unwrap();
+    }
+    let mut feed = database.feed(once()).await.unwrap();
+    let read = async {
+        let mut rows = 0;
+        while let Some(event) = feed.next().await.unwrap() {
+            if let FeedEvent::Change(Portion::Rows(some)) = event {
+                rows += some.len();
+            }
+        }
+        rows
+    };
+    let mut read = pin!(read);
+    assert!(read.as_mut().now_or_never().is_none(), "300,000 rows in one go");
+    assert_eq!(soon(read).await, 300_000);
+    engine.shutdown().await.unwrap();
+}
+
+/// It was said to be none.
+#[tokio::test]
+async fn how_much_is_left_when_the_engine_stops_is_not_known() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let mut feed = database.feed(FeedOptions { since: Since::START, ..live() }).await.unwrap();
+    filled(&database, ["a".to_owned()]).await;
+    engine.shutdown().await.unwrap();
+    assert!(matches!(next(&mut feed).await, FeedEvent::Open { .. }));
+    let end = next(&mut feed).await;
+    assert!(
+        matches!(end, FeedEvent::End { reason: EndReason::Shutdown, seq: Sequence::ZERO, pending: None }),
+        "{end:?}"
+    );
 }
 
 /// Has a feed take turns until it has given all there is.

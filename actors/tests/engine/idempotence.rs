@@ -1,5 +1,7 @@
 //! Writes with an idempotency key, through the embedded API.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::{Edit, Write};
 use seqtide::{Engine, Error, Fingerprint, IdempotencyKey, PutError, WriteOptions};
@@ -83,4 +85,18 @@ async fn a_request_whose_ids_are_made_anew_is_known_by_the_fingerprint_it_is_giv
     let other = database.written_before(&key("k"), Fingerprint::builder().finish()).await;
     assert!(matches!(other, Err(Error::KeyReused)), "{other:?}");
     assert!(database.get("made-again").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_key_is_forgotten_by_the_clock_that_the_store_has() {
+    static NOW: AtomicU64 = AtomicU64::new(1_000);
+    let (engine, _folder) = engine(|options| options.store.clock = || NOW.load(Ordering::Relaxed));
+    let database = engine.create_database("db").await.unwrap();
+    assert_eq!(database.info().await.unwrap().created_secs, 1_000);
+    database.put_with("a", "{}", key("k").into()).await.unwrap();
+    assert!(database.put_with("a", "{}", key("k").into()).await.unwrap().replayed);
+    NOW.fetch_add(48 * 3600, Ordering::Relaxed);
+    let anew = database.put_with("a", "{}", key("k").into()).await;
+    assert!(matches!(anew, Err(PutError::Conflict)), "{anew:?}");
+    engine.shutdown().await.unwrap();
 }

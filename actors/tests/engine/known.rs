@@ -25,7 +25,7 @@ async fn a_program_sees_its_streams_and_ends_one() {
     assert!(!engine.end_feed(feed.record.id + 1));
     assert!(engine.end_feed(feed.record.id));
     let ended = next_event(&mut changes).await;
-    assert_eq!(ended, ChangeEvent::End { reason: EndReason::Revoked, seq: change.seq, pending: 0 });
+    assert_eq!(ended, ChangeEvent::End { reason: EndReason::Revoked, seq: change.seq, pending: Some(0) });
     drop(changes);
     assert!(engine.feeds().is_empty());
 }

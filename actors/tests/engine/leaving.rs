@@ -1,7 +1,8 @@
 //! Feeds that tell what leaves: who applies what they give has what the filter defines, whatever was missed meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -306,5 +307,29 @@ async fn who_is_behind_when_it_begins_reads_for_others_when_it_has_come_to_where
     let row = soon(again.next()).await.unwrap().unwrap();
     assert!(matches!(row, FeedEvent::Change(_)), "{row:?}");
     assert!(again.position() >= newest && again.likeness().is_some());
+    engine.shutdown().await.unwrap();
+}
+
+/// Of a document that was written before the time and deleted behind it, though its feed begins before it was written.
+#[tokio::test]
+async fn who_comes_back_by_a_time_is_told_what_has_left_since() {
+    static NOW: AtomicU64 = AtomicU64::new(100);
+    let (engine, _folder) = engine(|options| options.store.clock = || NOW.load(Ordering::Relaxed));
+    let database = engine.create_database("db").await.unwrap();
+    edit(&database, "m-first", Some(true)).await;
+    NOW.store(200, Ordering::Relaxed);
+    edit(&database, "m-had", Some(true)).await;
+    NOW.store(201, Ordering::Relaxed);
+    edit(&database, "m-had", None).await;
+    NOW.store(300, Ordering::Relaxed);
+    for (name, filter) in filters() {
+        let since = Since::Time(SystemTime::UNIX_EPOCH + Duration::from_millis(200_500));
+        let options = ChangesOptions { since, filter, leave: true, live: false, ..ChangesOptions::default() };
+        let told: Vec<Change> =
+            database.changes(options).await.unwrap().only_changes().map(Result::unwrap).collect().await;
+        let left: Vec<&str> = told.iter().filter(|change| change.left).map(|change| change.id.as_str()).collect();
+        let expected: &[&str] = if name == "ids" { &[] } else { &["m-had"] };
+        assert_eq!(left, expected, "{name}");
+    }
     engine.shutdown().await.unwrap();
 }

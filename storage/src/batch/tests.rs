@@ -2,6 +2,7 @@
 //! costs in CouchDB RFC 003.
 
 use super::*;
+use crate::Expected;
 use crate::codec::meta::Identity;
 use crate::feed_index::tests::FirstByte;
 use crate::json::{ScanLimits, scan_document};

@@ -22,8 +22,8 @@ impl DocId {
         match text {
             "" => Err(DocIdError::Empty),
             "_design/" | "_local/" => Err(DocIdError::Prefix { prefix: text.to_owned() }),
-            _ if text.len() > DOC_ID_MAX_BYTES => Err(DocIdError::too_long(text)),
             _ if illegal_underscore => Err(DocIdError::Reserved),
+            _ if text.len() > DOC_ID_MAX_BYTES => Err(DocIdError::too_long(text)),
             _ => Ok(DocId(text.into())),
         }
     }
@@ -135,6 +135,7 @@ mod tests {
         assert_eq!(DocId::parse(""), Err(DocIdError::Empty));
         assert_eq!(DocId::parse("_x"), Err(DocIdError::Reserved));
         assert_eq!(DocId::parse("_local/x"), Err(DocIdError::Reserved));
+        assert_eq!(DocId::parse(&"_".repeat(600)), Err(DocIdError::Reserved), "however long it is");
         assert_eq!(DocId::parse("_design/").unwrap_err().to_string(), "Illegal document id `_design/`");
         assert!(DocId::parse(&"a".repeat(500)).is_ok());
         let too_long = DocId::parse(&"é".repeat(251)).unwrap_err().to_string();

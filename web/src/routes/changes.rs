@@ -24,11 +24,15 @@ pub async fn changes(call: Call, db: &str) -> Answer {
     let Call { req, payload, query, state } = call;
     let limits = &state.config.limits;
     let (body, ids_max) = (request::read_body(&req, payload, limits.request_bytes_max).await?, limits.bulk_docs_max);
-    let in_query = query.clone();
-    let filter = request::parse(body.clone(), move |body| AskedFilter::parse(&in_query, post.then_some(body), ids_max));
-    let asked = Asked::parse(&req, &query, filter.await?, state.config.feeds.changes_timeout)?;
+    let (in_query, text) = (query.clone(), req.query_string().to_owned());
+    let parsed = request::parse(body, move |body| {
+        let filter = AskedFilter::parse(&in_query, post.then_some(body), ids_max)?;
+        Ok((filter, reply::etag_of((text, body))))
+    });
+    let (filter, question) = parsed.await?;
+    let asked = Asked::parse(&req, &query, filter, state.config.feeds.changes_timeout)?;
     let etag = match asked.options.kind {
-        FeedKind::Normal => Some(etag(&database, req.query_string(), &body).await?),
+        FeedKind::Normal => Some(etag(&database, &question).await?),
         _ => None,
     };
     if let Some(not_modified) = reply::not_modified(&req, etag.as_deref()) {
@@ -85,7 +89,7 @@ pub async fn answer<S: Source>(
 }
 
 /// Tells two answers apart: another database, another state of it, another question.
-async fn etag(database: &Database, query: &str, body: &[u8]) -> Result<String, ApiError> {
+async fn etag(database: &Database, question: &str) -> Result<String, ApiError> {
     let info = database.info().await?;
-    Ok(reply::etag_of((info.uuid, info.counters.update_seq, query, body)))
+    Ok(reply::etag_of((info.uuid, info.counters.update_seq, question)))
 }

@@ -10,6 +10,7 @@ use seqtide::{Drain, END_GRACE, EndReason, Feed, FeedId, FeedState, Likeness, Or
 use slab::Slab;
 use tokio::time::Instant;
 
+use super::PATIENCE_MIN;
 use super::draining::{Draining, MemberId};
 use super::group::{Group, GroupId, Leaver, Way};
 use super::member::Member;
@@ -30,6 +31,9 @@ const DRAINED_AT_ONCE: usize = 128;
 
 /// And then the next.
 const DRAIN_EVERY: Duration = Duration::from_millis(10);
+
+/// All members are looked at so often.
+const LOOK_EVERY: Duration = PATIENCE_MIN;
 
 /// Members are shared among workers if each gets so many: it is to read the feed for them.
 const SHARED_MIN: usize = 8;
@@ -184,6 +188,15 @@ impl Feeds {
         }
     }
 
+    /// Gives up those who are there no more, as far as that shows.
+    fn look(&mut self) {
+        let looked =
+            self.groups.iter_mut().flat_map(|(id, group)| group.look().into_iter().map(|leaver| (*id, leaver)));
+        for (id, leaver) in looked.collect::<Vec<_>>() {
+            self.dismiss(id, Some(leaver));
+        }
+    }
+
     /// All members, by their groups and slots.
     fn members(&self) -> impl Iterator<Item = (GroupId, usize, &Member)> {
         self.groups.iter().flat_map(|(id, group)| group.members().map(|(slot, member)| (*id, slot, member)))
@@ -205,6 +218,7 @@ impl Actor for Feeds {
             }
             Err(error) => tracing::error!(%error, "the sockets of feeds are not watched"),
         }
+        ctx.run_interval(LOOK_EVERY, |feeds, _| feeds.look());
     }
 }
 
@@ -306,5 +320,64 @@ impl StreamHandler<Vec<Ready>> for Feeds {
             let left = left.or_else(|| if writable { group.serve(slot) } else { None });
             self.dismiss(id, left);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    use seqtide::{Engine, FeedKind, FeedOptions, RowShape};
+
+    use super::super::READ_TIMEOUT;
+    use super::*;
+    use crate::wire::form::Form;
+
+    async fn listed(feeds: &actix::Addr<Feeds>) -> Vec<seqtide::FeedInfo> {
+        let list = List { after: FeedId::default(), only_behind: false, most: 10 };
+        feeds.send(list).await.unwrap().feeds
+    }
+
+    #[actix_web::test]
+    async fn who_does_not_read_is_given_up_where_nothing_comes_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(folder.path()).unwrap();
+        let database = engine.create_database("db").await.unwrap();
+        let shape = RowShape { doc: true, ..RowShape::default() };
+        let mut feed = database.feed(FeedOptions { shape, ..FeedOptions::live(FeedKind::Lines) }).await.unwrap();
+        while feed.likeness().is_none() {
+            feed.next().await.unwrap();
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let likeness = feed.likeness().unwrap();
+        let feeds = Feeds::new(Workers::default()).unwrap().start();
+        feeds.do_send(Attach::new(socket, None, likeness, feed, Form::Lines).unwrap());
+        // More than the system's buffers take.
+        let large = format!(r#"{{"pad":"{}"}}"#, "x".repeat(7 << 20));
+        for id in ["a", "b", "c"] {
+            database.put(id, &large).await.unwrap();
+        }
+        while listed(&feeds).await.iter().all(|feed| feed.behind_since.is_none()) {
+            tokio::task::yield_now().await;
+        }
+        engine.delete_database("db").await.unwrap();
+        tokio::time::pause();
+        let paused = Instant::now();
+        while !listed(&feeds).await.is_empty() {
+            assert!(paused.elapsed() < READ_TIMEOUT * 2, "it is kept for ever");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        assert!(paused.elapsed() + LOOK_EVERY > READ_TIMEOUT, "after {:?}", paused.elapsed());
+        // What its system has of it, and no end.
+        client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut said = Vec::new();
+        let _reset = client.read_to_end(&mut said);
+        assert!(!String::from_utf8_lossy(&said).contains("deleted"));
+        tokio::time::resume();
+        engine.shutdown().await.unwrap();
     }
 }

@@ -3,13 +3,14 @@
 use std::io::{self, ErrorKind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::Addr;
 use bytes::Bytes;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{Drain, EndReason, FeedAbout, FeedId, FeedInfo, FeedMetrics, FeedState, Likeness};
 use slab::Slab;
+use tokio::time::Instant;
 
 use super::feeds::Feeds;
 use super::member::{Member, Sent, Standing};
@@ -32,9 +33,9 @@ pub struct Group {
     /// What its feeds give; `None` once nobody can join any more.
     likeness: Option<Likeness>,
     framing: Framing,
-    /// So long a member may acknowledge nothing that does not pile up; they are looked at as often.
+    /// So long a member may acknowledge nothing that does not pile up. Whether it does is looked at as often.
     patience: Duration,
-    /// When they were looked at last.
+    /// When that was last.
     looked: Instant,
     offer: Offer,
     members: Slab<Member>,
@@ -68,8 +69,6 @@ struct Round {
     notice: Option<Notice>,
     /// With whom those who have everything are shared.
     shares: Option<Shares>,
-    /// How long those may be silent who have everything, if they are looked at.
-    looks: Option<Duration>,
 }
 
 impl Round {
@@ -195,7 +194,7 @@ impl Group {
     pub fn serve(&mut self, slot: usize) -> Option<Leaver> {
         self.forget_purged();
         let mut sent = Sent::default();
-        let standing = self.members.get_mut(slot)?.serve(&self.offer, READ_TIMEOUT, &mut sent);
+        let standing = self.members.get_mut(slot)?.serve(&self.offer, &mut sent);
         self.count(&sent);
         self.settle(slot, standing)
     }
@@ -251,11 +250,6 @@ impl Group {
             self.round.notice = None;
             self.round.shares = if self.lags { None } else { self.shares.take_if(|_| are_rows) };
         }
-        let looks = self.looked.elapsed() >= self.patience;
-        if looks {
-            self.looked = Instant::now();
-        }
-        self.round.looks = looks.then_some(self.patience);
         self.round.go_around(self.members.capacity());
         match news {
             News::Rows { blocks, purges } => {
@@ -377,6 +371,22 @@ impl Group {
         self.serve(slot)
     }
 
+    /// Looks after the members, whether or not there is anything for them: those who take nothing are given up, and the
+    /// system looks after those who keep up.
+    pub fn look(&mut self) -> Vec<Leaver> {
+        let is_due = self.looked.elapsed() >= self.patience;
+        if is_due {
+            self.looked = Instant::now();
+        }
+        let mut gone = Vec::new();
+        for (slot, member) in &mut self.members {
+            if member.has_stalled(READ_TIMEOUT) || (is_due && member.look(self.patience).is_err()) {
+                gone.push(slot);
+            }
+        }
+        gone.into_iter().filter_map(|slot| self.cut(slot)).collect()
+    }
+
     /// Gives a member up.
     pub fn cut(&mut self, slot: usize) -> Option<Leaver> {
         self.settle(slot, Err(ErrorKind::TimedOut.into()))
@@ -389,10 +399,7 @@ impl Group {
 }
 
 fn serve_in_round(member: &mut Member, offer: &Offer, round: &Round, sent: &mut Sent) -> io::Result<Standing> {
-    let standing = member.serve(offer, READ_TIMEOUT, sent)?;
-    if let (Standing::UpToDate, Some(patience)) = (standing, round.looks) {
-        member.look(patience)?;
-    }
+    let standing = member.serve(offer, sent)?;
     if let (Standing::UpToDate, Some(Notice { words, at, of_lag })) = (standing, &round.notice)
         && member.position <= *at
         && !(*of_lag && member.state != FeedState::Live)

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use mio::net::TcpStream;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{EndReason, FeedState, Seat};
 use socket2::SockRef;
+use tokio::time::Instant;
 
 use super::give_up_silent;
 use super::lingering;
@@ -27,7 +28,8 @@ const PARTS_AT_ONCE: usize = 16;
 /// And up to so many bytes: more than one block of usual size is not left to who does not read.
 const BYTES_AT_ONCE: usize = 64 << 10;
 
-/// Who has had nothing left so often when it was looked at has taken what there was, and not only its system.
+/// Who has had nothing left so often when it was looked at is likely to have taken what there was, and not only its
+/// system.
 const GUARDED: u8 = 2;
 
 /// A connection in a group. There are thousands: it has no buffer, and no more than what follows.
@@ -45,7 +47,7 @@ pub struct Member {
     pub state: FeedState,
     /// It is to end with this once everything is written.
     pub ends: Option<EndReason>,
-    /// How often it was looked at since something was left to be written, up to [`GUARDED`].
+    /// How often it was looked at since something was left to be written last, up to [`GUARDED`].
     calm: u8,
     pub seat: Seat,
 }
@@ -123,15 +125,20 @@ impl Member {
     }
 
     /// Since when there has been something that is not written.
-    pub fn behind_since(&self) -> Option<Instant> {
-        self.left.as_ref().map(|left| left.since)
+    pub fn behind_since(&self) -> Option<std::time::Instant> {
+        self.left.as_ref().map(|left| left.since.into_std())
+    }
+
+    /// Whether something has been left for longer than this of which nothing was taken.
+    pub fn has_stalled(&self, longest: Duration) -> bool {
+        self.left.as_ref().is_some_and(|left| left.taken.elapsed() > longest)
     }
 
     /// Writes what it does not have yet, as far as there is room.
     ///
     /// # Errors
-    /// When the client is gone, or has taken nothing for longer than `patience`.
-    pub fn serve(&mut self, offer: &Offer, patience: Duration, sent: &mut Sent) -> io::Result<Standing> {
+    /// When the client is gone.
+    pub fn serve(&mut self, offer: &Offer, sent: &mut Sent) -> io::Result<Standing> {
         let (before, rows, bytes) = (self.left.as_ref().map(|left| (left.since, left.taken)), sent.rows, sent.bytes);
         let standing = self.write_on(offer, sent);
         let (rows, bytes) = (sent.rows - rows, sent.bytes - bytes);
@@ -139,15 +146,12 @@ impl Member {
         if let (Some(left), Some((since, taken))) = (&mut self.left, before) {
             left.since = since;
             left.taken = if bytes == 0 { taken } else { Instant::now() };
-            if left.taken.elapsed() > patience {
-                return Err(ErrorKind::TimedOut.into());
-            }
         }
         standing
     }
 
-    /// Looks at it, having written all there is: the system gives its client up from the second look on if that
-    /// acknowledges nothing for so long, until something is left once more.
+    /// Looks at it: the system gives its client up from the second look on that finds nothing left if that acknowledges
+    /// nothing for so long, until something is left once more.
     ///
     /// # Errors
     /// When the client is gone.
@@ -384,17 +388,18 @@ mod tests {
         member.tell(&Bytes::from(vec![b'x'; 32 << 20]), &mut Sent::default()).unwrap();
         assert_eq!(guarded_for(&member), None, "it reads slowly");
         let offer = Offer::behind(Sequence::ZERO);
-        let mut serve = |patience| member.serve(&offer, patience, &mut Sent::default()).map_err(|error| error.kind());
-        assert_eq!(serve(Duration::from_secs(60)), Ok(Standing::Full));
-        let (patience, deadline) = (Duration::from_millis(100), Instant::now() + Duration::from_secs(60));
+        let (longest, deadline) = (Duration::from_millis(100), Instant::now() + Duration::from_secs(60));
+        let mut has_stalled = || {
+            assert_eq!(member.serve(&offer, &mut Sent::default()).unwrap(), Standing::Full);
+            assert!(Instant::now() < deadline);
+            member.has_stalled(longest)
+        };
         // The client's system may take some more before its buffers are full.
-        while serve(patience) != Err(ErrorKind::TimedOut) {
-            assert!(Instant::now() < deadline, "nobody reads");
-            std::thread::sleep(patience * 2);
+        while !has_stalled() {
+            std::thread::sleep(longest * 2);
         }
         client.set_nonblocking(true).unwrap();
-        while serve(patience) != Ok(Standing::Full) {
-            assert!(Instant::now() < deadline, "it takes something");
+        while has_stalled() {
             // What there is of it now.
             let _ = client.read(&mut vec![0; 1 << 20]);
         }

@@ -44,7 +44,7 @@ const PATIENCE_MIN: Duration = Duration::from_secs(10);
 
 /// The system takes so many bytes that it cannot send yet: who reads slowly is known for it before long.
 #[cfg(target_os = "linux")]
-const UNSENT_MAX: u32 = 128 << 10;
+const UNSENT_MAX: u32 = 16 << 10;
 
 /// A connection that can be taken over.
 pub struct Takeover {

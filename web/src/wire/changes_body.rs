@@ -73,9 +73,9 @@ impl Changes {
         }
     }
 
-    fn last_seq(&self, format: SeqFormat, seq: Sequence, pending: u64) -> String {
+    fn last_seq(&self, format: SeqFormat, seq: Sequence, pending: Option<u64>) -> String {
         let seq = format.json(seq);
-        if self.extras.pending {
+        if let Some(pending) = pending.filter(|_| self.extras.pending) {
             format!("\"last_seq\":{seq},\"pending\":{pending}")
         } else {
             format!("\"last_seq\":{seq}")

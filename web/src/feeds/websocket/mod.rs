@@ -149,15 +149,21 @@ impl Connection {
         }
     }
 
-    /// Hears what the client says next: a text, or what is answered.
+    /// Hears what the client says next once there is room for an answer: a text, or what is answered. Nothing is lost
+    /// when the future is dropped before it is ready.
     async fn hear(&mut self) -> Result<Option<String>, Over> {
+        let room = self.frames.reserve().await.map_err(|_closed| Over::Gone)?;
         match self.incoming.next().await.ok_or(Over::Gone)? {
             Said::Text(text) => {
                 let text = String::from_utf8(text.into());
                 text.map(Some).map_err(|_| Over::Close(CloseCode::Invalid, "the message is not UTF-8".to_owned()))
             }
             other => match reply(other) {
-                Reply::Answer(frame) => self.put(frame).await.map(|()| None),
+                Reply::Answer(frame) => {
+                    room.send(frame);
+                    self.put += 1;
+                    Ok(None)
+                }
                 Reply::Last(code, why) => Err(Over::Close(code, why.to_owned())),
             },
         }
@@ -168,9 +174,6 @@ impl Connection {
     /// with it.
     pub async fn listen(&mut self) -> Over {
         while self.kept.as_ref().is_none_or(Texts::has_room) {
-            if self.frames.reserve().await.is_err() {
-                return Over::Gone;
-            }
             match (self.hear().await, &mut self.kept) {
                 (Ok(None), _) => {}
                 (Ok(Some(text)), Some(kept)) => kept.keep(text),
@@ -322,5 +325,54 @@ impl MessageBody for Outgoing {
             self.taken.send_modify(|taken| *taken += 1);
         }
         polled.map(|frame| frame.map(Ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+    use actix_web::{FromRequest, dev};
+    use futures_util::stream;
+
+    use super::*;
+
+    /// They were dropped as something else was done, and after a minute the connection was.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_asks_for_more_answers_than_it_takes_has_them_all_when_it_does() {
+        const PINGS: usize = 2 * FRAMES_MAX;
+        let ping = |n: usize| Ok(Bytes::from(vec![0x89, 0x81, 0, 0, 0, 0, n as u8]));
+        let says = stream::iter((0..PINGS).map(ping)).chain(stream::pending());
+        let req = TestRequest::default().to_http_request();
+        let mut says = dev::Payload::from(says.boxed_local());
+        let payload = web::Payload::from_request(&req, &mut says).await.unwrap();
+        let (frames, mut waiting) = mpsc::channel(FRAMES_MAX);
+        let (_telling, taken) = watch::channel(0);
+        let mut connection = Connection {
+            frames,
+            incoming: Incoming { payload, heard: Heard::new(100) },
+            kept: None,
+            put: 0,
+            taken,
+            takeover: None,
+            cutter: Cutter::of(&req),
+            client: None,
+        };
+        // Other things are done meanwhile, again and again.
+        for _ in 0..100 {
+            assert!(timeout(SEND_TIMEOUT / 10, connection.text()).await.is_err(), "it goes on");
+        }
+        let takes = async {
+            let mut answered = Vec::new();
+            while answered.len() < PINGS {
+                let frame = timeout(SEND_TIMEOUT, waiting.recv()).await.expect("an answer is lost");
+                answered.extend(frame.unwrap().last().copied());
+            }
+            answered
+        };
+        let answered = tokio::select! {
+            answered = takes => answered,
+            _text = connection.text() => panic!("it says none"),
+        };
+        assert_eq!(answered, (0..PINGS as u8).collect::<Vec<u8>>());
     }
 }
