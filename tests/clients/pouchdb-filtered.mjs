@@ -85,3 +85,19 @@ test('what a validation function refuses stays behind, and the rest is replicate
   assert.deepEqual([result.docs_written, result.doc_write_failures], [1, 1]);
   assert.deepEqual(await ids(guarded), ['_design/guard', 'open']);
 });
+
+test('what the server cannot store stays behind, and the rest is replicated', async () => {
+  const remote = new PouchDB(`${serverUrl}/bounded`);
+  const source = local();
+  let deep = 1;
+  for (let level = 0; level < 600; level += 1) deep = [deep];
+  const data = Buffer.from('text').toString('base64');
+  const attached = { _id: 'attached', _attachments: { a: { content_type: 'text/plain', data } } };
+  const long = 'x'.repeat(501);
+  await source.bulkDocs([attached, { _id: 'deep', deep }, { _id: long }, { _id: 'a' }, { _id: 'z' }]);
+  const denied = [];
+  const result = await source.replicate.to(remote).on('denied', (error) => denied.push(error.id));
+  assert.deepEqual(denied.sort(), ['attached', 'deep', long]);
+  assert.deepEqual([result.ok, result.docs_written, result.doc_write_failures], [true, 2, 3]);
+  assert.deepEqual(await ids(remote), ['a', 'z']);
+});

@@ -27,6 +27,7 @@ pub(super) struct Reading<R> {
     wanted: Wanted,
     /// How often rows had been purged when it was begun.
     purges: u64,
+    begun: Instant,
     page: ReadPage<R>,
 }
 
@@ -34,12 +35,13 @@ impl<S: Source> Feed<S> {
     /// Reads what is wanted: a page with rows, or `None`, also when a sign of life or the end is due before it is
     /// there.
     pub(super) async fn read(&mut self, wanted: Wanted) -> Result<Option<Page<S::Row>>, Error> {
-        let due = until(earlier(self.subscriber.sign_due(), self.told.ends_at));
         let reading = self.reading.get_or_insert_with(|| Reading {
             wanted,
             purges: self.source.purges(),
+            begun: Instant::now(),
             page: Box::pin(self.source.read(&self.options, wanted)),
         });
+        let due = until(earlier(self.subscriber.sign_due(reading.begun), self.told.ends_at));
         let page = tokio::select! {
             biased;
             page = &mut reading.page => page,
@@ -88,7 +90,8 @@ impl<S: Source> Feed<S> {
     fn read_as_rows(&mut self, wanted: Wanted) {
         let options = FeedOptions { frames: None, ..self.options.clone() };
         let purges = self.source.purges();
-        self.reading = Some(Reading { wanted, purges, page: Box::pin(self.source.read(&options, wanted)) });
+        let page = Box::pin(self.source.read(&options, wanted));
+        self.reading = Some(Reading { wanted, purges, begun: Instant::now(), page });
     }
 
     /// Begins with the page behind the one that was just read of a stretch on the disk, so that it is there when this
@@ -102,7 +105,7 @@ impl<S: Source> Feed<S> {
         if let Poll::Ready(read) = poll_fn(|context| Poll::Ready(page.as_mut().poll(context))).await {
             page = Box::pin(ready(read));
         }
-        self.reading = Some(Reading { wanted: rest, purges, page });
+        self.reading = Some(Reading { wanted: rest, purges, begun: Instant::now(), page });
     }
 
     /// What was read; `None` when the source closes, and the feed ends at the next step. Another error ends it now.

@@ -81,8 +81,8 @@ pub(crate) struct Subscriber {
     last_news: Instant,
     /// Nothing was looked at since the last heartbeat: reading comes before the next, however close together they are.
     only_beaten: bool,
-    /// Since when it has been reading with nothing sent and nothing waited for.
-    reads_since: Option<Instant>,
+    /// It has read since anything was sent, and nothing of that was given.
+    read_in_vain: bool,
     said_waiting: bool,
     said_caught_up: bool,
     /// It has fallen behind what is in memory, and said so.
@@ -140,7 +140,7 @@ impl Subscriber {
             last_sent: now,
             last_news: now,
             only_beaten: false,
-            reads_since: None,
+            read_in_vain: false,
             said_waiting: false,
             said_caught_up: false,
             lags: false,
@@ -233,8 +233,7 @@ impl Subscriber {
             }
             _ => return self.caught_up(now),
         };
-        self.reads_since.get_or_insert(now);
-        if self.heartbeat.is_none() && self.sign_due().is_some_and(|due| now >= due) {
+        if self.read_in_vain && self.heartbeat.is_none() && silent >= SILENCE_MAX {
             self.note_sent(now);
             return Step::Say(Notice::StillReading);
         }
@@ -271,17 +270,18 @@ impl Subscriber {
         self.heartbeat.and_then(|every| self.last_sent.checked_add(every))
     }
 
-    /// When it is to say that it is there if a page that is being read is not given before.
-    pub fn sign_due(&self) -> Option<Instant> {
+    /// When it is to say that it is there if a page that has been read since `begun` is not given before.
+    pub fn sign_due(&self, begun: Instant) -> Option<Instant> {
         match self.heartbeat {
             Some(_) => self.heartbeat_due(),
-            None => self.reads_since?.checked_add(SILENCE_MAX),
+            None => self.last_sent.max(begun).checked_add(SILENCE_MAX),
         }
     }
 
     /// Takes note that a page is not there yet though it is to say that it is there.
     pub fn still_reading(&mut self) {
         self.only_beaten = false;
+        self.read_in_vain = true;
     }
 
     /// Takes note of a heartbeat that was said.
@@ -292,7 +292,7 @@ impl Subscriber {
 
     fn note_sent(&mut self, now: Instant) {
         self.last_sent = now;
-        self.reads_since = None;
+        self.read_in_vain = false;
     }
 
     /// Nothing is left to read for now.
@@ -316,7 +316,6 @@ impl Subscriber {
             return Step::End(EndReason::Timeout);
         }
         self.only_beaten = false;
-        self.reads_since = None;
         // A moment that no clock can say never comes.
         let beat_at = self.heartbeat_due();
         let end_at = self.timeout.and_then(|timeout| self.last_news.checked_add(timeout));
@@ -329,8 +328,9 @@ impl Subscriber {
         self.rows_given += page.rows;
         self.last_news = now;
         self.only_beaten = false;
-        if page.rows > 0 {
-            self.note_sent(now);
+        match page.rows {
+            0 => self.read_in_vain = true,
+            _ => self.note_sent(now),
         }
         match &mut self.walk {
             // Where nothing is left, the place asked for has been examined too.

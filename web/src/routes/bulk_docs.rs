@@ -137,11 +137,11 @@ fn results_json(items: &[Item], outcomes: &[Outcome], replicated: bool) -> Vec<u
             out.push(b',');
         }
         let refused = match &item.refused {
-            Some(refused) => Some(refused.clone()),
-            None => write_outcome(&mut out, item, outcomes.next(), replicated),
+            Some(refused) => Some((refused.clone(), replicated)),
+            None => write_outcome(&mut out, item, outcomes.next(), replicated).map(|refused| (refused, false)),
         };
-        if let Some(refused) = refused {
-            write_refusal(&mut out, item, &refused);
+        if let Some((refused, is_denied)) = refused {
+            write_refusal(&mut out, item, &refused, is_denied);
         } else if replicated {
             out.truncate(start);
         }
@@ -172,7 +172,11 @@ fn write_outcome(out: &mut Vec<u8>, item: &Item, outcome: Option<&Outcome>, repl
     None
 }
 
-fn write_refusal(out: &mut Vec<u8>, item: &Item, refused: &ApiError) {
+/// Writes why an item was refused; and of one that will be however often it comes, the name of such errors at PouchDB,
+/// whose push goes on behind them and stops at others.
+///
+/// Source: PouchDB `replicate`: `writeDocs`, `generateErrorFromResponse`.
+fn write_refusal(out: &mut Vec<u8>, item: &Item, refused: &ApiError, is_denied: bool) {
     out.extend_from_slice(b"{\"id\":");
     write_json_string(out, &item.id);
     if let Some(rev) = &item.rev {
@@ -181,5 +185,8 @@ fn write_refusal(out: &mut Vec<u8>, item: &Item, refused: &ApiError) {
     }
     out.push(b',');
     refused.write_members(out);
+    if is_denied {
+        out.extend_from_slice(b",\"name\":\"forbidden\"");
+    }
     out.push(b'}');
 }
