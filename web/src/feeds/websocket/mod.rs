@@ -6,9 +6,8 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::pending;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use actix_http::ws::{Codec, HandshakeError, Item as Fragment, Message, handshake};
 use actix_web::body::{BodySize, BoxBody, MessageBody};
@@ -28,9 +27,6 @@ use crate::wire::form::Form;
 use crate::wire::heard::{CloseCode, Heard, LATE_OPTIONS, Reply, Said, close, code_of, frame, reply};
 use crate::wire::native::{self, Item};
 use crate::wire::pieces::Pieces;
-
-/// A frame that could not be handed to the connection for this long has no reader.
-const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Most frames that wait for the connection: answers to pings, and one of the feed.
 const FRAMES_MAX: usize = 32;
@@ -224,21 +220,19 @@ impl Connection {
     /// Hands a frame to the connection and waits until it has been taken, so that no more than one waits for a client
     /// that does not read.
     async fn hand_over(&mut self, frame: Bytes) -> Result<(), Over> {
-        self.put(frame).await?;
-        let (put, mut taken) = (self.put, self.taken.clone());
-        let mut taken = pin!(timeout(READ_TIMEOUT, taken.wait_for(|taken| *taken >= put)));
-        tokio::select! {
-            taken = &mut taken => {
-                taken.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
-                Ok(())
+        let handed_over = async {
+            self.put(frame).await?;
+            let (put, mut taken) = (self.put, self.taken.clone());
+            tokio::select! {
+                taken = taken.wait_for(|taken| *taken >= put) => taken.map(drop).map_err(|_closed| Over::Gone),
+                over = self.listen() => Err(over),
             }
-            over = self.listen() => Err(over),
-        }
+        };
+        timeout(READ_TIMEOUT, handed_over).await.map_err(|_elapsed| Over::Gone)?
     }
 
     async fn put(&mut self, frame: Bytes) -> Result<(), Over> {
-        let put = timeout(SEND_TIMEOUT, self.frames.send(frame)).await;
-        put.map_err(|_elapsed| Over::Gone)?.map_err(|_closed| Over::Gone)?;
+        self.frames.send(frame).await.map_err(|_closed| Over::Gone)?;
         self.put += 1;
         Ok(())
     }
@@ -359,12 +353,12 @@ mod tests {
         };
         // Other things are done meanwhile, again and again.
         for _ in 0..100 {
-            assert!(timeout(SEND_TIMEOUT / 10, connection.text()).await.is_err(), "it goes on");
+            assert!(timeout(READ_TIMEOUT / 10, connection.text()).await.is_err(), "it goes on");
         }
         let takes = async {
             let mut answered = Vec::new();
             while answered.len() < PINGS {
-                let frame = timeout(SEND_TIMEOUT, waiting.recv()).await.expect("an answer is lost");
+                let frame = timeout(READ_TIMEOUT, waiting.recv()).await.expect("an answer is lost");
                 answered.extend(frame.unwrap().last().copied());
             }
             answered
