@@ -371,7 +371,7 @@ mod tests {
             assert!(paused.elapsed() < READ_TIMEOUT * 2, "it is kept for ever");
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        assert!(paused.elapsed() + LOOK_EVERY > READ_TIMEOUT, "after {:?}", paused.elapsed());
+        assert!(paused.elapsed() > READ_TIMEOUT / 2, "after {:?}", paused.elapsed());
         // What its system has of it, and no end.
         client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let mut said = Vec::new();
