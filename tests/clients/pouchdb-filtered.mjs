@@ -94,10 +94,11 @@ test('what the server cannot store stays behind, and the rest is replicated', as
   const data = Buffer.from('text').toString('base64');
   const attached = { _id: 'attached', _attachments: { a: { content_type: 'text/plain', data } } };
   const long = 'x'.repeat(501);
-  await source.bulkDocs([attached, { _id: 'deep', deep }, { _id: long }, { _id: 'a' }, { _id: 'z' }]);
+  const large = { _id: 'large', text: 'x'.repeat(8_100_000) };
+  await source.bulkDocs([attached, { _id: 'deep', deep }, large, { _id: long }, { _id: 'a' }, { _id: 'z' }]);
   const denied = [];
   const result = await source.replicate.to(remote).on('denied', (error) => denied.push(error.id));
-  assert.deepEqual(denied.sort(), ['attached', 'deep', long]);
-  assert.deepEqual([result.ok, result.docs_written, result.doc_write_failures], [true, 2, 3]);
+  assert.deepEqual(denied.sort(), ['attached', 'deep', 'large', long]);
+  assert.deepEqual([result.ok, result.docs_written, result.doc_write_failures], [true, 2, 4]);
   assert.deepEqual(await ids(remote), ['a', 'z']);
 });

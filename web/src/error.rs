@@ -30,7 +30,7 @@ struct Parts {
     header: Option<(header::HeaderName, String)>,
     /// Further members, as JSON with a comma in front.
     more: String,
-    /// It is refused for a bound that CouchDB does not have.
+    /// It is refused for a bound that others need not have.
     is_of_own_bound: bool,
 }
 
@@ -41,12 +41,13 @@ impl ApiError {
         ApiError(Box::new(Parts { status, error, reason, header: None, more, is_of_own_bound: false }))
     }
 
-    /// Whether what is refused would be a document in CouchDB, which has no such bound.
+    /// Whether what is refused may be a document elsewhere: CouchDB has another such bound, or none.
     pub fn is_of_own_bound(&self) -> bool {
         self.0.is_of_own_bound
     }
 
-    fn for_own_bound(mut self, is_of_own_bound: bool) -> ApiError {
+    /// The same, where that is so.
+    pub fn for_own_bound(mut self, is_of_own_bound: bool) -> ApiError {
         self.0.is_of_own_bound = is_of_own_bound;
         self
     }

@@ -102,8 +102,8 @@ impl Bulk {
         Ok(())
     }
 
-    /// Adds a replicated document that passes a bound which is not CouchDB's: where it comes from it is a document like
-    /// others, and a replicator would bring a request that is refused as a whole again and again.
+    /// Adds a replicated document that passes a bound which others need not have: where it comes from it is a document
+    /// like others, and a replicator would bring a request that is refused as a whole again and again.
     ///
     /// # Errors
     /// What makes the whole request invalid.

@@ -35,7 +35,8 @@ pub fn scan(text: &[u8], state: &State) -> Result<Document, ApiError> {
     })?;
     let (bytes, bytes_max) = (document.body.as_bytes().len(), state.config.limits.document_bytes_max);
     if bytes > bytes_max {
-        return Err(too_large(document.id, format!("{bytes} bytes, at most {bytes_max}")));
+        let refused = too_large(document.id, format!("{bytes} bytes, at most {bytes_max}"));
+        return Err(refused.for_own_bound(true));
     }
     Ok(document)
 }
