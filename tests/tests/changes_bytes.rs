@@ -103,19 +103,6 @@ async fn http_1_0_gets_the_same_bytes_without_chunks() {
     assert_eq!(plain.body, expected);
 }
 
-/// They had `id: null`, with which a browser comes back, and is refused for good.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_event_without_a_seq_leaves_its_reader_the_id_that_it_has() {
-    let (_server, database) = fresh().await;
-    for id in ["a", "b", "c", "d"] {
-        write(&database, id).await;
-    }
-    let answer = database.get("/_changes?feed=eventsource&since=0&limit=4&seq_interval=2").expect(200).await;
-    let ids: Vec<&str> = answer.text().lines().filter_map(|line| line.strip_prefix("id: ")).collect();
-    assert_eq!(ids, ["1", "3"], "{}", answer.text());
-    assert_eq!(answer.text().matches("\"seq\":null").count(), 2, "{}", answer.text());
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_reaches_each_waiting_feed_without_a_newline_for_the_wake_up() {
     let (_server, database) = fresh().await;

@@ -33,9 +33,9 @@ pub struct Group {
     /// What its feeds give; `None` once nobody can join any more.
     likeness: Option<Likeness>,
     framing: Framing,
-    /// So long a member may acknowledge nothing that does not pile up. Whether it does is looked at as often.
+    /// So long a member may acknowledge nothing that does not pile up. Members are looked at as often.
     patience: Duration,
-    /// When that was last.
+    /// When they were last.
     looked: Instant,
     offer: Offer,
     members: Slab<Member>,
@@ -371,16 +371,16 @@ impl Group {
         self.serve(slot)
     }
 
-    /// Looks after the members, whether or not there is anything for them: those who take nothing are given up, and the
-    /// system looks after those who keep up.
+    /// Looks after the members when it is time, whether or not there is anything for them: those who take nothing are
+    /// given up, and the system looks after those who keep up.
     pub fn look(&mut self) -> Vec<Leaver> {
-        let is_due = self.looked.elapsed() >= self.patience;
-        if is_due {
-            self.looked = Instant::now();
+        if self.looked.elapsed() < self.patience {
+            return Vec::new();
         }
+        self.looked = Instant::now();
         let mut gone = Vec::new();
         for (slot, member) in &mut self.members {
-            if member.has_stalled(READ_TIMEOUT) || (is_due && member.look(self.patience).is_err()) {
+            if member.has_stalled(READ_TIMEOUT) || member.look(self.patience).is_err() {
                 gone.push(slot);
             }
         }

@@ -88,8 +88,7 @@ impl Changes {
         let (before, after): (&[u8], &[u8]) = match self.shape {
             Shape::Object => (b"", b""),
             Shape::Lines => (b"", b"\n"),
-            // CouchDB says `id: null`, with which a browser would come back and be refused.
-            Shape::EventSource => (b"data: ", b"\n\n"),
+            Shape::EventSource => (b"data: ", b"\nid: null\n\n"),
         };
         out.extend([Bytes::from_static(before), json.into(), Bytes::from_static(after)]);
     }
