@@ -171,7 +171,7 @@ impl Database {
     pub async fn write_with(&self, writes: Vec<Write>, options: WriteOptions) -> Result<Written, Error> {
         check_designs(&writes)?;
         let database = self.opened().await?;
-        let request = options.request(writes, database.now_secs());
+        let request = options.request(writes, || database.now_secs());
         let designs = database.validators(&request.writes).await;
         if designs.as_ref().is_ok_and(|designs| designs.is_empty()) {
             return database.submit(request).await;

@@ -25,12 +25,12 @@ impl From<IdempotencyKey> for WriteOptions {
 }
 
 impl WriteOptions {
-    /// The request, made at this second.
-    pub(crate) fn request(self, writes: Vec<Write>, at_secs: u64) -> Request {
+    /// The request, made now by this clock.
+    pub(crate) fn request(self, writes: Vec<Write>, now_secs: impl FnOnce() -> u64) -> Request {
         let WriteOptions { idempotency_key, fingerprint, made_ids } = self;
         let key = idempotency_key.map(|key| {
             let fingerprint = fingerprint.unwrap_or_else(|| Fingerprint::of_writes(&writes));
-            RequestKey { key, fingerprint, made_ids, at_secs }
+            RequestKey { key, fingerprint, made_ids, at_secs: now_secs() }
         });
         Request { writes, key }
     }
