@@ -20,7 +20,7 @@ use crate::error::{StorageError, unless_damaged};
 use crate::json::Body;
 use crate::model::body_place::BodyPlace;
 use crate::model::doc_id::{DocId, LocalId};
-use crate::model::rev_tree::RevTree;
+use crate::model::rev_tree::{Leaf, Line, RevTree};
 use crate::model::sequence::Sequence;
 use crate::range::{Direction, RawRow};
 use crate::request::{RequestKey, RequestOutcome};
@@ -179,6 +179,11 @@ impl Snapshot<'_> {
     pub fn tree(&self, id: &DocId) -> Result<Option<DocTree>, StorageError> {
         let head = self.view().head(id)?;
         Ok(head.map(|DocHead { seq, tree, .. }| DocTree { seq, tree }))
+    }
+
+    /// All ancestors of a document's leaf, newest first.
+    pub fn ancestors(&self, id: &DocId, leaf: &Leaf) -> Result<Line, StorageError> {
+        self.view().ancestors(id, leaf)
     }
 
     /// The same tree with all its ancestors at hand.

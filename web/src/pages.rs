@@ -6,6 +6,7 @@ use std::sync::Arc;
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
+use seqtide::documents::Reader;
 use seqtide::storage::{Snapshot, StorageError};
 use seqtide::{Database, Error};
 
@@ -55,7 +56,7 @@ pub struct Items<I, W> {
 impl<I, W> Items<I, W>
 where
     I: Send + Sync + 'static,
-    W: Fn(&mut Vec<u8>, &Snapshot<'_>, &I) -> Result<(), StorageError> + Clone + Send + 'static,
+    W: Fn(&mut Vec<u8>, &mut Reader<'_>, &I) -> Result<(), StorageError> + Clone + Send + 'static,
 {
     pub fn new(database: Database, items: Vec<I>, write: W) -> Items<I, W> {
         Items { database, items: Arc::new(items), at: 0, write, head: Vec::new(), between: b"", end: Some(Vec::new()) }
@@ -70,7 +71,7 @@ where
 impl<I, W> Pages for Items<I, W>
 where
     I: Send + Sync + 'static,
-    W: Fn(&mut Vec<u8>, &Snapshot<'_>, &I) -> Result<(), StorageError> + Clone + Send + 'static,
+    W: Fn(&mut Vec<u8>, &mut Reader<'_>, &I) -> Result<(), StorageError> + Clone + Send + 'static,
 {
     async fn next_page(&mut self) -> Result<Option<Vec<u8>>, Error> {
         if self.end.is_none() {
@@ -80,10 +81,10 @@ where
         if self.at < self.items.len() {
             let (items, start, between, write) = (Arc::clone(&self.items), self.at, self.between, self.write.clone());
             let read = move |snapshot: &Snapshot<'_>| {
-                let mut at = start;
+                let (mut at, mut reader) = (start, Reader::new(snapshot));
                 while at < items.len() && at < start + PAGE_ITEMS && out.len() < PAGE_BYTES {
                     out.extend_from_slice(if at > 0 { between } else { b"" });
-                    write(&mut out, snapshot, &items[at])?;
+                    write(&mut out, &mut reader, &items[at])?;
                     at += 1;
                 }
                 Ok((out, at))

@@ -8,6 +8,7 @@
 //! does need them says so ([`HistoryNeeded`]) and is asked again with [`RevTree::with_history`].
 
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::body_place::BodyPlace;
@@ -18,9 +19,11 @@ use self::nodes::Nodes;
 
 pub(crate) use self::growing::Growing;
 pub use self::line::Line;
+pub use self::looking_up::Found;
 
 mod growing;
 mod line;
+mod looking_up;
 mod nodes;
 
 /// All revisions of a document that are known. Leaves stand in winning order. Cheap to clone.
@@ -123,6 +126,18 @@ impl Leaf {
     fn steps_to(&self, generation: u64) -> Option<usize> {
         usize::try_from(self.rev.generation.checked_sub(generation)?).ok()
     }
+
+    /// The ancestors down to a generation, newest first, in as much as `line` has of them.
+    fn down_to<'l>(&self, generation: u64, line: &'l Line) -> impl Iterator<Item = (u64, Ancestor)> + 'l {
+        (generation..self.rev.generation).rev().zip(line.iter())
+    }
+
+    /// Whether an ancestor of these generations is known, but not at hand.
+    fn has_deeper(&self, generations: &RangeInclusive<u64>) -> bool {
+        let at_hand_from = self.rev.generation.saturating_sub(self.ancestors.recent.len() as u64);
+        let (oldest, newest) = (generations.start(), generations.end());
+        self.ancestors.deeper > 0 && *oldest < at_hand_from && *newest >= self.root_generation()
+    }
 }
 
 /// Whether a revision is in the tree.
@@ -197,33 +212,29 @@ impl RevTree {
         among(false).or_else(|| among(true))
     }
 
+    /// The leaves of a later generation, the only ones that may have an ancestor of this one; best first.
+    fn leaves_above(&self, generation: u64) -> impl Iterator<Item = &Leaf> {
+        let (live, deleted) = self.leaves.split_at(self.leaves.partition_point(|leaf| !leaf.deleted));
+        let above = move |leaves: &[Leaf]| leaves.partition_point(|leaf| leaf.rev.generation > generation);
+        live[..above(live)].iter().chain(&deleted[..above(deleted)])
+    }
+
     /// Looks a revision up among leaves and ancestors.
     pub fn find(&self, rev: &RevId) -> Presence {
-        let mut answer = Presence::Absent;
-        for leaf in self.leaves() {
-            match leaf.steps_to(rev.generation) {
-                Some(0) if leaf.rev == *rev => return Presence::Present { deleted: leaf.deleted, body: leaf.body },
-                Some(steps) if steps > 0 => match leaf.ancestors.recent.get(steps - 1) {
-                    Some(ancestor) if ancestor.hash == rev.hash => {
-                        return Presence::Present { deleted: ancestor.deleted, body: ancestor.body };
-                    }
-                    None if steps <= leaf.ancestors.len() => answer = Presence::HistoryNeeded,
-                    _ => {}
-                },
+        if let Some(Leaf { deleted, body, .. }) = self.leaf(rev) {
+            return Presence::Present { deleted: *deleted, body: *body };
+        }
+        let (mut answer, generation) = (Presence::Absent, rev.generation);
+        for leaf in self.leaves_above(generation) {
+            match leaf.down_to(generation, &leaf.ancestors.recent).find(|(at, _)| *at == generation) {
+                Some((_, Ancestor { hash, deleted, body })) if hash == rev.hash => {
+                    return Presence::Present { deleted, body };
+                }
+                None if leaf.has_deeper(&(generation..=generation)) => answer = Presence::HistoryNeeded,
                 _ => {}
             }
         }
         answer
-    }
-
-    /// The leaves that `rev` is or became; empty when it is unknown. Needs all history at hand.
-    pub fn leaves_under(&self, rev: &RevId) -> Vec<&Leaf> {
-        let under = |leaf: &&Leaf| match leaf.steps_to(rev.generation) {
-            Some(0) => leaf.rev == *rev,
-            Some(steps) => leaf.ancestors.recent.get(steps - 1).is_some_and(|found| found.hash == rev.hash),
-            None => false,
-        };
-        self.leaves.iter().filter(under).collect()
     }
 
     /// The same tree with every leaf's ancestors at hand, as `load` gives them (all of them, newest first).

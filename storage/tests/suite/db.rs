@@ -6,11 +6,11 @@ use seqtide_storage::model::body_place::BodyPlace;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::rev::{RevHash, RevId};
 use seqtide_storage::model::rev_path::RevPath;
-use seqtide_storage::model::rev_tree::{Leaf, RevTree};
+use seqtide_storage::model::rev_tree::{Leaf, Line, RevTree};
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{
     Birth, Change, Commit, Counters, Detail, Direction, Edit, Identity, Outcome, PageLimits, ReadChanges, Reclaimed,
-    Request, RequestOutcome, Snapshot, Store, StoreOptions, Write,
+    Request, RequestOutcome, Snapshot, StorageError, Store, StoreOptions, Write,
 };
 use std::time::Duration;
 use tempfile::TempDir;
@@ -117,6 +117,10 @@ impl Db {
         let snapshot = self.snapshot();
         let tree = snapshot.tree(&id(doc)).unwrap().unwrap().tree;
         snapshot.with_history(&id(doc), &tree).unwrap()
+    }
+
+    pub fn ancestors(&self, doc: &str, leaf: &Leaf) -> Result<Line, StorageError> {
+        self.snapshot().ancestors(&id(doc), leaf)
     }
 
     pub fn body_at(&self, place: BodyPlace) -> Option<Body> {

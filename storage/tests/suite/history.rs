@@ -3,7 +3,7 @@
 use seqtide_storage::codec::head::{self, DocHead};
 use seqtide_storage::json::revision_hash;
 use seqtide_storage::model::rev::RevId;
-use seqtide_storage::model::rev_tree::Presence;
+use seqtide_storage::model::rev_tree::{Found, Leaf, Presence};
 use seqtide_storage::{Outcome, Write};
 
 use crate::db::{Db, body, create, id, leaves, line, push, rev, update};
@@ -98,7 +98,22 @@ fn ancestors_in_chunks_are_found_once_history_is_at_hand() {
     let revs = edited(&db, "a", 100, 10);
     assert_eq!(db.tree("a").find(&revs[3]), Presence::HistoryNeeded);
     assert!(matches!(db.whole_tree("a").find(&revs[3]), Presence::Present { .. }));
-    assert_eq!(db.whole_tree("a").leaves_under(&revs[3]).len(), 1);
+    let (tree, sought) = (db.tree("a"), &revs[3..4]);
+    let load = |leaf: &Leaf| db.ancestors("a", leaf);
+    let mut told = Vec::new();
+    let missing =
+        tree.look_up(sought, load, |_, Found { leaf, deleted, body }| told.push((leaf, deleted, body))).unwrap();
+    assert_eq!((missing.len(), told.len()), (0, 1));
+    let (leaf, deleted, body) = told[0];
+    assert_eq!(Presence::Present { deleted, body }, db.whole_tree("a").find(&revs[3]));
+    assert_eq!(Some(leaf), tree.winner());
+    let mut under = Vec::new();
+    let is_under = |leaf, _: &[&RevId]| {
+        under.push(leaf);
+        Ok(())
+    };
+    tree.leaves_under(sought, load, is_under).unwrap();
+    assert_eq!(under, [leaf]);
 }
 
 #[test]

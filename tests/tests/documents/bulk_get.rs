@@ -1,5 +1,7 @@
 //! `_bulk_get`, as JSON.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::fresh;
@@ -37,6 +39,24 @@ async fn a_rev_gives_that_revision_and_none_gives_every_leaf() {
         latest[0]["docs"].as_array().expect("leaves").iter().map(|leaf| leaf["ok"]["_rev"].clone()).collect();
     assert_eq!(revs, [json!("2-b"), json!("2-c"), json!("2-d")]);
     assert_eq!(latest[0]["docs"][0]["ok"]["_revisions"], path(["b", "a"]));
+}
+
+/// The whole tree was read anew for each of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn thousands_of_leaves_of_one_document_are_read_one_by_one() {
+    let leaves = 20_000;
+    let (_server, database) = fresh().await;
+    let revs: Vec<String> = (0..leaves).map(|at| format!("1-{at:05}")).collect();
+    for some in revs.chunks(5_000) {
+        database.push(&some.iter().map(|rev| json!({ "_id": "a", "_rev": rev })).collect::<Vec<_>>()).await;
+    }
+    let items = revs.iter().map(|rev| json!({ "id": "a", "rev": rev })).collect();
+    let began = Instant::now();
+    let results = ask(&database, "", items).await;
+    let took = began.elapsed();
+    let given = results.as_array().expect("a list").iter().map(|item| item["docs"][0]["ok"]["_rev"].clone());
+    assert!(given.eq(revs.iter().map(|rev| json!(rev))));
+    assert!(took < Duration::from_secs(20), "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,10 +5,10 @@
 use actix_web::HttpResponse;
 use actix_web::http::{StatusCode, header};
 use seqtide::Database;
-use seqtide::documents::{Document, Extras, OpenRev, Which, open_revs, read_document};
+use seqtide::documents::{Document, Extras, OpenRev, Reader, Which, open_revs};
+use seqtide::storage::StorageError;
 use seqtide::storage::model::doc_id::DocId;
 use seqtide::storage::model::rev::RevId;
-use seqtide::storage::{Snapshot, StorageError};
 
 use super::document::rev_list;
 use crate::accept::accepts;
@@ -28,8 +28,7 @@ pub async fn answer(call: &Call, database: Database, id: DocId, asked: &str, ext
     }
     let read = Read { id, extras };
     if !accepts(&call.req, "multipart", "mixed") {
-        let write =
-            move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, rev: &OpenRev| read.write_json(out, snapshot, rev);
+        let write = move |out: &mut Vec<u8>, reader: &mut Reader<'_>, rev: &OpenRev| read.write_json(out, reader, rev);
         let items = Items::new(database, found, write).framed(b"[".into(), b",", b"]\n".into());
         return Ok(pages::streaming(&call.req, reply::json(StatusCode::OK), paged(items)));
     }
@@ -39,8 +38,8 @@ pub async fn answer(call: &Call, database: Database, id: DocId, asked: &str, ext
     let delimiter = format!("\r\n--{boundary}").into_bytes();
     // The first delimiter has no line end in front.
     let head = delimiter[2..].to_vec();
-    let write = move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, rev: &OpenRev| {
-        read.write_part(out, snapshot, rev)?;
+    let write = move |out: &mut Vec<u8>, reader: &mut Reader<'_>, rev: &OpenRev| {
+        read.write_part(out, reader, rev)?;
         out.extend_from_slice(&delimiter);
         Ok(())
     };
@@ -56,8 +55,8 @@ struct Read {
 }
 
 impl Read {
-    fn write_json(&self, out: &mut Vec<u8>, snapshot: &Snapshot<'_>, rev: &OpenRev) -> Result<(), StorageError> {
-        match self.read(snapshot, rev)? {
+    fn write_json(&self, out: &mut Vec<u8>, reader: &mut Reader<'_>, rev: &OpenRev) -> Result<(), StorageError> {
+        match self.read(reader, rev)? {
             Ok(document) => {
                 out.extend_from_slice(b"{\"ok\":");
                 document.write_json(out);
@@ -68,8 +67,8 @@ impl Read {
         Ok(())
     }
 
-    fn write_part(&self, out: &mut Vec<u8>, snapshot: &Snapshot<'_>, rev: &OpenRev) -> Result<(), StorageError> {
-        match self.read(snapshot, rev)? {
+    fn write_part(&self, out: &mut Vec<u8>, reader: &mut Reader<'_>, rev: &OpenRev) -> Result<(), StorageError> {
+        match self.read(reader, rev)? {
             Ok(document) => {
                 out.extend_from_slice(JSON_PART);
                 document.write_json(out);
@@ -83,11 +82,11 @@ impl Read {
     }
 
     /// Reads a revision; inside, the one that is missing. Its body may be gone since it was looked for.
-    fn read<'r>(&self, snapshot: &Snapshot<'_>, rev: &'r OpenRev) -> Result<Result<Document, &'r RevId>, StorageError> {
+    fn read<'r>(&self, reader: &mut Reader<'_>, rev: &'r OpenRev) -> Result<Result<Document, &'r RevId>, StorageError> {
         match rev {
             OpenRev::Missing(rev) => Ok(Err(rev)),
             OpenRev::Found(rev) => {
-                let found = read_document(snapshot, &self.id, &Which::Rev(rev.clone()), self.extras)?;
+                let found = reader.document(&self.id, &Which::Rev(rev.clone()), self.extras)?;
                 Ok(found.map_err(|_gone| rev))
             }
         }

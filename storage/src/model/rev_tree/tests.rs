@@ -33,6 +33,26 @@ fn leaves(tree: &RevTree) -> Vec<String> {
     tree.leaves().iter().map(|leaf| leaf.rev.to_string()).collect()
 }
 
+/// What is found of a revision, the leaves that it became, and how often their history was loaded for each of the two.
+fn looked_up(tree: &RevTree, whole: &RevTree, rev: &RevId) -> (Presence, Vec<String>, usize) {
+    let loads = std::cell::Cell::new(0);
+    let load = |leaf: &Leaf| {
+        loads.set(loads.get() + 1);
+        Ok::<_, ()>(whole.leaf(&leaf.rev).unwrap().ancestors.recent.clone())
+    };
+    let (mut presence, mut under) = (Presence::Absent, Vec::new());
+    let revs = std::slice::from_ref(rev);
+    let found = |_: &RevId, Found { deleted, body, .. }: Found<'_>| presence = Presence::Present { deleted, body };
+    let missing = tree.look_up(revs, load, found).unwrap();
+    assert_eq!(missing.contains(rev), presence == Presence::Absent);
+    let is_under = |leaf: &Leaf, _: &[&RevId]| {
+        under.push(leaf.rev.to_string());
+        Ok(())
+    };
+    tree.leaves_under(revs, load, is_under).unwrap();
+    (presence, under, loads.get())
+}
+
 fn line(leaf: &Leaf) -> Vec<String> {
     leaf.ancestors.recent.iter().map(|ancestor| ancestor.hash.to_string()).collect()
 }
@@ -107,6 +127,9 @@ fn ancestors_on_disk_are_asked_for_only_when_they_decide() {
     assert_eq!(tree.find(&rev("3-c")), Presence::Present { deleted: false, body: BodyPlace::Unknown });
     assert_eq!(tree.find(&rev("2-b")), Presence::HistoryNeeded);
     assert_eq!(tree.find(&rev("5-b")), Presence::Absent);
+    let at_root = Presence::Present { deleted: false, body: BodyPlace::Unknown };
+    assert_eq!(looked_up(&tree, &whole, &rev("1-a")), (at_root, vec!["4-d".to_owned()], 2));
+    assert_eq!(looked_up(&tree, &whole, &rev("1-b")), (Presence::Absent, vec![], 2));
     let ask = |path: &RevPath| tree.merge(path, false, BodyPlace::Empty, LIMIT);
     assert_eq!(ask(&path(4, &["d", "c"])), Ok(Merge::Known));
     assert!(matches!(ask(&path(6, &["f", "e", "d"])), Ok(Merge::Changed(_))));
@@ -114,6 +137,63 @@ fn ancestors_on_disk_are_asked_for_only_when_they_decide() {
     let loaded = tree.with_history(|_| Ok::<_, ()>(whole.leaves()[0].ancestors.recent.clone())).unwrap();
     assert_eq!(loaded, whole);
     assert_eq!(leaves(&merged(&loaded, &path(3, &["x", "b"]), false, LIMIT)), ["4-d", "3-x"]);
+}
+
+/// A leaf is found by its place, and what cannot be above a revision is not looked at: there may be thousands of
+/// leaves, each with a long history, and all may be asked for.
+#[test]
+fn no_history_is_loaded_where_leaves_tell() {
+    let mut tree = tree_of(&[(4, &["d", "c", "b", "a"], false), (4, &["e", "c", "b", "a"], true), (2, &["x"], false)]);
+    let whole = tree.clone();
+    for leaf in tree.leaves_mut().filter(|leaf| leaf.rev.generation == 4) {
+        leaf.ancestors.recent.truncate(1);
+        leaf.ancestors.deeper = 2;
+    }
+    let present = |deleted, body| Presence::Present { deleted, body };
+    let leaf = |of: &str| (vec![of.to_owned()], 0);
+    for (of, deleted) in [("4-d", false), ("4-e", true), ("2-x", false)] {
+        let (found, under, loads) = looked_up(&tree, &whole, &rev(of));
+        assert_eq!((found, (under, loads)), (present(deleted, BodyPlace::Empty), leaf(of)));
+    }
+    let both = vec!["4-d".to_owned(), "4-e".to_owned()];
+    let unknown = present(false, BodyPlace::Unknown);
+    assert_eq!(looked_up(&tree, &whole, &rev("3-c")), (unknown, both.clone(), 0));
+    assert_eq!(looked_up(&tree, &whole, &rev("2-b")), (unknown, both, 1 + 2));
+    assert_eq!(looked_up(&tree, &whole, &rev("4-y")), (Presence::Absent, vec![], 0));
+}
+
+#[test]
+fn a_branch_is_loaded_once_for_all_revisions_that_are_looked_up() {
+    let branch = |at: usize| (1..=9).rev().map(|generation| format!("{generation}-b{at}")).collect::<Vec<_>>();
+    let whole = (0..3).map(branch).fold(RevTree::default(), |tree, revs| {
+        let hashes = revs.iter().map(|text| rev(text).hash).collect();
+        merged(&tree, &RevPath::new(9, hashes).unwrap(), false, LIMIT)
+    });
+    let mut tree = whole.clone();
+    for leaf in tree.leaves_mut() {
+        leaf.ancestors.recent.truncate(2);
+        leaf.ancestors.deeper = 6;
+    }
+    let known: Vec<RevId> = branch(1).iter().map(|text| rev(text)).collect();
+    let unknown: Vec<RevId> = (1..=9).map(|generation| rev(&format!("{generation}-x"))).collect();
+    let revs = [&known[..], &unknown].concat();
+    let loads = std::cell::Cell::new(0);
+    let load = |leaf: &Leaf| {
+        loads.set(loads.get() + 1);
+        Ok::<_, ()>(whole.leaf(&leaf.rev).unwrap().ancestors.recent.clone())
+    };
+    let mut found = Vec::new();
+    let missing = tree.look_up(&revs, load, |rev, _| found.push(rev.clone())).unwrap();
+    assert_eq!((found, missing), (known.clone(), unknown.iter().collect()));
+    assert_eq!(loads.take(), 3);
+    let mut under = Vec::new();
+    let is_under = |leaf: &Leaf, revs: &[&RevId]| {
+        under.push((leaf.rev.clone(), revs.len()));
+        Ok(())
+    };
+    tree.leaves_under(&revs, load, is_under).unwrap();
+    assert_eq!(under, [(known[0].clone(), 1), (known[0].clone(), 8)]);
+    assert_eq!(loads.take(), 3);
 }
 
 #[test]
@@ -264,6 +344,34 @@ proptest! {
         prop_assert_eq!(merge_all(&pushes).winner().map(|leaf| leaf.rev.clone()), expected);
     }
 
+    /// What is found is what a walk over all branches finds.
+    #[test]
+    fn a_revision_is_found_on_every_branch_that_has_it(pushes in history(), limit in 1u32..7, at_hand in 0usize..4) {
+        let tree = pushes.iter().fold(RevTree::default(), |tree, (path, deleted)| merged(&tree, path, *deleted, limit));
+        let mut stored = tree.clone();
+        for leaf in stored.leaves_mut() {
+            let known = leaf.ancestors.recent.len();
+            leaf.ancestors.recent.truncate(at_hand);
+            leaf.ancestors.deeper = (known - leaf.ancestors.recent.len()) as u32;
+        }
+        let branch = |leaf: &Leaf| {
+            let older = leaf.ancestors.recent.iter().map(|older| older.hash);
+            let hashes = std::iter::once(leaf.rev.hash.clone()).chain(older);
+            (0..=leaf.rev.generation).rev().zip(hashes).map(|(at, hash)| RevId::new(at, hash)).collect::<Vec<_>>()
+        };
+        for rev in pushes.iter().flat_map(|(path, _)| revs_of(path)) {
+            let on = tree.leaves().iter().filter(|leaf| branch(leaf).contains(&rev));
+            let on: Vec<String> = on.map(|leaf| leaf.rev.to_string()).collect();
+            let (found, under, loads) = looked_up(&tree, &tree, &rev);
+            prop_assert_eq!((found == Presence::Absent, loads), (on.is_empty(), 0));
+            prop_assert_eq!(&under, &on);
+            prop_assert_eq!(found, tree.find(&rev));
+            let (found_there, under_there, _) = looked_up(&stored, &tree, &rev);
+            prop_assert_eq!((found_there, under_there), (found, on));
+            prop_assert!([found, Presence::HistoryNeeded].contains(&stored.find(&rev)));
+        }
+    }
+
     /// A cut branch is the newest part of the whole one: nothing is skipped, nothing is beyond the limit.
     #[test]
     fn stemming_cuts_the_oldest_revisions_only(pushes in history(), limit in 1u32..7) {
@@ -288,7 +396,7 @@ proptest! {
         let order: Vec<_> = tree.leaves().iter().map(|l| (!l.deleted, l.rev.generation, l.rev.hash.clone())).collect();
         prop_assert!(order.is_sorted_by(|a, b| a > b));
         for leaf in tree.leaves() {
-            prop_assert_eq!(tree.leaves_under(&leaf.rev).len(), 1);
+            prop_assert_eq!(looked_up(&tree, &tree, &leaf.rev).1, [leaf.rev.to_string()]);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! An item of a `_bulk_get`: what it asks for, and how its answer is written.
 
 use percent_encoding::{CONTROLS, utf8_percent_encode};
-use seqtide::documents::{Document, Extras, Which, read_document, read_leaves, read_leaves_under};
+use seqtide::documents::{Document, Extras, Reader, Which};
+use seqtide::storage::StorageError;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::{RevError, RevId};
-use seqtide::storage::{Snapshot, StorageError};
 
 use crate::error::ApiError;
 use crate::json::look_at_each;
@@ -64,15 +64,13 @@ impl Item {
     }
 
     /// Reads what is asked for; inside, why there is nothing.
-    pub fn read(&self, snapshot: &Snapshot<'_>, read: Read) -> Result<Found, StorageError> {
+    pub fn read(&self, reader: &mut Reader<'_>, read: Read) -> Result<Found, StorageError> {
         let Read { extras, latest } = read;
         let found: Vec<Document> = match &self.asked {
             Err(refused) => return Ok(Err(refused.clone())),
-            Ok(Asked::Leaves(id)) => read_leaves(snapshot, id, extras)?,
-            Ok(Asked::Rev(id, rev)) if latest => read_leaves_under(snapshot, id, rev, extras)?,
-            Ok(Asked::Rev(id, rev)) => {
-                read_document(snapshot, id, &Which::Rev(rev.clone()), extras)?.into_iter().collect()
-            }
+            Ok(Asked::Leaves(id)) => reader.leaves(id, extras)?,
+            Ok(Asked::Rev(id, rev)) if latest => reader.leaves_under(id, rev, extras)?,
+            Ok(Asked::Rev(id, rev)) => reader.document(id, &Which::Rev(rev.clone()), extras)?.into_iter().collect(),
         };
         Ok(if found.is_empty() { Err(ApiError::not_found("missing")) } else { Ok(found) })
     }

@@ -8,7 +8,7 @@ mod item;
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use seqtide::Database;
-use seqtide::storage::Snapshot;
+use seqtide::documents::Reader;
 use serde_json::value::RawValue;
 
 use self::item::{Item, Read};
@@ -59,8 +59,8 @@ impl Form {
 }
 
 fn as_json(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read) -> HttpResponse {
-    let write = move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, item: &Item| {
-        item.write_json(out, &item.read(snapshot, read)?);
+    let write = move |out: &mut Vec<u8>, reader: &mut Reader<'_>, item: &Item| {
+        item.write_json(out, &item.read(reader, read)?);
         Ok(())
     };
     let items = Items::new(database, items, write).framed(b"{\"results\":[".into(), b",", b"]}\n".into());
@@ -74,8 +74,8 @@ fn as_multipart(req: &HttpRequest, database: Database, items: Vec<Item>, read: R
     answer.insert_header((header::CONTENT_TYPE, format!("multipart/{kind}; boundary=\"{boundary}\"")));
     let end = if items.is_empty() { String::new() } else { format!("\r\n--{boundary}--\r\n") };
     let delimiter = format!("\r\n--{boundary}");
-    let write = move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, item: &Item| {
-        item.write_parts(out, &item.read(snapshot, read)?, &delimiter);
+    let write = move |out: &mut Vec<u8>, reader: &mut Reader<'_>, item: &Item| {
+        item.write_parts(out, &item.read(reader, read)?, &delimiter);
         Ok(())
     };
     let items = Items::new(database, items, write).framed(Vec::new(), b"", end.into_bytes());

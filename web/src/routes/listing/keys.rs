@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::Stream;
+use seqtide::documents::Reader;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::{LocalDoc, Snapshot, StorageError};
 use seqtide::{Database, Error, RowShape};
@@ -28,8 +29,9 @@ pub fn rows(
     let keys = keys.into_iter().skip(count(options.skip)).take(count(options.limit));
     let keys = keys.filter(|key| namespace.has(key)).collect();
     let shape = options.shape;
-    let write =
-        move |out: &mut Vec<u8>, snapshot: &Snapshot<'_>, key: &String| write_row(out, snapshot, namespace, key, shape);
+    let write = move |out: &mut Vec<u8>, reader: &mut Reader<'_>, key: &String| {
+        write_row(out, reader.snapshot(), namespace, key, shape)
+    };
     paged(Items::new(database, keys, write).framed(head, b",\r\n", END.into()))
 }
 
