@@ -134,12 +134,9 @@ impl<'a> Validation<'a> {
                     continue;
                 }
                 match rehearsals[document].try_edit(&it.edits[edit]) {
-                    Rehearsed::Nothing(outcome) => decided[document].writes.push(match it.edits[edit].expected() {
-                        None => Write::Decided(outcome),
-                        Some(_) => {
-                            Write::Edit(it.edits[edit].clone().expecting(Expected::At(rehearsals[document].at())))
-                        }
-                    }),
+                    Rehearsed::Nothing(outcome) => {
+                        decided[document].writes.push(not_made(&it.edits[edit], outcome, &rehearsals[document]));
+                    }
                     Rehearsed::NewRev { base } => asked.push(Question { document, edit, base }),
                 }
             }
@@ -154,7 +151,7 @@ impl<'a> Validation<'a> {
                     _ => Expected::At(rehearsals[document].at()),
                 };
                 decided[document].writes.push(match refusal {
-                    Some(refusal) => Write::Decided(Outcome::Refused(refusal)),
+                    Some(refusal) => not_made(edit, Outcome::Refused(refusal), &rehearsals[document]),
                     None => {
                         rehearsals[document].make(edit);
                         Write::Edit(edit.clone().expecting(expected))
@@ -268,6 +265,12 @@ fn refusal(design: &Design, verdict: Verdict, keyed: bool) -> Result<Option<Refu
         }
     };
     Ok(Some(Refusal { kind, reason }))
+}
+
+/// What stands in the place of an edit that is not made. Where the edit asked for its document to be as it was, this does:
+/// the request as a whole depends on it.
+fn not_made(edit: &Edit, outcome: Outcome, rehearsal: &Rehearsal) -> Write {
+    Write::Decided { outcome, expected: edit.expected().map(|_| (edit.id().clone(), rehearsal.at())) }
 }
 
 /// The edit that is to be validated, if this is one. Those of design documents are not: who may write them may replace

@@ -156,15 +156,20 @@ impl<'txn> Batch<'txn> {
         Ok(done)
     }
 
-    /// Whether a document is not where an edit of it expects it to be.
+    /// Whether a document is not where an edit of it, or what was decided of one, expects it to be.
     fn any_moved(&mut self, writes: &[Write]) -> Result<bool, StorageError> {
         for write in writes {
-            let Write::Edit(edit) = write else { continue };
-            if edit.expected().is_none() {
-                continue;
-            }
-            let draft = Draft::in_batch(&mut self.drafts, self.view, edit.id())?;
-            if !edit.expects(draft.at(), &draft.tree) {
+            let is_as_expected = match write {
+                Write::Edit(edit) if edit.expected().is_some() => {
+                    let draft = Draft::in_batch(&mut self.drafts, self.view, edit.id())?;
+                    edit.expects(draft.at(), &draft.tree)
+                }
+                Write::Decided { expected: Some((id, at)), .. } => {
+                    Draft::in_batch(&mut self.drafts, self.view, id)?.at() == *at
+                }
+                _ => true,
+            };
+            if !is_as_expected {
                 return Ok(true);
             }
         }
@@ -183,8 +188,8 @@ impl<'txn> Batch<'txn> {
                 Write::Purge { id, revs } => self.plan_purge(id, revs)?,
                 Write::RevsLimit(limit) => self.set_revs_limit(*limit),
                 // Whatever is said of it, it changes nothing.
-                Write::Decided(outcome) if outcome.is_change() => Outcome::Conflict,
-                Write::Decided(outcome) => outcome.clone(),
+                Write::Decided { outcome, .. } if outcome.is_change() => Outcome::Conflict,
+                Write::Decided { outcome, .. } => outcome.clone(),
                 Write::FeedIndex(fields) => self.index.redefine(fields),
             });
         }

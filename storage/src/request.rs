@@ -103,7 +103,7 @@ fn add_write(parts: FingerprintBuilder, write: &Write) -> FingerprintBuilder {
             revs.iter().fold(parts, |parts, rev| parts.part(rev.to_string()))
         }
         Write::RevsLimit(limit) => parts.part("revs_limit").part(limit.to_be_bytes()),
-        Write::Decided(outcome) => parts.part("decided").part(format!("{outcome:?}")),
+        Write::Decided { outcome, .. } => parts.part("decided").part(format!("{outcome:?}")),
         Write::FeedIndex(fields) => {
             let parts = parts.part("feed_index").part((fields.len() as u64).to_be_bytes());
             fields.iter().fold(parts, |parts, field| parts.part(field))

@@ -24,7 +24,13 @@ pub enum Write {
     /// How many revisions a branch keeps; a leaf is always kept, so 0 is 1.
     RevsLimit(u32),
     /// Nothing, in the place of a write of which it was decided before that it changes nothing, and why.
-    Decided(Outcome),
+    Decided {
+        /// What became of it.
+        outcome: Outcome,
+        /// The document, and its latest sequence when this was decided, where the write asked for it to be as it was:
+        /// if it has moved since, nothing of the request is written, as with [`Edit::expecting`].
+        expected: Option<(DocId, Sequence)>,
+    },
     /// The fields, each path once, that the index of the feed is of. Without any there is none.
     FeedIndex(Vec<String>),
 }
@@ -36,7 +42,7 @@ impl Write {
             Write::Edit(edit) => edit.deleted() && edit.body().is_empty(),
             Write::Local(edit) => edit.body.is_none(),
             // What a refusal says is kept where its request is remembered.
-            Write::Decided(outcome) => !matches!(outcome, Outcome::Refused(_)),
+            Write::Decided { outcome, .. } => !matches!(outcome, Outcome::Refused(_)),
             Write::Purge { .. } | Write::RevsLimit(_) => true,
             Write::FeedIndex(fields) => fields.is_empty(),
         }

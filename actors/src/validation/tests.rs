@@ -1,6 +1,11 @@
+use std::time::Duration;
+
 use seqtide_storage::json::Body;
+use tokio::time::{sleep, timeout};
 
 use super::*;
+use crate::functions::WorkerCommand;
+use crate::functions::protocol::{Answer, frame};
 use crate::{Database, Engine, EngineOptions, PutError};
 
 /// A database whose writes are validated, in an engine that can run no functions.
@@ -84,6 +89,42 @@ async fn a_request_whose_documents_are_not_as_its_edits_expect_is_not_validated(
     }
     let as_expected = database.write(vec![edit("a", 0)]).await;
     assert!(matches!(as_expected, Err(Error::Function(FunctionError::NoWorkers))), "{as_expected:?}");
+    engine.shutdown().await.unwrap();
+}
+
+/// What was refused stood, and the rest of the request was made.
+#[tokio::test]
+async fn a_request_of_which_a_refused_document_has_moved_meanwhile_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (asked, go, answers) = (folder.path().join("asked"), folder.path().join("go"), folder.path().join("answers"));
+    let verdicts = Answer::Verdicts(vec![Verdict::Forbidden("no".to_owned()), Verdict::Allowed]);
+    std::fs::write(&answers, frame(&verdicts).unwrap()).unwrap();
+    let (engine, database, _folder) = validated(|options| {
+        let script = r#": > "$0"; until [ -e "$1" ]; do sleep 0.02; done; cat "$2"; exec sleep 600"#;
+        let paths = [&asked, &go, &answers].map(|path| path.as_os_str().to_owned());
+        let arguments = ["-c".into(), script.into()].into_iter().chain(paths);
+        options.functions.worker = Some(WorkerCommand::new("/bin/sh", arguments));
+        options.functions.batch_timeout = Duration::from_secs(60);
+    })
+    .await;
+    let edit = |id: &str| Edit::interactive(DocId::parse(id).unwrap(), None, false, Body::empty());
+    let expecting = |id, expected| Write::Edit(edit(id).expecting(expected));
+    let writes = vec![expecting("a", Expected::At(Sequence::ZERO)), expecting("b", Expected::Base(None))];
+    let written = tokio::spawn({
+        let database = database.clone();
+        async move { database.write(writes).await }
+    });
+    let in_time = timeout(Duration::from_secs(60), async {
+        while !asked.exists() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    });
+    in_time.await.expect("the function is asked");
+    database.opened().await.unwrap().submit(vec![Write::Edit(edit("a"))].into()).await.unwrap();
+    std::fs::write(&go, "").unwrap();
+    let refused = timeout(Duration::from_secs(60), written).await.expect("an answer").unwrap();
+    assert!(matches!(refused, Err(Error::Moved)), "{refused:?}");
+    assert!(database.get("b").await.unwrap().is_none());
     engine.shutdown().await.unwrap();
 }
 

@@ -70,7 +70,7 @@ impl Unattended {
             Write::Purge { id, .. } => id.to_string(),
             Write::Local(LocalEdit { id, .. }) => id.to_string(),
             Write::RevsLimit(_) => "_revs_limit".to_owned(),
-            Write::Decided(_) => "what changes nothing".to_owned(),
+            Write::Decided { .. } => "what changes nothing".to_owned(),
             Write::FeedIndex(_) => "_feed_index".to_owned(),
         };
         Unattended { database: database.clone(), id }

@@ -50,7 +50,7 @@ fn bytes(write: &Write) -> usize {
         Write::Edit(edit) => edit.body().as_bytes().len() + path_bytes(edit),
         Write::Local(LocalEdit { body, .. }) => body.as_ref().map_or(0, |body| body.as_bytes().len()),
         Write::Purge { revs, .. } => revs.iter().map(|rev| size_of::<u64>() + hash_bytes(&rev.hash)).sum(),
-        Write::RevsLimit(_) | Write::Decided(_) => 0,
+        Write::RevsLimit(_) | Write::Decided { .. } => 0,
         Write::FeedIndex(fields) => fields.iter().map(String::len).sum(),
     }
 }

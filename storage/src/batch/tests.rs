@@ -215,6 +215,23 @@ fn an_edit_that_expects_its_document_elsewhere_keeps_its_request_from_being_writ
     assert_eq!(written.requests[0].outcomes.len(), 2);
 }
 
+/// What was decided of an edit stood whatever had become of its document, and the rest of its request was written.
+#[test]
+fn what_was_decided_of_a_document_that_has_moved_keeps_its_request_from_being_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let id = |id| DocId::parse(id).unwrap();
+    let edit = |of| Write::Edit(Edit::interactive(id(of), None, false, Body::empty()));
+    let decided = |at| Write::Decided { outcome: Outcome::Conflict, expected: Some((id("a"), at)) };
+    let request = |at| [vec![edit("b"), decided(at)].into()];
+    store.write(&[vec![edit("a")].into()]).unwrap();
+    let moved = store.write(&request(Sequence::ZERO)).unwrap();
+    assert_eq!((moved.requests[0].attempt, moved.changes.len()), (Attempt::Moved, 0));
+    let as_expected = store.write(&request(Sequence::ZERO.next())).unwrap();
+    assert_eq!((as_expected.requests[0].attempt, as_expected.changes.len()), (Attempt::First, 1));
+    assert_eq!(as_expected.requests[0].outcomes[1], Outcome::Conflict);
+}
+
 #[test]
 fn an_edit_that_expects_its_base_stays_good_while_other_branches_come() {
     let folder = tempfile::tempdir().unwrap();
