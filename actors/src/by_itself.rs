@@ -1,7 +1,7 @@
 //! Work that goes on whether or not it is asked for meanwhile, because it holds what others wait for.
 
 use tokio::runtime::Handle;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::error::Error;
 
@@ -16,9 +16,17 @@ pub(crate) async fn by_itself<T: Send + 'static>(
 ) -> Result<T, Error> {
     let mut task = JoinSet::new();
     task.spawn_on(work, engines);
-    match task.join_next().await {
-        Some(Ok(done)) => done,
-        Some(Err(cut_short)) if cut_short.is_panic() => std::panic::resume_unwind(cut_short.into_panic()),
-        _ => Err(Error::Stopped),
+    task.join_next().await.map_or(Err(Error::Stopped), done)
+}
+
+/// What became of work on the engine's runtime; a panic of it goes on here.
+///
+/// # Errors
+/// Those of the work; [`Error::Stopped`] when the engine stops.
+pub(crate) fn done<T>(joined: Result<Result<T, Error>, JoinError>) -> Result<T, Error> {
+    match joined {
+        Ok(done) => done,
+        Err(cut_short) if cut_short.is_panic() => std::panic::resume_unwind(cut_short.into_panic()),
+        Err(_engine_stops) => Err(Error::Stopped),
     }
 }

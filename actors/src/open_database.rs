@@ -12,9 +12,8 @@ use seqtide_storage::model::sequence::SeqFormat;
 use seqtide_storage::{Counted, Identity, LeafBody, Request, Snapshot, StorageError, Store, StoreGauge};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::spawn_blocking;
 
-use crate::by_itself::by_itself;
+use crate::by_itself::{by_itself, done};
 use crate::end_reason::EndReason;
 use crate::error::Error;
 use crate::indexing::Indexing;
@@ -150,22 +149,20 @@ impl OpenDatabase {
     ) -> Result<T, Error> {
         let (store, damaged) = (self.store()?, Arc::clone(&self.damaged));
         let under_way = self.readings.begin();
-        let reading = spawn_blocking(move || {
+        // Not where it is asked for: a thread that others keep there would keep the permit from everyone.
+        let reading = self.runtime.spawn_blocking(move || {
             // Given back with the snapshot, also when nobody waits for the answer any more.
             let _permit = permit;
             let _under_way = under_way;
             let snapshot = store.snapshot()?;
-            read(&snapshot).inspect_err(|error| {
+            let result = read(&snapshot).inspect_err(|error| {
                 if error.is_damage() {
                     damaged(error);
                 }
-            })
+            });
+            result.map_err(Error::from)
         });
-        match reading.await {
-            Ok(result) => result.map_err(Error::from),
-            Err(cut_short) if cut_short.is_panic() => std::panic::resume_unwind(cut_short.into_panic()),
-            Err(_runtime_stops) => Err(Error::Stopped),
-        }
+        done(reading.await)
     }
 
     /// Whether more than half of what reads need is free.
@@ -296,7 +293,8 @@ mod tests {
         let mut options = EngineOptions::new(folder.path());
         options.store.readers_max = READERS_SPARE as u32 + 1;
         let engine = Engine::start_with(options).unwrap();
-        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime =
+            || tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
         let (running, standing) = (runtime(), runtime());
         let database = running.block_on(async { engine.create_database("db").await?.opened().await }).unwrap();
         let (release, released) = mpsc::channel::<()>();
@@ -315,6 +313,13 @@ mod tests {
         assert!(running.block_on(held).unwrap().unwrap());
         let next = running.block_on(async { timeout(Duration::from_secs(30), database.read(|_| Ok(2))).await });
         assert_eq!(next.expect("one that was given up is in its way").unwrap(), 2);
+        // Nor does one for which its runtime has no thread.
+        let (release, released) = mpsc::channel::<()>();
+        let _busy = standing.spawn_blocking(move || released.recv().is_err());
+        let _given_up = standing.block_on(async { timeout(Duration::ZERO, database.read(|_| Ok(3))).await });
+        let next = running.block_on(async { timeout(Duration::from_secs(30), database.read(|_| Ok(4))).await });
+        assert_eq!(next.expect("one that never began is in its way").unwrap(), 4);
+        drop(release);
         running.block_on(engine.shutdown()).unwrap();
     }
 

@@ -6,7 +6,6 @@ use std::time::SystemTime;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{Change, ChangesPage, Direction, Lookup, PageLimits, ReadChanges, Snapshot, StorageError};
 use tokio::sync::watch;
-use tokio::task::spawn_blocking;
 
 use super::large_page::{LARGE_PAGE_BYTES, LARGE_PAGE_ROWS, LargePage};
 use super::options::{FeedOptions, OLDEST_SEQ, Since};
@@ -14,7 +13,7 @@ use super::seen::Seen;
 use super::shown::{PageRow, Viewing};
 use super::source::{Lag, Page, Source, Wanted};
 use super::{Feed, ThereIs, by_function};
-use crate::by_itself::by_itself;
+use crate::by_itself::{by_itself, done};
 use crate::end_reason::EndReason;
 use crate::error::Error;
 use crate::filter::Ids;
@@ -215,8 +214,7 @@ async fn join(database: &OpenDatabase, options: &FeedOptions) -> Result<Wake, Er
     let (live, waits_for, all_leaves) = (Arc::clone(&database.live), options.waits_for(), options.shape.all_leaves);
     match &waits_for.ids {
         Ids::Listed(ids) if ids.len() > LISTED_AT_ONCE => {
-            let joining = spawn_blocking(move || live.join(&waits_for, all_leaves));
-            joining.await.map_err(|_runtime_stops| Error::Stopped)
+            done(database.runtime.spawn_blocking(move || Ok(live.join(&waits_for, all_leaves))).await)
         }
         _ => Ok(live.join(&waits_for, all_leaves)),
     }

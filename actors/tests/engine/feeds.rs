@@ -396,6 +396,24 @@ async fn who_waits_before_it_has_read_misses_nothing() {
     engine.shutdown().await.unwrap();
 }
 
+/// It waited for a thread of the runtime that asks, on which others may wait for the feed.
+#[test]
+fn a_feed_of_many_ids_is_opened_where_its_runtime_has_no_thread_to_spare() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    runtime.spawn_blocking(move || released.recv().is_err());
+    runtime.block_on(async {
+        let (engine, _folder) = engine(|_| {});
+        let database = engine.create_database("db").await.unwrap();
+        let filter = Filter::ids((0..5_000).map(|n| doc_id(&format!("{n}"))));
+        let mut feed = soon(database.feed(FeedOptions { filter, ..live() })).await.unwrap();
+        filled(&database, ["4999".to_owned()]).await;
+        while !matches!(next(&mut feed).await, FeedEvent::Change(Portion::Rows(_))) {}
+        engine.shutdown().await.unwrap();
+    });
+    drop(release);
+}
+
 #[tokio::test]
 async fn a_feed_that_reads_what_is_in_memory_lets_others_have_their_turns() {
     let (engine, _folder) = engine(|options| options.tail_bytes_max = 256 << 20);
