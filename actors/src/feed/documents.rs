@@ -175,7 +175,7 @@ impl Source for Documents {
         // Before it is asked how far others are: what is written from here on counts it in.
         self.looking.get_or_insert_with(|| live.leaving().join()).note_looked(start);
         let seen = Seen::new(start, live.newest(), live.leaving().begin_at(start));
-        Some(if matches!(options.since, Since::Time(_)) { seen.or_later() } else { seen })
+        Some(if options.reader_may_have_more() { seen.or_later() } else { seen })
     }
 
     fn note_looked(&self, up_to: Sequence, state: Sequence) {

@@ -70,6 +70,9 @@ pub enum Ahead {
 pub struct FeedOptions {
     /// Where it starts.
     pub since: Since,
+    /// Whether its reader began at a time once, also if it goes on from a place now: what the reader has is not known
+    /// then, and may be more than what lies up to that place. So it is in any case where `since` is a time.
+    pub began_at_time: bool,
     /// Up to where: the feed ends there, and waits for a place that has not come if it waits at all.
     pub until: Option<Sequence>,
     /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and
@@ -110,6 +113,7 @@ impl FeedOptions {
     pub fn live(kind: FeedKind) -> FeedOptions {
         FeedOptions {
             since: Since::Now,
+            began_at_time: false,
             until: None,
             snapshot: false,
             leave: false,
@@ -126,6 +130,11 @@ impl FeedOptions {
             frames: None,
             kind,
         }
+    }
+
+    /// Whether its reader may have more than what lies up to the place where it starts.
+    pub(crate) fn reader_may_have_more(&self) -> bool {
+        self.began_at_time || matches!(self.since, Since::Time(_))
     }
 
     /// Whether it is opened at the last row there is, be that its end or its beginning, and not at the update sequence.
@@ -158,6 +167,9 @@ impl FeedOptions {
 pub struct ChangesOptions {
     /// Where it starts.
     pub since: Since,
+    /// Whether its reader began at a time once, also if it goes on from a place now. See
+    /// [`FeedOptions::began_at_time`].
+    pub began_at_time: bool,
     /// Up to where: it ends there, and waits for a place that has not come if it goes on.
     pub until: Option<Sequence>,
     /// First what there is now: documents that pass and are not deleted, or behind a place all that changed since, and
@@ -184,6 +196,7 @@ impl Default for ChangesOptions {
     fn default() -> ChangesOptions {
         ChangesOptions {
             since: Since::Now,
+            began_at_time: false,
             until: None,
             snapshot: false,
             leave: false,
@@ -199,12 +212,24 @@ impl Default for ChangesOptions {
 
 impl From<ChangesOptions> for FeedOptions {
     fn from(options: ChangesOptions) -> FeedOptions {
-        let ChangesOptions { since, until, snapshot, leave, live, limit, all_leaves, include_docs, filter, heartbeat } =
-            options;
+        let ChangesOptions {
+            since,
+            began_at_time,
+            until,
+            snapshot,
+            leave,
+            live,
+            limit,
+            all_leaves,
+            include_docs,
+            filter,
+            heartbeat,
+        } = options;
         let shape = RowShape { all_leaves, doc: include_docs, conflicts: false };
         let mode = if live { FeedMode::Live } else { FeedMode::Once };
         FeedOptions {
             since,
+            began_at_time,
             until,
             snapshot,
             leave,

@@ -54,8 +54,7 @@ impl Seen {
         Seen { had_up_to: start, opened, marks: [Mark { up_to: start, state: unsure_up_to }; MARKS] }
     }
 
-    /// The same where the place is not the one that its reader had come to, but surely no later: it was asked for by a
-    /// time.
+    /// The same where its reader may have been further than the place: it was asked for by a time, or has been once.
     pub fn or_later(self) -> Seen {
         Seen { had_up_to: self.opened, ..self }
     }

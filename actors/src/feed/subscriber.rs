@@ -10,7 +10,7 @@ use seqtide_storage::Direction;
 use seqtide_storage::model::sequence::Sequence;
 use tokio::time::Instant;
 
-use super::options::{FeedMode, FeedOptions, OLDEST_SEQ, Since};
+use super::options::{FeedMode, FeedOptions, OLDEST_SEQ};
 use super::source::Wanted;
 use crate::end_reason::EndReason;
 use crate::known::FeedState;
@@ -126,7 +126,7 @@ impl Subscriber {
             (false, FeedMode::Longpoll | FeedMode::Live) => Walk::Forward { up_to: end.min(until), moving: true },
         };
         // Who comes back by a time has something, however early that is.
-        let is_first = position == OLDEST_SEQ && !matches!(options.since, Since::Time(_));
+        let is_first = position == OLDEST_SEQ && !options.reader_may_have_more();
         Subscriber {
             mode: options.mode,
             heartbeat: options.heartbeat,

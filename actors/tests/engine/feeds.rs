@@ -355,6 +355,8 @@ async fn a_feed_begins_at_a_time() {
     let since = Since::Time(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1));
     let options = FeedOptions { since, snapshot: true, ..once() };
     assert_eq!(drained(&database, options).await, (vec![2, 3, 4], EndReason::CaughtUp, 4, 0));
+    let began_at_time = FeedOptions { since: Since::START, began_at_time: true, snapshot: true, ..once() };
+    assert_eq!(drained(&database, began_at_time).await.0, [2, 3, 4], "nor is it lost when the feed is resumed");
     let before_1970 = std::time::SystemTime::UNIX_EPOCH - Duration::from_secs(1);
     let options = FeedOptions { since: Since::Time(before_1970), ..once() };
     assert_eq!(drained(&database, options).await.0, [2, 3, 4]);

@@ -331,5 +331,12 @@ async fn who_comes_back_by_a_time_is_told_what_has_left_since() {
         let expected: &[&str] = if name == "ids" { &[] } else { &["m-had"] };
         assert_eq!(left, expected, "{name}");
     }
+    // And once more where the feed broke off before it said anything: its token is a place then.
+    let since = Since::Seq(Sequence::new(0, 1));
+    let filter = filters().into_iter().find(|(name, _)| *name == "selector").unwrap().1;
+    let options =
+        ChangesOptions { since, began_at_time: true, filter, leave: true, live: false, ..ChangesOptions::default() };
+    let told: Vec<Change> = database.changes(options).await.unwrap().only_changes().map(Result::unwrap).collect().await;
+    assert!(told.iter().any(|change| change.left && change.id.as_str() == "m-had"), "{told:?}");
     engine.shutdown().await.unwrap();
 }

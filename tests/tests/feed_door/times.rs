@@ -8,6 +8,7 @@ use time::format_description::well_known::Rfc3339;
 use tokio::time::sleep;
 
 use super::{caught_up, end, fresh, lines, write};
+use seqtide_tests::http::escaped;
 
 fn now_secs() -> u64 {
     SystemTime::UNIX_EPOCH.elapsed().expect("a clock after 1970").as_secs()
@@ -42,6 +43,23 @@ async fn since_a_time_is_behind_what_was_written_before() {
     }
     let posted = database.post("/_feed").json(&json!({ "live": false, "since": time_between })).expect(200).await;
     assert!(posted.text().contains(&after[0]) && !posted.text().contains(&before[1]), "{:?}", posted.text());
+}
+
+/// Its token told no more than a place: that its reader may have what has left since was forgotten.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_that_began_at_a_time_does_so_when_it_is_resumed_with_the_time_still_there() {
+    let (_server, database) = fresh().await;
+    let order = database.put("o-1", &json!({ "status": "open" })).await.rev();
+    database.put("o-1", &json!({ "_rev": order, "status": "done" })).await;
+    let selector = escaped(&json!({ "status": "open" }).to_string());
+    let told = async |since: &str| {
+        let found = lines(&database, &format!("live=false&leave=true&selector={selector}&{since}")).await;
+        found.iter().any(|line| line.contains(r#""left":true"#))
+    };
+    let time = "since=2000-01-01T00:00:00Z";
+    assert!(told(time).await);
+    assert!(told(&format!("{time}&last-event-id=0")).await);
+    assert!(!told("since=0").await && !told("since=0&last-event-id=0").await, "who begins has nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]

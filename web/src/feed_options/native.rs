@@ -193,6 +193,7 @@ impl Options {
             RowShape { all_leaves, doc: self.flag("include_docs", false)?, conflicts: self.flag("conflicts", false)? };
         Ok(FeedOptions {
             since: self.since()?,
+            began_at_time: self.began_at_time(),
             until: self.until()?,
             snapshot: self.flag("snapshot", false)?,
             leave: self.flag("leave", false)?,
@@ -230,6 +231,11 @@ impl Options {
             let forms = "a sequence, `0`, `now` or a time such as 2026-03-01T12:00:00Z (in a query `+` is written %2B)";
             self.wrong(if self.0.contains_key("last-event-id") { "last-event-id" } else { "since" }, forms)
         })
+    }
+
+    /// Whether `since` is a time, also where a token of that feed tells how far it came.
+    fn began_at_time(&self) -> bool {
+        self.0.get("since").and_then(Value::as_str).and_then(parse_time).is_some()
     }
 
     /// Where the feed starts, without times: nothing says when databases were updated.
