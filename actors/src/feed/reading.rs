@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use seqtide_storage::model::sequence::Sequence;
+use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::large_page::PAGES_BEFORE;
@@ -69,7 +70,12 @@ impl<S: Source> Feed<S> {
         if !page.frames.is_empty() && page.frames.bytes().len() <= page.frames.room() + READ_AHEAD_BEHIND {
             self.read_ahead(wanted).await;
         }
-        Ok(Some(page).filter(|page| page.len() > 0))
+        if page.len() == 0 {
+            // It may have taken long to look at, and the next one may be there at once: others have their turn.
+            yield_now().await;
+            return Ok(None);
+        }
+        Ok(Some(page))
     }
 
     /// Whether what it has been given so far is on its way.

@@ -440,6 +440,26 @@ async fn a_feed_that_reads_what_is_in_memory_lets_others_have_their_turns() {
     engine.shutdown().await.unwrap();
 }
 
+/// Nor does one that gives none of it, whose pages count for little and may take long.
+#[tokio::test]
+async fn a_feed_that_passes_over_what_is_in_memory_lets_others_have_their_turns() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let edit = |n| Write::Edit(Edit::interactive(doc_id(&format!("{n}")), None, false, Body::empty()));
+    database.write((0..5_000).map(edit).collect()).await.unwrap();
+    let filter = Filter::selector(Selector::from_json(r#"{"never": 1}"#).unwrap());
+    let mut feed = database.feed(FeedOptions { filter, ..once() }).await.unwrap();
+    let read = async {
+        while let Some(event) = feed.next().await.unwrap() {
+            assert!(!matches!(event, FeedEvent::Change(_)), "{event:?}");
+        }
+    };
+    let mut read = pin!(read);
+    assert!(read.as_mut().now_or_never().is_none(), "5,000 documents in one go");
+    soon(read).await;
+    engine.shutdown().await.unwrap();
+}
+
 /// It was said to be none.
 #[tokio::test]
 async fn how_much_is_left_when_the_engine_stops_is_not_known() {
