@@ -141,11 +141,11 @@ impl<S: Source> Feed<S> {
         };
         let extent = Extent { oldest_seq: OLDEST_SEQ, update_seq: newest };
         let heartbeat = options.heartbeat;
+        let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let opening = Some(match (options.ahead, ahead) {
             (Ahead::Rewind, Some(since)) => FeedEvent::Rewind { since, extent, heartbeat },
-            _ => FeedEvent::Open { seq: position, extent, heartbeat },
+            _ => FeedEvent::Open { seq: subscriber.position(), extent, heartbeat },
         });
-        let subscriber = Subscriber::new(&options, position, end, Instant::now());
         let seat = Seat::new(options.kind, permit);
         let feed = Feed { ahead, opening, ..Feed::with(source, options, subscriber, seat) };
         feed.note_given(0);
@@ -350,6 +350,7 @@ impl<S: Source> Feed<S> {
         Ok(match self.subscriber.step(Instant::now(), newest, self.source.memory_from()) {
             Step::Read { .. } if self.rest_out().await => Turn::GoesOn,
             Step::Read { after, up_to, rows_max, direction } => {
+                self.is_level = false;
                 let (large, live_only) = (self.takes_large_pages(), self.subscriber.is_first_snapshot());
                 let seen = self.seen;
                 let wanted = Wanted { after, up_to, rows_max, direction, large, live_only, seen };
@@ -415,10 +416,13 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    /// Waits until there may be something to give, at most until a moment, as [`Turn::Waits`] asks for it. Who waits at
-    /// another time has the next turn for it.
+    /// Waits until there may be something to give, at most until a moment, as [`Turn::Waits`] asks for it. There may be
+    /// at once where no turn has asked for it since it waited last.
     pub async fn wait(&mut self, deadline: Option<Instant>) {
         self.pages = 0;
+        if !self.is_level {
+            return;
+        }
         // Nobody is woken for a place. Who does not move on comes to none.
         let place = self.options.until.filter(|_| self.subscriber.moves_on());
         let there = place.map(|place| self.source.reached(place));
@@ -430,9 +434,8 @@ impl<S: Source> Feed<S> {
             () = self.told.more() => {}
             () = until(deadline) => {}
         }
-        if std::mem::take(&mut self.is_level) {
-            self.skip_what_does_not_concern();
-        }
+        self.is_level = false;
+        self.skip_what_does_not_concern();
     }
 
     /// The feed has read all there was before it waited: what came since and has not woken it moves its position on.
