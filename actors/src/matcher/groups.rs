@@ -12,7 +12,7 @@ use super::asking::Asking;
 use super::place::{Place, forget_the_gone};
 use super::prefixes::PrefixIndex;
 use super::terms::TermIndex;
-use crate::filter::{Filter, Ids, Passed};
+use crate::filter::{Filter, Passed};
 use crate::metrics::FilterMetrics;
 use crate::row::Row;
 use crate::selector::{DocView, Selector};
@@ -65,12 +65,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// The group that waits for what passes the filter, which has no listed ids.
-    pub fn join(&mut self, filter: &Filter, all_leaves: bool) -> Arc<Group> {
-        let prefix = match &filter.ids {
-            Ids::Prefix(prefix) => Some(prefix),
-            Ids::All | Ids::Listed(_) => None,
-        };
+    /// The group that waits for what passes the filter, of all ids or those with a prefix.
+    pub fn join(&mut self, filter: &Filter, prefix: Option<&Arc<str>>, all_leaves: bool) -> Arc<Group> {
         let hash = self.hashes.hash_one((prefix, &filter.test, &filter.function, all_leaves));
         if let Some(same) = self.shared.get(&hash).and_then(|place| place.find(|it| it.is_of(filter, all_leaves))) {
             return same;
@@ -82,12 +78,12 @@ impl Groups {
         group
     }
 
-    /// A group by itself, as each list of ids has one: they are not compared. It stands nowhere yet.
+    /// A group by itself, as each list of ids has one: they are not compared. It stands under no id yet.
     pub fn new_group(&mut self, filter: &Filter, all_leaves: bool) -> Arc<Group> {
         let group = Arc::new(Group { woken: watch::Sender::default(), filter: filter.clone(), all_leaves });
         if group.opens_losers() {
             self.opening_losers.add(&group);
-            self.places += 1;
+            self.stands_in(1);
         }
         group
     }

@@ -128,12 +128,13 @@ impl Matcher {
         }
         let group = match &filter.ids {
             Ids::Listed(ids) => self.join_listed(ids, filter, all_leaves),
-            Ids::All | Ids::Prefix(_) => self.groups.lock().join(filter, all_leaves),
+            Ids::All => self.groups.lock().join(filter, None, all_leaves),
+            Ids::Prefix(prefix) => self.groups.lock().join(filter, Some(prefix), all_leaves),
         };
         Wake::new(group.woken.subscribe(), Some(group))
     }
 
-    /// A commit does not wait until a long list is in its places.
+    /// A commit does not wait until the whole of a long list is in its places.
     fn join_listed(&self, ids: &HashSet<DocId>, filter: &Filter, all_leaves: bool) -> Arc<Group> {
         let group = self.groups.lock().new_group(filter, all_leaves);
         let ids: Vec<&DocId> = ids.iter().collect();

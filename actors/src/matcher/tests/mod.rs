@@ -162,6 +162,12 @@ fn groups_nobody_is_in_are_forgotten() {
         let places = matcher.groups.lock().places;
         assert!(places < 100, "{places}");
     }
+    let nothing = Filter { ids: Ids::Listed(Default::default()), ..selector(r#"{"n":1}"#) };
+    for _ in 0..5_000 {
+        drop(matcher.join(&nothing, true));
+    }
+    let places = matcher.groups.lock().places;
+    assert!(places < 100, "{places} of lists without ids");
     let kept = matcher.join(&Filter::prefix("kept"), false);
     for n in 0..1_000 {
         drop(matcher.join(&Filter::prefix(&format!("p{n}")), false));
