@@ -88,7 +88,8 @@ impl DataFolder {
     /// switched.
     ///
     /// # Errors
-    /// [`StorageError::FolderInUse`] when another process has it; [`StorageError::Io`], also for an empty path.
+    /// [`StorageError::FolderInUse`] when another process has it, or this one has opened it already;
+    /// [`StorageError::Io`], also for an empty path.
     pub fn open(path: &Path, options: StoreOptions) -> Result<DataFolder, StorageError> {
         if path.as_os_str().is_empty() {
             let nameless = io::Error::new(ErrorKind::InvalidInput, "the path is empty: a folder must be named");
