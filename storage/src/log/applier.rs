@@ -18,14 +18,18 @@ use crate::tables::{META_LOG, Table};
 use crate::unwinding::unwinding;
 use crate::view::View;
 
-/// Rows go to LMDB when they have waited for so long. A sync of the log that meets one of LMDB's takes several times as
-/// long: in this way few do where little is written, and the more is written, the more rows share a page.
-pub const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Few rows go to LMDB when they have waited for so long. A sync of the log that meets one of LMDB's takes several times
+/// as long: in this way few do where little is written.
+const WAIT_OF_FEW: Duration = Duration::from_secs(1);
+/// Many go when they have waited for so long: the more they are, the more of them share a page.
+pub const WAIT_MAX: Duration = Duration::from_secs(3);
+/// So many are many.
+const MANY_ROWS: usize = 40_000;
 /// Rows go to LMDB when they are so many bytes.
-const FREEZE_BYTES: usize = 8 << 20;
-/// Rows go to LMDB when they are so many. Of fewer, fewer share a page; of more, each takes longer to be put in and
-/// found. One database was written to more slowly with a quarter of them, and with twice as many.
-const FREEZE_ROWS: usize = 80_000;
+const FREEZE_BYTES: usize = 32 << 20;
+/// Rows go to LMDB when they are so many. Of fewer, fewer share a page; more take more memory, and each takes longer to
+/// be put in and found.
+const FREEZE_ROWS: usize = 240_000;
 /// A thread that has nothing to do for so long ends.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 /// After a failure LMDB is tried again as often as this, besides by whoever writes.
@@ -35,6 +39,11 @@ impl State {
     /// Whether the newest rows should not wait any longer because of what they take.
     pub fn is_large(&self) -> bool {
         self.over.active.bytes() >= FREEZE_BYTES || self.over.active.len() >= FREEZE_ROWS
+    }
+
+    /// How long the newest rows wait for others.
+    pub fn wait(&self) -> Duration {
+        if self.over.active.len() < MANY_ROWS { WAIT_OF_FEW } else { WAIT_MAX }
     }
 }
 
@@ -103,8 +112,8 @@ impl Shared {
                 state.running = false;
                 return false;
             }
-            let waited = state.since.map(|since| since.elapsed());
-            let is_time = waited.is_some_and(|waited| waited >= WAIT_MAX || state.is_large());
+            let (waited, wait) = (state.since.map(|since| since.elapsed()), state.wait());
+            let is_time = waited.is_some_and(|waited| waited >= wait || state.is_large());
             if is_time || state.over.frozen.is_some() {
                 state.freeze();
                 return true;
@@ -112,7 +121,7 @@ impl Shared {
             let rest = match waited {
                 Some(waited) => {
                     idle_since = Instant::now();
-                    WAIT_MAX - waited
+                    wait - waited
                 }
                 None => IDLE_MAX.saturating_sub(idle),
             };

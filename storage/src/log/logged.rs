@@ -38,7 +38,7 @@ use crate::unwinding::unwinding;
 use crate::view::View;
 
 /// A record larger than this goes to LMDB by itself.
-const RECORD_BYTES_MAX: usize = BYTES_MAX as usize / 4;
+const RECORD_BYTES_MAX: usize = BYTES_MAX as usize / 8;
 /// A reader that came in between a commit and its being told looks again after so long, if it is not told before.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 

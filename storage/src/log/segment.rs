@@ -15,7 +15,7 @@ use crate::sync_folder::sync_folder;
 /// length is a power of two, so that a file that was cut off is known by its length.
 pub const BYTES_MIN: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 /// No segment is larger: what is replayed after a crash is at most two of them.
-pub const BYTES_MAX: u64 = 32 << 20;
+pub const BYTES_MAX: u64 = 64 << 20;
 
 /// No log is further ahead of tables that belong to it, in commits.
 const AHEAD_MAX: u64 = 1 << 32;

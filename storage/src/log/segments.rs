@@ -10,7 +10,7 @@ use super::segment::{BYTES_MAX, BYTES_MIN, Segment};
 /// The files of the log, in a database's folder.
 pub const NAMES: [&str; 2] = ["log-0", "log-1"];
 
-/// A segment that is full sooner was too small: LMDB is given rows about as often.
+/// A segment that is full sooner was too small: LMDB is given rows about as often where many are written.
 const FILLS_IN: Duration = WAIT_MAX;
 
 /// Where the disk has refused a segment it is not asked again for so long: asking means writing all of it.

@@ -156,7 +156,7 @@ fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
 /// A writer may have to wait for as long as that takes.
 #[test]
 fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
-    const ROWS_MAX: usize = 160_000;
+    const ROWS_MAX: usize = 480_000;
     let folder = tempfile::tempdir().unwrap();
     let logged = open(folder.path());
     logged.with_segments(Segments::are_large);
@@ -165,7 +165,7 @@ fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
         write(&logged, &rows.map(|number| (Table::BySeq, key(number), Some(Vec::new()))).collect()).unwrap();
     };
     let mut largest = 0;
-    for first in (0..40 * 9_000).step_by(9_000) {
+    for first in (0..120 * 9_000).step_by(9_000) {
         commit(first..first + 9_000);
         largest = largest.max(logged.shared.state().over.active.len());
     }
@@ -173,6 +173,22 @@ fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
     // What is more by itself goes to LMDB by itself.
     commit(0..ROWS_MAX + 1);
     assert!(logged.shared.state().over.is_empty());
+}
+
+#[test]
+fn rows_wait_longer_for_others_where_there_are_many() {
+    const MANY: usize = 40_000;
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    let commit = |rows: std::ops::Range<usize>| {
+        let rows = rows.map(|number| (Table::BySeq, number.to_be_bytes().to_vec(), Some(Vec::new())));
+        write(&logged, &rows.collect()).unwrap();
+    };
+    commit(0..MANY - 1);
+    assert_eq!(logged.shared.state().wait(), Duration::from_secs(1));
+    commit(MANY - 1..MANY);
+    assert_eq!(logged.shared.state().wait(), Duration::from_secs(3));
+    assert!(!logged.shared.state().is_large(), "there are not too many");
 }
 
 /// LMDB keeps 64 MiB of changed pages in memory. What is more it writes before the commit, and reads again where it is
