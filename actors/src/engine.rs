@@ -115,8 +115,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::Storage`]: the folder is in use, by another process or another engine of this one, it cannot be read or
-    /// made, or the system gives the engine no more threads or open files; [`Error::Stopped`] when a thread broke off as
-    /// it was started. Nothing runs then.
+    /// made, or the system gives the engine no more threads or open files; [`Error::Stopped`] when a thread broke off
+    /// as it was started. Nothing runs then.
     pub fn start_with(options: EngineOptions) -> Result<Engine, Error> {
         metrics::describe(options.store.durability.name());
         let store = StoreOptions { feed_keys: &SelectorKeys, tell: report_notice, ..options.store };

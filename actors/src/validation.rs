@@ -267,8 +267,8 @@ fn refusal(design: &Design, verdict: Verdict, keyed: bool) -> Result<Option<Refu
     Ok(Some(Refusal { kind, reason }))
 }
 
-/// What stands in the place of an edit that is not made. Where the edit asked for its document to be as it was, this does:
-/// the request as a whole depends on it.
+/// What stands in the place of an edit that is not made. Where the edit asked for its document to be as it was, this
+/// does: the request as a whole depends on it.
 fn not_made(edit: &Edit, outcome: Outcome, rehearsal: &Rehearsal) -> Write {
     Write::Decided { outcome, expected: edit.expected().map(|_| (edit.id().clone(), rehearsal.at())) }
 }

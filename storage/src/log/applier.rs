@@ -18,8 +18,8 @@ use crate::tables::{META_LOG, Table};
 use crate::unwinding::unwinding;
 use crate::view::View;
 
-/// Few rows go to LMDB when they have waited for so long. A sync of the log that meets one of LMDB's takes several times
-/// as long: in this way few do where little is written.
+/// Few rows go to LMDB when they have waited for so long. A sync of the log that meets one of LMDB's takes several
+/// times as long: in this way few do where little is written.
 const WAIT_OF_FEW: Duration = Duration::from_secs(1);
 /// Many go when they have waited for so long: the more they are, the more of them share a page.
 pub const WAIT_MAX: Duration = Duration::from_secs(3);

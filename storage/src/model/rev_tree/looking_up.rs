@@ -63,9 +63,9 @@ impl RevTree {
         Ok(sought)
     }
 
-    /// Tells the leaves that revisions are or became, each with those that it stands for; a leaf that is one of them and
-    /// stands for others too is told twice. `load` gives all ancestors of a leaf, newest first, where the ones at hand
-    /// do not tell.
+    /// Tells the leaves that revisions are or became, each with those that it stands for; a leaf that is one of them
+    /// and stands for others too is told twice. `load` gives all ancestors of a leaf, newest first, where the ones at
+    /// hand do not tell.
     ///
     /// # Errors
     /// What `load` or `under` fails with.
