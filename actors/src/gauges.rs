@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::engine::Engine;
 use crate::metrics;
 use crate::open_database::OpenDatabase;
+use crate::writer::load::Load;
 
 /// Figures of all open databases together, and how many were found damaged, open or not.
 #[derive(Debug, Default)]
@@ -13,6 +14,7 @@ pub(crate) struct Gauges {
     pub pages_free: usize,
     pub map_bytes: usize,
     pub tail_bytes: usize,
+    pub waiting: Load,
     pub readers: usize,
     pub oldest_reader: Duration,
     pub damaged: usize,
@@ -29,7 +31,8 @@ impl Engine {
 
 impl Gauges {
     fn add(&mut self, database: &OpenDatabase) {
-        // One that is being closed has nothing to tell any more.
+        self.waiting.add(database.waiting());
+        // One that is being closed has nothing else to tell any more.
         let Some(now) = database.gauge() else { return };
         let pages = |bytes: usize| bytes / now.page_bytes.max(1);
         self.pages_used += pages(now.used_bytes);

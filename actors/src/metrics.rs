@@ -9,7 +9,6 @@ use seqtide_storage::SyncedBy;
 
 use crate::feed::kind::FeedKind;
 use crate::gauges::Gauges;
-use crate::writer::load::Load;
 
 /// Names and meanings for whoever scrapes. Called once, when the engine starts.
 pub(crate) fn describe(durability: &'static str) {
@@ -115,30 +114,6 @@ impl WriterMetrics {
     }
 }
 
-/// What waits for writers, of all databases.
-pub(crate) struct QueueMetrics {
-    edits: Gauge,
-    bytes: Gauge,
-}
-
-impl Default for QueueMetrics {
-    fn default() -> QueueMetrics {
-        QueueMetrics { edits: gauge!("seqtide_write_queue_edits"), bytes: gauge!("seqtide_write_queue_bytes") }
-    }
-}
-
-impl QueueMetrics {
-    pub fn waits(&self, load: Load) {
-        self.edits.increment(load.edits as f64);
-        self.bytes.increment(load.bytes as f64);
-    }
-
-    pub fn waits_no_more(&self, load: Load) {
-        self.edits.decrement(load.edits as f64);
-        self.bytes.decrement(load.bytes as f64);
-    }
-}
-
 /// Where pages of feeds are read.
 pub(crate) struct PageMetrics {
     memory: Counter,
@@ -173,6 +148,8 @@ pub(crate) fn measured(gauges: &Gauges) {
     gauge!("seqtide_lmdb_pages", "state" => "free").set(gauges.pages_free as f64);
     gauge!("seqtide_map_bytes").set(gauges.map_bytes as f64);
     gauge!("seqtide_tail_bytes").set(gauges.tail_bytes as f64);
+    gauge!("seqtide_write_queue_edits").set(gauges.waiting.edits as f64);
+    gauge!("seqtide_write_queue_bytes").set(gauges.waiting.bytes as f64);
     gauge!("seqtide_readers").set(gauges.readers as f64);
     gauge!("seqtide_oldest_reader_seconds").set(gauges.oldest_reader.as_secs_f64());
     gauge!("seqtide_databases_damaged").set(gauges.damaged as f64);

@@ -229,6 +229,11 @@ impl OpenDatabase {
         Ok(())
     }
 
+    /// What waits for its writer.
+    pub fn waiting(&self) -> Load {
+        self.waiting.load()
+    }
+
     /// The store's figures; `None` of one that is being closed.
     pub fn gauge(&self) -> Option<StoreGauge> {
         Some(self.store().ok()?.gauge())

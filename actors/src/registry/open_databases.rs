@@ -17,7 +17,8 @@ pub(crate) struct OpenDatabases {
     by_name: RwLock<HashMap<DbName, Arc<OpenDatabase>>>,
     /// Held while those are looked at that nobody uses.
     looking: Mutex<()>,
-    /// Counts look-ups: the clock of [`OpenDatabase::last_used`].
+    /// The clock of [`OpenDatabase::last_used`]: counts each time that another database is looked up than before. All
+    /// threads that write to one look it up, and none of them has to tell the others.
     clock: AtomicU64,
 }
 
@@ -28,12 +29,19 @@ impl OpenDatabases {
         if !found.writer.connected() {
             return None;
         }
-        found.touch(self.clock.fetch_add(1, Ordering::Relaxed));
+        if found.last_used() != self.clock.load(Ordering::Relaxed) {
+            self.touch(&found);
+        }
         Some(found)
     }
 
+    /// None was asked for later.
+    fn touch(&self, database: &OpenDatabase) {
+        database.touch(self.clock.fetch_add(1, Ordering::Relaxed) + 1);
+    }
+
     pub(super) fn insert(&self, name: DbName, database: Arc<OpenDatabase>) {
-        database.touch(self.clock.fetch_add(1, Ordering::Relaxed));
+        self.touch(&database);
         self.by_name.write().insert(name, database);
         self.tell_metrics();
     }

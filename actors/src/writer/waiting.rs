@@ -7,19 +7,22 @@ use parking_lot::Mutex;
 use super::WriterLimits;
 use super::load::Load;
 use crate::error::Error;
-use crate::metrics::QueueMetrics;
 
 /// What waits for a database's writer, from when it is let in until its commit begins. Whoever asks adds to it, so that
 /// a full queue is an answer at once.
 pub(crate) struct Waiting {
     limits: WriterLimits,
     load: Mutex<Load>,
-    metrics: QueueMetrics,
 }
 
 impl Waiting {
     pub fn new(limits: WriterLimits) -> Waiting {
-        Waiting { limits, load: Mutex::default(), metrics: QueueMetrics::default() }
+        Waiting { limits, load: Mutex::default() }
+    }
+
+    /// How much waits now.
+    pub fn load(&self) -> Load {
+        *self.load.lock()
     }
 
     /// Lets a request in, unless it finds too much waiting already.
@@ -39,7 +42,6 @@ impl Waiting {
 
     fn count(self: &Arc<Waiting>, waiting: &mut Load, load: Load) -> Admitted {
         waiting.add(load);
-        self.metrics.waits(load);
         Admitted { waiting: Arc::clone(self), load }
     }
 }
@@ -68,6 +70,5 @@ impl Drop for Admitted {
             return;
         }
         self.waiting.load.lock().take_off(self.load);
-        self.waiting.metrics.waits_no_more(self.load);
     }
 }
