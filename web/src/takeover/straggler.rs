@@ -255,11 +255,12 @@ mod tests {
             let mut piece = vec![0; 2 << 20];
             for _ in 0..16 {
                 sleep(Duration::from_millis(200)).await;
-                client.read_exact(&mut piece).await.unwrap();
+                client.read_exact(&mut piece).await?;
             }
+            Ok(())
         };
-        let (written, ()) = tokio::join!(writer.write(&much), reads);
-        assert_eq!(written.unwrap(), much[0].len(), "in more than its patience");
+        let (written, ()) = tokio::try_join!(writer.write(&much), reads).unwrap();
+        assert_eq!(written, much[0].len(), "in more than its patience");
         assert_eq!(writer.write(&much).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 
