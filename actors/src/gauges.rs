@@ -31,7 +31,7 @@ impl Engine {
 
 impl Gauges {
     fn add(&mut self, database: &OpenDatabase) {
-        self.waiting.add(database.waiting());
+        self.waiting.add(database.waiting.load());
         // One that is being closed has nothing else to tell any more.
         let Some(now) = database.gauge() else { return };
         let pages = |bytes: usize| bytes / now.page_bytes.max(1);
@@ -42,5 +42,32 @@ impl Gauges {
         let (readers, oldest) = database.readings.now();
         self.readers += readers;
         self.oldest_reader = self.oldest_reader.max(oldest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_waits_for_writers_is_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(folder.path()).unwrap();
+        let mut opened = Vec::new();
+        for name in ["one", "other"] {
+            opened.push(engine.create_database(name).await.unwrap().opened().await.unwrap());
+        }
+        let waiting = || {
+            let mut gauges = Gauges::default();
+            engine.inner.open.look_at_each(|database| gauges.add(database));
+            gauges.waiting
+        };
+        let load = Load { edits: 3, bytes: 70 };
+        let admitted: Vec<_> = opened.iter().map(|database| database.waiting.admit(load).unwrap()).collect();
+        assert_eq!(waiting(), Load { edits: 6, bytes: 140 });
+        drop(admitted);
+        assert_eq!(waiting(), Load::default());
+        drop(opened);
+        engine.shutdown().await.unwrap();
     }
 }

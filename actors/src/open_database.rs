@@ -45,7 +45,7 @@ pub(crate) struct OpenDatabase {
     pub asking: Semaphore,
     pub indexing: Arc<Indexing>,
     pub writer: Addr<Writer>,
-    waiting: Arc<Waiting>,
+    pub waiting: Arc<Waiting>,
     pub seq_format: SeqFormat,
     pub identity: Identity,
     /// Keeps reads below the store's bound on snapshots.
@@ -229,11 +229,6 @@ impl OpenDatabase {
         Ok(())
     }
 
-    /// What waits for its writer.
-    pub fn waiting(&self) -> Load {
-        self.waiting.load()
-    }
-
     /// The store's figures; `None` of one that is being closed.
     pub fn gauge(&self) -> Option<StoreGauge> {
         Some(self.store().ok()?.gauge())
@@ -245,7 +240,7 @@ impl OpenDatabase {
     }
 
     pub fn touch(&self, now: u64) {
-        self.last_used.store(now, Ordering::Relaxed);
+        self.last_used.fetch_max(now, Ordering::Relaxed);
     }
 
     pub fn last_used(&self) -> u64 {

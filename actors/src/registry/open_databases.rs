@@ -35,7 +35,7 @@ impl OpenDatabases {
         Some(found)
     }
 
-    /// None was asked for later.
+    /// From now on it is the one that was asked for last.
     fn touch(&self, database: &OpenDatabase) {
         database.touch(self.clock.fetch_add(1, Ordering::Relaxed) + 1);
     }

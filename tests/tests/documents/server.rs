@@ -48,7 +48,7 @@ async fn metrics_have_a_first_set() {
     let samples: Vec<&str> = metrics.text().lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
     let is_ours = |line: &&str| line.starts_with("seqtide_") || line.starts_with("process_");
     assert!(samples.iter().all(is_ours), "{samples:?}");
-    for word in ["commit", "batch", "rows", "feeds_open", "bytes"] {
+    for word in ["commit", "batch", "rows", "feeds_open", "bytes", "write_queue_edits", "write_queue_bytes"] {
         assert!(samples.iter().any(|line| line.contains(word)), "no sample about {word} in {samples:?}");
     }
 }
