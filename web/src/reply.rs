@@ -98,7 +98,7 @@ pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, St
 /// The server as the client calls it; nothing where it does not, or not in ASCII.
 fn called(req: &HttpRequest) -> String {
     let headers = req.headers();
-    let named = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let url = |scheme: &str, host: &str| if host.is_empty() { String::new() } else { [scheme, "://", host].concat() };
     if req.uri().authority().is_none() && !OF_PROXIES.iter().any(|name| headers.contains_key(name)) {
         // Most requests. The framework would write down the client's address for each, which takes longer.
@@ -106,7 +106,7 @@ fn called(req: &HttpRequest) -> String {
     }
     let connection = req.connection_info();
     // The framework has a name of its own for a server that is not named.
-    let is_named = named.is_some_and(|name| !name.is_empty()) || connection.host() != req.app_config().host();
+    let is_named = named.is_some() || connection.host() != req.app_config().host();
     if is_named { url(connection.scheme(), connection.host()) } else { String::new() }
 }
 

@@ -31,12 +31,13 @@ async fn a_new_document_answers_its_rev_etag_and_place() {
 async fn the_place_of_a_document_is_on_the_server_that_the_client_called() {
     let (server, database) = fresh().await;
     type Headers = &'static [(&'static str, &'static str)];
-    let cases: [(&str, Headers, &str); 5] = [
+    let cases: [(&str, Headers, &str); 6] = [
         ("a", &[], &server.url()),
         ("b", &[("host", "feeds.example:8080")], "http://feeds.example:8080"),
         ("c", &[("x-forwarded-proto", "https"), ("x-forwarded-host", "feeds.example")], "https://feeds.example"),
         ("d", &[("host", "feeds.example"), ("x-forwarded-proto", "https")], "https://feeds.example"),
         ("e", &[("forwarded", "for=192.0.2.1;proto=https;host=feeds.example")], "https://feeds.example"),
+        ("f", &[("host", "feeds.example"), ("forwarded", "proto=https")], "https://feeds.example"),
     ];
     for (id, headers, called) in cases {
         let request = database.request("PUT", &format!("/{id}")).json(&json!({}));
