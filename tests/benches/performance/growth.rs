@@ -15,6 +15,7 @@ use seqtide_tests::bench::current_thread;
 use seqtide_tests::bench::figure::{Figure, Required};
 use seqtide_tests::workload::setting;
 use tokio::runtime::Runtime;
+use tokio::time::sleep;
 
 use crate::large::{CONNECTIONS, SCALE};
 use crate::seqtide::{DATABASE, Seqtide};
@@ -23,6 +24,8 @@ const FEW: u64 = 100_000;
 const MANY: u64 = 10_000_000;
 /// How long is written to each.
 const LENGTH: Duration = Duration::from_secs(20);
+/// How often its memory is looked at meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The numbers of the first documents that are written then.
 const WRITTEN_FROM: [u64; 2] = [100_000_000_000, 200_000_000_000];
 /// Least rate beside many documents, of that beside few.
@@ -60,6 +63,7 @@ pub fn measure_all() -> Vec<Figure> {
 /// What was found at a number of documents.
 struct Grown {
     rate: f64,
+    /// On average: it rises while rows wait for LMDB, and falls when it has them.
     anonymous_mb: f64,
 }
 
@@ -70,9 +74,16 @@ fn grown(runtime: &Runtime, seqtide: &Seqtide, filling: Range<u64>, written_from
     runtime.block_on(fill(address, DATABASE, filling)).expect("documents");
     let insert = |place| Inserts::new(&publish, written_from, place, CONNECTIONS);
     let mut senders: Vec<Inserts> = (0..CONNECTIONS).map(insert).collect();
-    let load = runtime.block_on(load::run(address, &mut senders, Pace::AsAnswered, LENGTH)).expect("writes");
-    let memory = Process(seqtide.server.pid()).anonymous_bytes().expect("the server");
-    Grown { rate: load.rate, anonymous_mb: memory as f64 / 1e6 }
+    let (process, mut seen) = (Process(seqtide.server.pid()), Vec::new());
+    let looks = async {
+        loop {
+            seen.push(process.anonymous_bytes().expect("the server") as f64 / 1e6);
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    let load = load::run(address, &mut senders, Pace::AsAnswered, LENGTH);
+    let load = runtime.block_on(async { tokio::select!(load = load => load, never = looks => never) });
+    Grown { rate: load.expect("writes").rate, anonymous_mb: seen.iter().sum::<f64>() / seen.len() as f64 }
 }
 
 /// The first read of a document, by a server that was started again after an orderly end.
