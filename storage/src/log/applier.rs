@@ -18,32 +18,45 @@ use crate::tables::{META_LOG, Table};
 use crate::unwinding::unwinding;
 use crate::view::View;
 
-/// Few rows go to LMDB when they have waited for so long. A sync of the log that meets one of LMDB's takes several
-/// times as long: in this way few do where little is written.
-const WAIT_OF_FEW: Duration = Duration::from_secs(1);
-/// Many go when they have waited for so long: the more they are, the more of them share a page.
-pub const WAIT_MAX: Duration = Duration::from_secs(3);
-/// So many are many.
+/// How much is gathered for one transaction of LMDB.
+struct Patience {
+    /// Rows go to LMDB when they have waited for so long.
+    wait: Duration,
+    /// They go when they are so many.
+    rows: usize,
+    /// They go when they are so many bytes.
+    bytes: usize,
+}
+
+/// With few rows, and where memory is short. A sync of the log that meets one of LMDB's takes several times as long:
+/// in this way few do where little is written.
+const USUAL: Patience = Patience { wait: Duration::from_secs(1), rows: 80_000, bytes: 16 << 20 };
+/// With many rows: the more they are, the more of them share a page. Still more take more memory, and each takes longer
+/// to be put in and found.
+const LONG: Patience = Patience { wait: LONGEST_WAIT, rows: 160_000, bytes: 24 << 20 };
+pub const LONGEST_WAIT: Duration = Duration::from_secs(3);
+/// Who writes so many rows in a second fills pages with them.
 const MANY_ROWS: usize = 40_000;
-/// Rows go to LMDB when they are so many bytes.
-const FREEZE_BYTES: usize = 32 << 20;
-/// Rows go to LMDB when they are so many. Of fewer, fewer share a page; more take more memory, and each takes longer to
-/// be put in and found.
-const FREEZE_ROWS: usize = 240_000;
 /// A thread that has nothing to do for so long ends.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 /// After a failure LMDB is tried again as often as this, besides by whoever writes.
 const RETRY: Duration = Duration::from_secs(1);
 
 impl State {
-    /// Whether the newest rows should not wait any longer because of what they take.
-    pub fn is_large(&self) -> bool {
-        self.over.active.bytes() >= FREEZE_BYTES || self.over.active.len() >= FREEZE_ROWS
+    fn patience(&self) -> Patience {
+        let is_worth_it = self.over.active.len() >= MANY_ROWS && self.memory_is_ample();
+        if is_worth_it { LONG } else { USUAL }
     }
 
-    /// How long the newest rows wait for others.
-    pub fn wait(&self) -> Duration {
-        if self.over.active.len() < MANY_ROWS { WAIT_OF_FEW } else { WAIT_MAX }
+    /// Whether the newest rows should not wait any longer because of what they take.
+    pub fn is_large(&self) -> bool {
+        let Patience { rows, bytes, .. } = self.patience();
+        self.over.active.len() >= rows || self.over.active.bytes() >= bytes
+    }
+
+    /// How long the newest rows wait yet, which have waited for so long.
+    pub fn rest(&self, waited: Duration) -> Duration {
+        if self.is_large() { Duration::ZERO } else { self.patience().wait.saturating_sub(waited) }
     }
 }
 
@@ -112,19 +125,15 @@ impl Shared {
                 state.running = false;
                 return false;
             }
-            let (waited, wait) = (state.since.map(|since| since.elapsed()), state.wait());
-            let is_time = waited.is_some_and(|waited| waited >= wait || state.is_large());
-            if is_time || state.over.frozen.is_some() {
+            let rest = state.since.map(|since| state.rest(since.elapsed()));
+            if rest.is_some_and(|rest| rest.is_zero()) || state.over.frozen.is_some() {
                 state.freeze();
                 return true;
             }
-            let rest = match waited {
-                Some(waited) => {
-                    idle_since = Instant::now();
-                    wait - waited
-                }
-                None => IDLE_MAX.saturating_sub(idle),
-            };
+            if rest.is_some() {
+                idle_since = Instant::now();
+            }
+            let rest = rest.unwrap_or_else(|| IDLE_MAX.saturating_sub(idle));
             state = self.changed.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;
         }
     }

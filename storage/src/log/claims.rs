@@ -39,6 +39,11 @@ impl Claim {
         let more = bytes.wrapping_sub(before);
         self.total.0.fetch_add(more, Ordering::SeqCst).wrapping_add(more)
     }
+
+    /// What all claims come to.
+    pub fn of_all(&self) -> u64 {
+        self.total.0.load(Ordering::SeqCst)
+    }
 }
 
 impl Drop for Claim {
@@ -57,6 +62,7 @@ mod tests {
         let (mut one, mut other) = (Claim::on(&TOTAL), Claim::on(&TOTAL));
         assert_eq!((one.set(100), other.set(20)), (100, 120));
         assert_eq!((one.set(30), one.set(30), one.set(70)), (50, 50, 90));
+        assert_eq!((one.of_all(), other.of_all()), (90, 90));
         drop(one);
         assert_eq!(other.set(1), 1);
     }

@@ -18,7 +18,7 @@ const ROW_BYTES: usize = 256;
 /// Rows of all logs take no more memory.
 const MEMORY_MAX: u64 = 256 << 20;
 /// No more rows go to LMDB in one transaction, as long as which a writer may have to wait.
-const ROWS_MAX: usize = 480_000;
+const ROWS_MAX: usize = 200_000;
 
 /// Rows that wait for LMDB, or are about to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -97,6 +97,11 @@ impl State {
             Some(_) => Some(self.frozen_up_to),
             None => Some(self.number).filter(|_| !self.over.is_empty()),
         }
+    }
+
+    /// Whether what all logs take in memory leaves as much again, for whoever comes.
+    pub fn memory_is_ample(&self) -> bool {
+        self.memory.of_all() <= MEMORY_MAX / 2
     }
 
     /// Claims anew what waits, some of which LMDB has got.

@@ -4,14 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::applier::WAIT_MAX;
+use super::applier::LONGEST_WAIT;
 use super::segment::{BYTES_MAX, BYTES_MIN, Segment};
 
 /// The files of the log, in a database's folder.
 pub const NAMES: [&str; 2] = ["log-0", "log-1"];
 
-/// A segment that is full sooner was too small: LMDB is given rows about as often where many are written.
-const FILLS_IN: Duration = WAIT_MAX;
+/// A segment that is full sooner was too small: the other one has to last while LMDB gets what this one has, which may
+/// have waited.
+const FILLS_IN: Duration = LONGEST_WAIT.saturating_mul(2);
 
 /// Where the disk has refused a segment it is not asked again for so long: asking means writing all of it.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -26,8 +27,10 @@ pub struct Segments {
     slots: [Option<Segment>; 2],
     /// The one that takes records, and since when. After a crash none does before one is begun.
     current: Option<(usize, Instant)>,
-    /// How large the next one is made.
+    /// How large the last one was made.
     bytes: u64,
+    /// How large the next one is made, as was found when the last one had no room for a record.
+    bytes_of_next: u64,
     /// When a commit last went to LMDB by itself.
     committed: Option<Instant>,
     /// When the disk refused one.
@@ -47,6 +50,7 @@ impl Segments {
             slots,
             current: None,
             bytes,
+            bytes_of_next: bytes,
             committed: None,
             refused: None,
             #[cfg(test)]
@@ -95,8 +99,8 @@ impl Segments {
         self.slots[slot].as_ref().map_or(0, Segment::last)
     }
 
-    /// How large the next one is made, where no record needs more.
-    fn bytes_of_next(&self) -> u64 {
+    /// How large one would have to be that is begun now, where no record needs more.
+    fn bytes_needed(&self) -> u64 {
         let was_too_small = self.current.is_some_and(|(_, since)| since.elapsed() < FILLS_IN);
         if was_too_small { (2 * self.bytes).min(BYTES_MAX) } else { self.bytes }
     }
@@ -106,22 +110,23 @@ impl Segments {
         if self.current(bytes).is_some() {
             return 0;
         }
-        let next = with_room_for(bytes, self.bytes_of_next());
+        self.bytes_of_next = self.bytes_needed();
+        let next = with_room_for(bytes, self.bytes_of_next);
         let is_there = self.slots[self.next()].as_ref().is_some_and(|segment| segment.bytes() >= next);
         if is_there { 0 } else { usize::try_from(next).unwrap_or(usize::MAX) }
     }
 
-    /// Begins the next segment, for a record of so many bytes and more; `false` where the disk does not allow it.
+    /// Begins the next segment, as large as was said last, for a record of so many bytes and more; `false` where the
+    /// disk does not allow it.
     pub fn begin(&mut self, bytes: usize) -> bool {
         if self.refused.is_some_and(|refused| refused.elapsed() < ASK_AGAIN) {
             return false;
         }
-        self.bytes = self.bytes_of_next();
         let next = self.next();
-        let begun = self.begin_in(next, with_room_for(bytes, self.bytes));
+        let begun = self.begin_in(next, with_room_for(bytes, self.bytes_of_next));
         self.refused = begun.is_err().then(Instant::now);
         if begun.is_ok() {
-            self.current = Some((next, Instant::now()));
+            (self.bytes, self.current) = (self.bytes_of_next, Some((next, Instant::now())));
         }
         begun.is_ok()
     }
@@ -143,7 +148,7 @@ impl Segments {
     /// From now on those that are begun are as large as they may be, however slowly they fill.
     #[cfg(test)]
     pub fn are_large(&mut self) {
-        self.bytes = BYTES_MAX;
+        (self.bytes, self.bytes_of_next) = (BYTES_MAX, BYTES_MAX);
     }
 
     /// From now on records cannot be written.

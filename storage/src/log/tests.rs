@@ -578,7 +578,7 @@ fn the_log_is_bounded_and_who_writes_waits_for_lmdb() {
     let folder = tempfile::tempdir().unwrap();
     let logged = open(folder.path());
     let large = "x".repeat(1 << 20);
-    for number in 0..100 {
+    for number in 0..4 * (super::segment::BYTES_MAX >> 20) {
         put(&logged, &format!("d{number}"), &large).unwrap();
         let state = logged.shared.state();
         let frozen = state.over.frozen.as_ref().map_or(0, |frozen| frozen.bytes());

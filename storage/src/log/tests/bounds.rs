@@ -156,7 +156,7 @@ fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
 /// A writer may have to wait for as long as that takes.
 #[test]
 fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
-    const ROWS_MAX: usize = 480_000;
+    const ROWS_MAX: usize = 200_000;
     let folder = tempfile::tempdir().unwrap();
     let logged = open(folder.path());
     logged.with_segments(Segments::are_large);
@@ -165,7 +165,7 @@ fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
         write(&logged, &rows.map(|number| (Table::BySeq, key(number), Some(Vec::new()))).collect()).unwrap();
     };
     let mut largest = 0;
-    for first in (0..120 * 9_000).step_by(9_000) {
+    for first in (0..50 * 9_000).step_by(9_000) {
         commit(first..first + 9_000);
         largest = largest.max(logged.shared.state().over.active.len());
     }
@@ -176,19 +176,31 @@ fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
 }
 
 #[test]
-fn rows_wait_longer_for_others_where_there_are_many() {
+fn many_rows_wait_longer_for_others_while_there_is_memory() {
     const MANY: usize = 40_000;
     let folder = tempfile::tempdir().unwrap();
     let logged = open(folder.path());
+    logged.with_segments(Segments::are_large);
+    let memory = new_total();
+    logged.shared.state().memory = Claim::on(memory);
     let commit = |rows: std::ops::Range<usize>| {
         let rows = rows.map(|number| (Table::BySeq, number.to_be_bytes().to_vec(), Some(Vec::new())));
         write(&logged, &rows.collect()).unwrap();
     };
+    let rest = |waited: u64| logged.shared.state().rest(Duration::from_millis(waited)).as_millis();
     commit(0..MANY - 1);
-    assert_eq!(logged.shared.state().wait(), Duration::from_secs(1));
+    assert_eq!([rest(0), rest(400), rest(1_000), rest(5_000)], [1_000, 600, 0, 0]);
     commit(MANY - 1..MANY);
-    assert_eq!(logged.shared.state().wait(), Duration::from_secs(3));
-    assert!(!logged.shared.state().is_large(), "there are not too many");
+    assert_eq!([rest(0), rest(1_000), rest(3_000)], [3_000, 2_000, 0]);
+    let mut elsewhere = Claim::on(memory);
+    elsewhere.set(128 << 20);
+    assert_eq!([rest(0), rest(1_000)], [1_000, 0], "others have more use for the memory");
+    commit(MANY..80_000);
+    assert_eq!(rest(0), 0, "they are too many then");
+    drop(elsewhere);
+    assert_eq!(rest(0), 3_000);
+    (80_000..160_000).step_by(MANY).for_each(|first| commit(first..first + MANY));
+    assert_eq!(rest(0), 0);
 }
 
 /// LMDB keeps 64 MiB of changed pages in memory. What is more it writes before the commit, and reads again where it is
