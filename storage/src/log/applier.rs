@@ -33,9 +33,9 @@ struct Patience {
 const USUAL: Patience = Patience { wait: Duration::from_secs(1), rows: 80_000, bytes: 16 << 20 };
 /// With many rows: the more they are, the more of them share a page. Still more take more memory, and each takes longer
 /// to be put in and found.
-const LONG: Patience = Patience { wait: LONGEST_WAIT, rows: 160_000, bytes: 24 << 20 };
+const LONG: Patience = Patience { wait: LONGEST_WAIT, rows: 120_000, bytes: 24 << 20 };
 pub const LONGEST_WAIT: Duration = Duration::from_secs(3);
-/// Who writes so many rows in a second fills pages with them.
+/// So many are many: fewer would have most of the pages to themselves after three seconds too.
 const MANY_ROWS: usize = 40_000;
 /// A thread that has nothing to do for so long ends.
 const IDLE_MAX: Duration = Duration::from_secs(1);
