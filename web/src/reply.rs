@@ -82,32 +82,20 @@ pub fn written(status: StatusCode, format: SeqFormat, seq: Sequence) -> HttpResp
     answer
 }
 
-/// What proxies say of how they were called.
-const OF_PROXIES: [header::HeaderName; 3] = [header::FORWARDED, header::X_FORWARDED_HOST, header::X_FORWARDED_PROTO];
-
 /// A `Location`: the server as the client calls it, if it does, and path segments, escaped.
 pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, String) {
-    let mut url = called(req);
+    let connection = req.connection_info();
+    let host = connection.host();
+    // The framework has a name of its own for a server that is not named, or not in ASCII.
+    let given = req.headers().get(header::HOST);
+    let is_named = given.is_some_and(|given| given.to_str().is_ok()) || host != req.app_config().host();
+    let mut url =
+        if is_named && !host.is_empty() { [connection.scheme(), "://", host].concat() } else { String::new() };
     for segment in segments {
         url.push('/');
         url.extend(utf8_percent_encode(segment, PLAIN));
     }
     (header::LOCATION, url)
-}
-
-/// The server as the client calls it; nothing where it does not, or not in ASCII.
-fn called(req: &HttpRequest) -> String {
-    let headers = req.headers();
-    let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let url = |scheme: &str, host: &str| if host.is_empty() { String::new() } else { [scheme, "://", host].concat() };
-    if req.uri().authority().is_none() && !OF_PROXIES.iter().any(|name| headers.contains_key(name)) {
-        // Most requests. The framework would write down the client's address for each, which takes longer.
-        return url("http", named.unwrap_or_default());
-    }
-    let connection = req.connection_info();
-    // The framework has a name of its own for a server that is not named.
-    let is_named = named.is_some() || connection.host() != req.app_config().host();
-    if is_named { url(connection.scheme(), connection.host()) } else { String::new() }
 }
 
 /// An ETag of what is not a revision: the same for the same parts.
