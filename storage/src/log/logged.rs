@@ -37,7 +37,7 @@ use crate::tables::{META_LOG, Table};
 use crate::unwinding::unwinding;
 use crate::view::View;
 
-/// A record larger than this goes to LMDB by itself: few of them would fill the log, and LMDB take each as fast.
+/// A record larger than this goes to LMDB by itself: a few of them fill the log.
 const RECORD_BYTES_MAX: usize = BYTES_MAX as usize / 8;
 /// A reader that came in between a commit and its being told looks again after so long, if it is not told before.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);

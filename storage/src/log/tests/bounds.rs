@@ -199,7 +199,7 @@ fn many_rows_wait_longer_for_others_while_there_is_memory() {
     assert_eq!(rest(0), 0, "they are too many then");
     drop(elsewhere);
     assert_eq!(rest(0), 3_000);
-    (80_000..120_000).step_by(MANY).for_each(|first| commit(first..first + MANY));
+    commit(80_000..120_000);
     assert_eq!(rest(0), 0);
 }
 
