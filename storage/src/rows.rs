@@ -1,9 +1,7 @@
 //! Rows on their way into the tables, already as the bytes that a record of the log has of them: what is logged, laid
 //! over LMDB in memory and put into it are the same bytes, copied once.
 
-use std::ops::Range;
-
-use bytes::Bytes;
+use std::sync::Arc;
 
 use crate::codec::{Malformed, Reader, put_varint};
 use crate::tables::Table;
@@ -13,26 +11,46 @@ const PUT: u8 = 1;
 
 /// A row to write. What a batch does is a list of these, so that whatever carries them need not know their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Row<B> {
+pub(crate) struct Row<'a> {
     pub table: Table,
-    pub key: B,
+    pub key: &'a [u8],
     /// `None` removes the row, if it is there.
-    pub value: Option<B>,
+    pub value: Option<&'a [u8]>,
 }
 
-impl<B> Row<B> {
-    fn map<'a, C>(&'a self, part: impl Fn(&'a B) -> C) -> Row<C> {
-        Row { table: self.table, key: part(&self.key), value: self.value.as_ref().map(part) }
+impl<'a> Row<'a> {
+    /// Reads a row as a record has it.
+    fn read(reader: &mut Reader<'a>) -> Result<Row<'a>, Malformed> {
+        let table = usize::from(reader.u8()?);
+        let table = Table::ALL.get(table).copied().ok_or(Malformed("unknown table"))?;
+        let kind = reader.u8()?;
+        let mut part = || {
+            let length = reader.number()?;
+            reader.bytes(length)
+        };
+        let key = part()?;
+        let value = match kind {
+            PUT => Some(part()?),
+            DELETE => None,
+            _ => return Err(Malformed("unknown change")),
+        };
+        Ok(Row { table, key, value })
+    }
+
+    /// The row at this place, where one is.
+    fn at(bytes: &'a [u8], place: u32) -> Row<'a> {
+        Row::read(&mut Reader::new(&bytes[place as usize..]))
+            .expect("it was written there, or has been read there before")
     }
 }
 
 /// Rows to write, in order: of two with the same key the later counts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rows {
     /// Room for a record's head, then the rows.
     bytes: Vec<u8>,
-    /// Where keys and values are.
-    places: Vec<Row<Range<usize>>>,
+    /// Where each of them begins.
+    places: Vec<u32>,
 }
 
 /// What has rows to write into LMDB.
@@ -40,7 +58,7 @@ pub(crate) trait ToWrite {
     fn is_empty(&self) -> bool;
 
     /// The rows table by table, each in the order of its keys.
-    fn in_order(&self) -> impl Iterator<Item = Row<&[u8]>>;
+    fn in_order(&self) -> impl Iterator<Item = Row<'_>>;
 }
 
 impl Default for Rows {
@@ -59,23 +77,39 @@ impl Rows {
     }
 
     pub fn put(&mut self, table: Table, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
-        self.bytes.extend([table as u8, PUT]);
-        let (key, value) = (self.part(key.as_ref()), Some(self.part(value.as_ref())));
-        self.places.push(Row { table, key, value });
+        self.begin(table, PUT);
+        self.part(key.as_ref());
+        self.part(value.as_ref());
     }
 
     pub fn delete(&mut self, table: Table, key: impl AsRef<[u8]>) {
-        self.bytes.extend([table as u8, DELETE]);
-        let key = self.part(key.as_ref());
-        self.places.push(Row { table, key, value: None });
+        self.begin(table, DELETE);
+        self.part(key.as_ref());
+    }
+
+    fn begin(&mut self, table: Table, kind: u8) {
+        self.places.push(place(self.bytes.len()));
+        self.bytes.extend([table as u8, kind]);
     }
 
     /// Appends bytes with their length in front.
-    fn part(&mut self, bytes: &[u8]) -> Range<usize> {
+    fn part(&mut self, bytes: &[u8]) {
         put_varint(&mut self.bytes, bytes.len() as u64);
-        let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
-        start..self.bytes.len()
+    }
+
+    /// Reads the rows of a record, whole.
+    ///
+    /// # Errors
+    /// [`Malformed`] when it has something else behind its head.
+    pub fn of_record(record: &[u8]) -> Result<Rows, Malformed> {
+        let mut reader = Reader::new(record.get(Rows::HEAD_BYTES..).ok_or(Malformed("ends too early"))?);
+        let mut places = Vec::new();
+        while !reader.is_empty() {
+            places.push(place(record.len() - reader.left()));
+            Row::read(&mut reader)?;
+        }
+        Ok(Rows { bytes: record.to_vec(), places })
     }
 
     pub fn len(&self) -> usize {
@@ -93,13 +127,14 @@ impl Rows {
     }
 
     /// The rows as they came.
-    pub fn iter(&self) -> impl Iterator<Item = Row<&[u8]>> {
-        self.places.iter().map(|place| place.map(|range| &self.bytes[range.clone()]))
+    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
+        self.places.iter().map(|place| Row::at(&self.bytes, *place))
     }
 
     /// The rows as they came, sharing what they are made of.
-    pub fn into_shared(self) -> impl Iterator<Item = Row<Bytes>> {
-        shared(Bytes::from(self.bytes), self.places)
+    pub fn into_shared(self) -> impl Iterator<Item = SharedRow> {
+        let record = Arc::new(self.bytes);
+        self.places.into_iter().map(move |place| SharedRow { record: Arc::clone(&record), place })
     }
 }
 
@@ -108,41 +143,29 @@ impl ToWrite for Rows {
         self.places.is_empty()
     }
 
-    fn in_order(&self) -> impl Iterator<Item = Row<&[u8]>> {
+    fn in_order(&self) -> impl Iterator<Item = Row<'_>> {
         let mut rows: Vec<_> = self.iter().collect();
         rows.sort_by(|one, other| (one.table, one.key).cmp(&(other.table, other.key)));
         rows.into_iter()
     }
 }
 
-/// Where the rows of a record are in the bytes behind its head.
-pub(crate) fn places(bytes: &[u8]) -> Result<Vec<Row<Range<usize>>>, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let mut places = Vec::new();
-    while !reader.is_empty() {
-        let table = reader.u8()?;
-        let table = Table::ALL.get(usize::from(table)).copied().ok_or(Malformed("unknown table"))?;
-        let kind = reader.u8()?;
-        let mut part = || {
-            let length: usize = reader.number()?;
-            reader.bytes(length)?;
-            let end = bytes.len() - reader.left();
-            Ok(end - length..end)
-        };
-        let key = part()?;
-        let value = match kind {
-            PUT => Some(part()?),
-            DELETE => None,
-            _ => return Err(Malformed("unknown change")),
-        };
-        places.push(Row { table, key, value });
-    }
-    Ok(places)
+/// A record says in 4 bytes how long it is.
+fn place(at: usize) -> u32 {
+    u32::try_from(at).expect("no commit takes 4 GiB")
 }
 
-/// The rows at these places, sharing what they are made of.
-pub(crate) fn shared(bytes: Bytes, places: Vec<Row<Range<usize>>>) -> impl Iterator<Item = Row<Bytes>> {
-    places.into_iter().map(move |place| place.map(|range| bytes.slice(range.clone())))
+/// A row that shares the bytes of its record with the record's others.
+#[derive(Clone)]
+pub(crate) struct SharedRow {
+    record: Arc<Vec<u8>>,
+    place: u32,
+}
+
+impl SharedRow {
+    pub fn row(&self) -> Row<'_> {
+        Row::at(&self.record, self.place)
+    }
 }
 
 #[cfg(test)]
@@ -172,19 +195,18 @@ pub(crate) mod tests {
         #[test]
         fn rows_are_the_same_in_a_record_and_in_memory(rows in any_rows()) {
             let shared: Vec<_> = rows.clone().into_shared().collect();
-            let logged = &rows.bytes[Rows::HEAD_BYTES..];
-            let read = super::shared(Bytes::copy_from_slice(logged), places(logged).unwrap());
-            prop_assert!(read.eq(shared.iter().cloned()));
-            prop_assert!(rows.iter().eq(shared.iter().map(|row| row.map(|part| &part[..]))));
+            let read = Rows::of_record(&rows.bytes).unwrap();
+            prop_assert!(rows.iter().eq(read.iter()));
+            prop_assert!(rows.iter().eq(shared.iter().map(SharedRow::row)));
         }
 
         #[test]
         fn rows_are_written_in_the_order_of_their_keys_and_the_later_of_two_is_the_later(rows in any_rows()) {
-            let place = |row: &Row<&[u8]>| (row.table, row.key.to_vec());
+            let place = |row: &Row<'_>| (row.table, row.key.to_vec());
             let in_order: Vec<_> = rows.in_order().collect();
             prop_assert!(in_order.is_sorted_by_key(place));
             for row in &in_order {
-                let same = |other: &Row<&[u8]>| place(other) == place(row);
+                let same = |other: &Row<'_>| place(other) == place(row);
                 let written = in_order.iter().copied().filter(same);
                 prop_assert!(written.eq(rows.iter().filter(same)));
             }

@@ -53,7 +53,7 @@ impl<'txn> View<'txn> {
         #[cfg(test)]
         reads::count(table);
         if let Some(over) = self.over.and_then(|over| over.get(table, key)) {
-            return Ok(over.as_deref());
+            return Ok(over.value);
         }
         match self.base {
             BaseView::Lmdb { txn, handles, seals } => {

@@ -23,7 +23,7 @@ impl<'t, 'env> WriteRows<'t, 'env> {
         WriteRows { txn, handles, last_keys: Default::default(), stored: Vec::new() }
     }
 
-    pub fn write(&mut self, row: Row<&[u8]>) -> Result<(), StorageError> {
+    pub fn write(&mut self, row: Row<'_>) -> Result<(), StorageError> {
         let Row { table, key, value } = row;
         let handle = self.handles.of(table);
         let Some(value) = value else {

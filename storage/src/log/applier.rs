@@ -225,7 +225,7 @@ impl ToWrite for Frozen {
         false
     }
 
-    fn in_order(&self) -> impl Iterator<Item = Row<&[u8]>> {
+    fn in_order(&self) -> impl Iterator<Item = Row<'_>> {
         let up_to = Row { table: Table::Meta, key: META_LOG, value: Some(&self.up_to[..]) };
         self.rows.rows().chain([up_to])
     }

@@ -2,14 +2,16 @@
 
 use std::cmp::Ordering;
 
-use bytes::Bytes;
 use equivalent::{Comparable, Equivalent};
 
-/// A key with its first bytes at hand. Most keys differ in them: then none but the map's own memory is looked at.
-#[derive(Debug, Clone)]
-pub(crate) struct Key {
+use crate::rows::{Row, SharedRow};
+
+/// A row by its key, whose first bytes are at hand. Most keys differ in them: then none but the set's own memory is
+/// looked at.
+#[derive(Clone)]
+pub(crate) struct Keyed {
     head: u128,
-    bytes: Bytes,
+    row: SharedRow,
 }
 
 /// A key that is looked for.
@@ -19,19 +21,15 @@ pub(crate) struct Sought<'k> {
     bytes: &'k [u8],
 }
 
-impl Key {
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    fn sought(&self) -> Sought<'_> {
-        Sought { head: self.head, bytes: &self.bytes }
+impl Keyed {
+    pub fn row(&self) -> Row<'_> {
+        self.row.row()
     }
 }
 
-impl From<Bytes> for Key {
-    fn from(bytes: Bytes) -> Key {
-        Key { head: head_of(&bytes), bytes }
+impl From<SharedRow> for Keyed {
+    fn from(row: SharedRow) -> Keyed {
+        Keyed { head: head_of(row.row().key), row }
     }
 }
 
@@ -49,35 +47,35 @@ fn head_of(bytes: &[u8]) -> u128 {
     u128::from_be_bytes(head)
 }
 
-impl Ord for Key {
-    fn cmp(&self, other: &Key) -> Ordering {
-        self.sought().compare(other)
+impl Ord for Keyed {
+    fn cmp(&self, other: &Keyed) -> Ordering {
+        self.head.cmp(&other.head).then_with(|| self.row().key.cmp(other.row().key))
     }
 }
 
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Key) -> Option<Ordering> {
+impl PartialOrd for Keyed {
+    fn partial_cmp(&self, other: &Keyed) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Eq for Key {}
+impl Eq for Keyed {}
 
-impl PartialEq for Key {
-    fn eq(&self, other: &Key) -> bool {
+impl PartialEq for Keyed {
+    fn eq(&self, other: &Keyed) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Comparable<Key> for Sought<'_> {
-    fn compare(&self, key: &Key) -> Ordering {
-        self.head.cmp(&key.head).then_with(|| self.bytes.cmp(&key.bytes))
+impl Comparable<Keyed> for Sought<'_> {
+    fn compare(&self, keyed: &Keyed) -> Ordering {
+        self.head.cmp(&keyed.head).then_with(|| self.bytes.cmp(keyed.row().key))
     }
 }
 
-impl Equivalent<Key> for Sought<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
-        self.compare(key).is_eq()
+impl Equivalent<Keyed> for Sought<'_> {
+    fn equivalent(&self, keyed: &Keyed) -> bool {
+        self.compare(keyed).is_eq()
     }
 }
 
@@ -86,6 +84,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::rows::Rows;
+    use crate::tables::Table;
 
     proptest! {
         #[test]
@@ -94,9 +94,11 @@ mod tests {
             ends in prop::array::uniform2(prop::collection::vec(0u8..3, 0..4)),
         ) {
             let [one, other] = ends.map(|end| [&shared[..], &end].concat());
-            let key = |bytes: &[u8]| Key::from(Bytes::copy_from_slice(bytes));
-            prop_assert_eq!(key(&one).cmp(&key(&other)), one.cmp(&other));
-            prop_assert_eq!(Sought::from(&one[..]).compare(&key(&other)), one.cmp(&other));
+            let mut rows = Rows::default();
+            [&one, &other].into_iter().for_each(|key| rows.delete(Table::Docs, key));
+            let keyed: Vec<_> = rows.into_shared().map(Keyed::from).collect();
+            prop_assert_eq!(keyed[0].cmp(&keyed[1]), one.cmp(&other));
+            prop_assert_eq!(Sought::from(&one[..]).compare(&keyed[1]), one.cmp(&other));
         }
     }
 }

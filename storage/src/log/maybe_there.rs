@@ -4,9 +4,9 @@ use std::hash::RandomState;
 use std::sync::Arc;
 
 use fastbloom::AtomicBloomFilter;
-use imbl::OrdMap;
+use imbl::OrdSet;
 
-use super::key::Key;
+use super::key::Keyed;
 
 /// Among fewer rows a key is looked for as fast. Tests of few rows are to meet it.
 const KEYS_MIN: usize = if cfg!(test) { 2 } else { 256 };
@@ -24,16 +24,16 @@ pub(super) struct MaybeThere {
 
 impl MaybeThere {
     /// Adds a key to those of the rows that were there before.
-    pub fn add<V>(&mut self, key: &Key, before: &OrdMap<Key, V>) {
+    pub fn add(&mut self, key: &[u8], before: &OrdSet<Keyed>) {
         if self.keys.is_none() && before.len() >= KEYS_MIN {
             let keys = AtomicBloomFilter::with_num_bits(BITS).hasher(RandomState::new()).hashes(HASHES);
-            for key in before.keys() {
-                keys.insert(key.as_bytes());
+            for keyed in before {
+                keys.insert(keyed.row().key);
             }
             self.keys = Some(Arc::new(keys));
         }
         if let Some(keys) = &self.keys {
-            keys.insert(key.as_bytes());
+            keys.insert(key);
         }
     }
 
@@ -44,21 +44,23 @@ impl MaybeThere {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
+    use crate::rows::Rows;
+    use crate::tables::Table;
 
     #[test]
     fn whatever_was_added_may_be_there_and_little_else() {
-        let key = |number: usize| Key::from(Bytes::from(format!("{number:08}")));
-        let added: Vec<Key> = (0..2_500).map(key).collect();
-        let (mut maybe, mut rows) = (MaybeThere::default(), OrdMap::new());
-        for (place, key) in added.iter().enumerate() {
-            maybe.add(key, &rows);
-            rows.insert(key.clone(), ());
-            assert!(added[..=place].iter().rev().step_by(97).all(|key| maybe.may_have(key.as_bytes())), "{place}");
+        let key = |number: usize| format!("{number:08}");
+        let mut rows = Rows::default();
+        (0..2_500).for_each(|number| rows.delete(Table::Docs, key(number)));
+        let added: Vec<Keyed> = rows.into_shared().map(Keyed::from).collect();
+        let (mut maybe, mut before) = (MaybeThere::default(), OrdSet::new());
+        for (place, keyed) in added.iter().enumerate() {
+            maybe.add(keyed.row().key, &before);
+            before.insert(keyed.clone());
+            assert!(added[..=place].iter().rev().step_by(97).all(|keyed| maybe.may_have(keyed.row().key)), "{place}");
         }
-        assert!(added.iter().all(|key| maybe.may_have(key.as_bytes())));
+        assert!(added.iter().all(|keyed| maybe.may_have(keyed.row().key)));
         let others = (0..1_000).filter(|number| maybe.may_have(key(1_000_000 + number).as_bytes())).count();
         assert!(others < 20, "{others} of 1,000");
     }

@@ -42,7 +42,7 @@ impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Merged<'txn, 
     fn next_key(&mut self) -> Option<&'txn [u8]> {
         let mut keys = [None; 3];
         for (key, layer) in keys.iter_mut().zip(&mut self.layers) {
-            *key = layer.as_mut().and_then(|rows| rows.peek().map(|(key, _)| key.as_bytes()));
+            *key = layer.as_mut().and_then(|rows| rows.peek().map(|row| row.key));
         }
         keys[2] = self.below.peek().and_then(|row| row.as_ref().ok().map(|(key, _)| *key));
         keys.into_iter().flatten().min_by(|one, other| self.order(one, other))
@@ -61,8 +61,8 @@ impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Iterator for 
             // All rows of the key are taken; the uppermost counts.
             let mut found = None;
             for rows in self.layers.iter_mut().flatten() {
-                if let Some((_, over)) = rows.next_if(|(at, _)| at.as_bytes() == key) {
-                    found = found.or(Some(over.as_deref()));
+                if let Some(row) = rows.next_if(|row| row.key == key) {
+                    found = found.or(Some(row.value));
                 }
             }
             let below = self.below.next_if(|row| row.as_ref().is_ok_and(|(at, _)| *at == key));
@@ -88,7 +88,7 @@ mod tests {
 
     use super::super::memtable::Memtable;
     use super::*;
-    use crate::rows::Row;
+    use crate::rows::Rows;
 
     type Layer = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
@@ -103,11 +103,14 @@ mod tests {
     }
 
     fn memtable(layer: &Layer) -> Memtable {
-        let mut memtable = Memtable::default();
+        let (mut memtable, mut rows) = (Memtable::default(), Rows::default());
         for (key, value) in layer {
-            let (key, value) = (key.clone().into(), value.clone().map(Into::into));
-            memtable.insert(Row { table: Table::Docs, key, value });
+            match value {
+                Some(value) => rows.put(Table::Docs, key, value),
+                None => rows.delete(Table::Docs, key),
+            }
         }
+        rows.into_shared().for_each(|row| memtable.insert(row));
         memtable
     }
 

@@ -1,10 +1,8 @@
 //! A record of the log: what one commit writes, as rows, under a checksum.
 
-use bytes::Bytes;
-
 use crate::codec::Reader;
 use crate::codec::meta::Identity;
-use crate::rows::{self, Row, Rows};
+use crate::rows::Rows;
 
 /// Length and checksum.
 pub const HEAD_BYTES: usize = 8;
@@ -14,14 +12,14 @@ pub const GENERATION_AT: usize = HEAD_BYTES;
 pub const NUMBER_AT: usize = HEAD_BYTES + 8;
 
 /// A record that was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Record {
     /// Of the segment's use in which it was written.
     pub generation: u64,
     /// The number of its commit.
     pub number: u64,
     /// What it writes, in order.
-    pub rows: Vec<Row<Bytes>>,
+    pub rows: Rows,
 }
 
 /// The database that records are of. Its uuid comes first under their checksums: what another database wrote is no
@@ -75,15 +73,11 @@ pub fn head(bytes: &[u8]) -> Option<Head> {
 /// Reads the record at the beginning of these bytes, and how long it is; `None` where there is none that is whole.
 pub fn decode(origin: Origin, bytes: &[u8]) -> Option<(Record, usize)> {
     let Head { record_bytes, sum, generation, number } = head(bytes)?;
-    let body = bytes.get(HEAD_BYTES..record_bytes)?;
-    let rows = bytes.get(Rows::HEAD_BYTES..record_bytes)?;
+    let record = bytes.get(..record_bytes)?;
     // Gone through before it is summed up: what only looks like a record is soon found out, and a sum takes its time.
-    let places = rows::places(rows).ok()?;
-    if origin.checksum(body) != sum {
-        return None;
-    }
-    let rows = rows::shared(Bytes::copy_from_slice(rows), places).collect();
-    Some((Record { generation, number, rows }, record_bytes))
+    let rows = Rows::of_record(record).ok()?;
+    let is_whole = origin.checksum(&record[HEAD_BYTES..]) == sum;
+    is_whole.then_some((Record { generation, number, rows }, record_bytes))
 }
 
 #[cfg(test)]
@@ -104,7 +98,6 @@ mod tests {
             let mut bytes = encode(origin(1), generation, number, &mut rows).to_vec();
             let length = bytes.len();
             bytes.extend_from_slice(&behind);
-            let rows = rows.into_shared().collect();
             prop_assert_eq!(decode(origin(2), &bytes), None, "another database's");
             prop_assert_eq!(decode(origin(1), &bytes), Some((Record { generation, number, rows }, length)));
         }
