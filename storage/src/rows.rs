@@ -98,18 +98,9 @@ impl Rows {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Reads the rows of a record, whole.
-    ///
-    /// # Errors
-    /// [`Malformed`] when it has something else behind its head.
-    pub fn of_record(record: &[u8]) -> Result<Rows, Malformed> {
-        let mut reader = Reader::new(record.get(Rows::HEAD_BYTES..).ok_or(Malformed("ends too early"))?);
-        let mut places = Vec::new();
-        while !reader.is_empty() {
-            places.push(place(record.len() - reader.left()));
-            Row::read(&mut reader)?;
-        }
-        Ok(Rows { bytes: record.to_vec(), places })
+    /// The rows of a record, which begin at these places.
+    pub fn of_record(record: &[u8], places: Vec<u32>) -> Rows {
+        Rows { bytes: record.to_vec(), places }
     }
 
     pub fn len(&self) -> usize {
@@ -150,6 +141,20 @@ impl ToWrite for Rows {
     }
 }
 
+/// Goes through a record's rows; gives where each of them begins.
+///
+/// # Errors
+/// [`Malformed`] when it has something else behind its head.
+pub(crate) fn places(record: &[u8]) -> Result<Vec<u32>, Malformed> {
+    let mut reader = Reader::new(record.get(Rows::HEAD_BYTES..).ok_or(Malformed("ends too early"))?);
+    let mut places = Vec::new();
+    while !reader.is_empty() {
+        places.push(place(record.len() - reader.left()));
+        Row::read(&mut reader)?;
+    }
+    Ok(places)
+}
+
 /// A record says in 4 bytes how long it is.
 fn place(at: usize) -> u32 {
     u32::try_from(at).expect("no commit takes 4 GiB")
@@ -174,6 +179,16 @@ pub(crate) mod tests {
 
     use super::*;
 
+    impl Rows {
+        /// Puts a row; `None` takes it away.
+        pub fn set(&mut self, table: Table, key: impl AsRef<[u8]>, value: Option<impl AsRef<[u8]>>) {
+            match value {
+                Some(value) => self.put(table, key, value),
+                None => self.delete(table, key),
+            }
+        }
+    }
+
     /// Of few keys, so that some come twice.
     pub fn any_rows() -> impl Strategy<Value = Rows> {
         let key = prop::collection::vec(0u8..3, 0..3);
@@ -182,10 +197,7 @@ pub(crate) mod tests {
         prop::collection::vec(row, 0..12).prop_map(|list| {
             let mut rows = Rows::default();
             for (table, key, value) in list {
-                match value {
-                    Some(value) => rows.put(table, key, value),
-                    None => rows.delete(table, key),
-                }
+                rows.set(table, key, value);
             }
             rows
         })
@@ -195,7 +207,7 @@ pub(crate) mod tests {
         #[test]
         fn rows_are_the_same_in_a_record_and_in_memory(rows in any_rows()) {
             let shared: Vec<_> = rows.clone().into_shared().collect();
-            let read = Rows::of_record(&rows.bytes).unwrap();
+            let read = Rows::of_record(&rows.bytes, places(&rows.bytes).unwrap());
             prop_assert!(rows.iter().eq(read.iter()));
             prop_assert!(rows.iter().eq(shared.iter().map(SharedRow::row)));
         }

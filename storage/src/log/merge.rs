@@ -105,10 +105,7 @@ mod tests {
     fn memtable(layer: &Layer) -> Memtable {
         let (mut memtable, mut rows) = (Memtable::default(), Rows::default());
         for (key, value) in layer {
-            match value {
-                Some(value) => rows.put(Table::Docs, key, value),
-                None => rows.delete(Table::Docs, key),
-            }
+            rows.set(Table::Docs, key, value.as_ref());
         }
         rows.into_shared().for_each(|row| memtable.insert(row));
         memtable

@@ -2,7 +2,7 @@
 
 use crate::codec::Reader;
 use crate::codec::meta::Identity;
-use crate::rows::Rows;
+use crate::rows::{self, Rows};
 
 /// Length and checksum.
 pub const HEAD_BYTES: usize = 8;
@@ -75,9 +75,11 @@ pub fn decode(origin: Origin, bytes: &[u8]) -> Option<(Record, usize)> {
     let Head { record_bytes, sum, generation, number } = head(bytes)?;
     let record = bytes.get(..record_bytes)?;
     // Gone through before it is summed up: what only looks like a record is soon found out, and a sum takes its time.
-    let rows = Rows::of_record(record).ok()?;
-    let is_whole = origin.checksum(&record[HEAD_BYTES..]) == sum;
-    is_whole.then_some((Record { generation, number, rows }, record_bytes))
+    let places = rows::places(record).ok()?;
+    if origin.checksum(&record[HEAD_BYTES..]) != sum {
+        return None;
+    }
+    Some((Record { generation, number, rows: Rows::of_record(record, places) }, record_bytes))
 }
 
 #[cfg(test)]

@@ -106,10 +106,7 @@ fn write(logged: &Logged, changes: &Changes) -> Result<(), StorageError> {
     let plan = |_: View<'_>| {
         let mut rows = Rows::default();
         for (table, key, value) in changes {
-            match value {
-                Some(value) => rows.put(*table, key.clone(), value.clone()),
-                None => rows.delete(*table, key.clone()),
-            }
+            rows.set(*table, key, value.as_ref());
         }
         Ok((rows, ()))
     };

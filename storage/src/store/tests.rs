@@ -75,10 +75,7 @@ fn filled(folder: &Path) -> Store {
 pub(crate) fn damage(store: &Store, table: Table, key: &[u8], value: Option<&[u8]>) {
     let plan = |_: View<'_>| {
         let mut rows = Rows::default();
-        match value {
-            Some(value) => rows.put(table, key, value),
-            None => rows.delete(table, key),
-        }
+        rows.set(table, key, value);
         Ok((rows, ()))
     };
     store.base().write(Room::Ordinary, plan, |()| {}).unwrap();
