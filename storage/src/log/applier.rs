@@ -33,7 +33,7 @@ struct Patience {
 const USUAL: Patience = Patience { wait: Duration::from_secs(1), rows: 80_000, bytes: 16 << 20 };
 /// With many rows: the more they are, the more of them share a page. Still more take more memory, and each takes longer
 /// to be put in and found.
-const LONG: Patience = Patience { wait: LONGEST_WAIT, rows: 120_000, bytes: 24 << 20 };
+const LONG: Patience = Patience { wait: LONGEST_WAIT, rows: 240_000, bytes: 48 << 20 };
 /// No rows wait longer before LMDB begins to take them, where it is not behind.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// So many are many: fewer would have most of the pages to themselves after three seconds too.

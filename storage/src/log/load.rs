@@ -18,7 +18,7 @@ const ROW_BYTES: usize = 256;
 /// Rows of all logs take no more memory.
 const MEMORY_MAX: u64 = 256 << 20;
 /// No more rows go to LMDB in one transaction, as long as which a writer may have to wait.
-const ROWS_MAX: usize = 160_000;
+const ROWS_MAX: usize = 320_000;
 
 /// Rows that wait for LMDB, or are about to.
 #[derive(Debug, Clone, Copy, Default)]

@@ -156,7 +156,7 @@ fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
 /// A writer may have to wait for as long as that takes.
 #[test]
 fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
-    const ROWS_MAX: usize = 160_000;
+    const ROWS_MAX: usize = 320_000;
     let folder = tempfile::tempdir().unwrap();
     let logged = open(folder.path());
     logged.with_segments(Segments::are_large);
@@ -165,7 +165,7 @@ fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
         write(&logged, &rows.map(|number| (Table::BySeq, key(number), Some(Vec::new()))).collect()).unwrap();
     };
     let mut largest = 0;
-    for first in (0..40 * 9_000).step_by(9_000) {
+    for first in (0..80 * 9_000).step_by(9_000) {
         commit(first..first + 9_000);
         largest = largest.max(logged.shared.state().over.active.len());
     }
@@ -199,7 +199,7 @@ fn many_rows_wait_longer_for_others_while_there_is_memory() {
     assert_eq!(rest(0), 0, "they are too many then");
     drop(elsewhere);
     assert_eq!(rest(0), 3_000);
-    commit(80_000..120_000);
+    commit(80_000..240_000);
     assert_eq!(rest(0), 0);
 }
 
