@@ -74,8 +74,10 @@ impl PlannedDoc {
     pub fn row_bytes(&self) -> usize {
         /// Keys, revisions and lengths.
         const OWN_BYTES: usize = 200;
+        const ANCESTOR_BYTES: usize = 16;
         let bodies: usize = self.bodies.iter().map(|(_, body)| body.as_bytes().len()).sum();
-        OWN_BYTES + 3 * self.id.as_str().len() + bodies
+        let ancestors: usize = self.tree.leaves().iter().map(|leaf| leaf.ancestors.recent.len()).sum();
+        OWN_BYTES + 3 * self.id.as_str().len() + bodies + ANCESTOR_BYTES * ancestors
     }
 
     /// Moves ancestors the head has no room for into chunks, and drops chunks that no branch needs any more.

@@ -1,4 +1,4 @@
-//! Keys of rows in memory.
+//! Rows in memory, in the order of their keys.
 
 use std::cmp::Ordering;
 
@@ -13,6 +13,9 @@ pub(crate) struct Keyed {
     head: u128,
     row: SharedRow,
 }
+
+// There are hundreds of thousands of them.
+const _: () = assert!(size_of::<Keyed>() == 32);
 
 /// A key that is looked for.
 #[derive(Debug, Clone, Copy)]

@@ -13,7 +13,7 @@ const PAGES_A_ROW: usize = 2;
 const PAGE_BYTES: usize = 4096;
 /// There must be as much room beyond what waits, on the disk for all logs and in each map, or the log is not used.
 const SPARE_BYTES: usize = 64 << 20;
-/// The most that a row takes in memory beyond what it takes in its record. Measured were 77 to 202 bytes.
+/// The most that a row takes in memory beyond its record. Measured were 77 to 202 bytes.
 const ROW_BYTES: usize = 256;
 /// Rows of all logs take no more memory.
 const MEMORY_MAX: u64 = 256 << 20;
@@ -24,13 +24,13 @@ const ROWS_MAX: usize = 320_000;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Load {
     rows: usize,
-    /// What they take in records.
+    /// What their records take in memory.
     pub bytes: usize,
 }
 
 impl Load {
     pub fn of(rows: &Rows) -> Load {
-        Load { rows: rows.len(), bytes: rows.record_bytes() }
+        Load { rows: rows.len(), bytes: rows.memory_bytes() }
     }
 
     fn of_memtable(memtable: &Memtable) -> Load {

@@ -401,7 +401,7 @@ impl Shared {
     /// From now on readers see these rows.
     fn show(&self, number: u64, rows: Rows) {
         let mut state = self.state();
-        rows.into_shared().for_each(|row| state.over.active.insert(row));
+        state.over.active.insert(rows);
         #[cfg(test)]
         meanwhile::happens();
         state.nothing_comes(&self.env);

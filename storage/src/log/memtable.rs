@@ -7,7 +7,7 @@ use imbl::OrdSet;
 use super::key::{Keyed, Sought};
 use super::maybe_there::MaybeThere;
 use crate::range::{Direction, KeyRange};
-use crate::rows::{Row, SharedRow};
+use crate::rows::{Row, Rows, SharedRow};
 use crate::tables::Table;
 
 /// Rows by table and key, each at its latest. A clone is another state of it, made at once: it shares what has not
@@ -17,18 +17,24 @@ pub(crate) struct Memtable {
     tables: [OrdSet<Keyed>; Table::ALL.len()],
     /// Which documents there may be: each write asks for one by its id, and most are not here.
     docs: MaybeThere,
-    /// What was put in, superseded rows included.
+    /// What the records that were put in take in memory, superseded rows included.
     bytes: usize,
 }
 
 impl Memtable {
-    pub fn insert(&mut self, shared: SharedRow) {
-        let Row { table, key, value } = shared.row();
-        self.bytes += key.len() + value.map_or(0, <[u8]>::len);
+    /// Puts in the rows of a record.
+    pub fn insert(&mut self, record: Rows) {
+        self.bytes += record.memory_bytes();
+        record.into_shared().for_each(|row| self.insert_row(row));
+    }
+
+    fn insert_row(&mut self, shared: SharedRow) {
+        let Row { table, key, .. } = shared.row();
         let rows = &mut self.tables[table as usize];
         if table == Table::Docs {
             self.docs.add(key, rows);
         }
+        // In place of one with the same key.
         rows.insert(Keyed::from(shared));
     }
 
@@ -41,7 +47,7 @@ impl Memtable {
         self.tables.iter().map(OrdSet::len).sum()
     }
 
-    /// How many bytes were put in.
+    /// How many bytes of memory the records take that were put in.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -87,5 +93,27 @@ impl Overlay {
     /// The row that is laid over LMDB's: a value, or that there is none. `None` when LMDB's counts.
     pub fn get(&self, table: Table, key: &[u8]) -> Option<Row<'_>> {
         self.active.get(table, key).or_else(|| self.frozen.as_ref()?.get(table, key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_later_of_two_rows_counts_and_the_memory_of_both() {
+        let (mut memtable, mut taken) = (Memtable::default(), 0);
+        let key = "a key of more than sixteen bytes";
+        for value in [Some("1"), None, Some("3")] {
+            let mut record = Rows::default();
+            record.reserve(1_000);
+            record.set(Table::Docs, key, value);
+            taken += record.memory_bytes();
+            memtable.insert(record);
+            let row = memtable.get(Table::Docs, key.as_bytes()).unwrap();
+            assert_eq!(row.value, value.map(str::as_bytes));
+            assert_eq!((memtable.len(), memtable.bytes()), (1, taken));
+        }
+        assert!(taken > 3 * 1_000);
     }
 }

@@ -107,7 +107,7 @@ mod tests {
         for (key, value) in layer {
             rows.set(Table::Docs, key, value.as_ref());
         }
-        rows.into_shared().for_each(|row| memtable.insert(row));
+        memtable.insert(rows);
         memtable
     }
 

@@ -94,7 +94,7 @@ impl FoundLog {
                 break;
             }
             number = record.number;
-            record.rows.into_shared().for_each(|row| frozen.insert(row));
+            frozen.insert(record.rows);
         }
         let damage = damage.or(cut.map(|(name, end)| Damage::of_cut_log(name, end as u64, number + 1)));
         let damage = damage.or(unread.map(|(name, at, why)| Damage::of_unread_log(name, at as u64, why, number + 1)));
