@@ -74,6 +74,7 @@ impl PlannedDoc {
     pub fn row_bytes(&self) -> usize {
         /// Keys, revisions and lengths.
         const OWN_BYTES: usize = 200;
+        /// A hash of ours.
         const ANCESTOR_BYTES: usize = 16;
         let bodies: usize = self.bodies.iter().map(|(_, body)| body.as_bytes().len()).sum();
         let ancestors: usize = self.tree.leaves().iter().map(|leaf| leaf.ancestors.recent.len()).sum();

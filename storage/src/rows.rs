@@ -230,9 +230,8 @@ pub(crate) mod tests {
                 let mut written = Rows::default();
                 read.iter().for_each(|row| written.set(row.table, row.key, row.value));
                 prop_assert!(written.iter().eq(read.iter()));
-                prop_assert!(read.into_shared().map(|row| (row.row().table, row.row().key.to_vec())).eq(
-                    written.iter().map(|row| (row.table, row.key.to_vec()))
-                ));
+                let shared: Vec<_> = read.into_shared().collect();
+                prop_assert!(written.iter().eq(shared.iter().map(SharedRow::row)));
             }
         }
 
