@@ -178,12 +178,12 @@ impl Database {
         }
         let key = request.key.clone();
         let written = match designs {
-            // Boxed: most writes are not validated, and this is several times as large as what they need.
+            // Boxed, as what is below: few writes need it, and it is several times as large as what they need.
             Ok(designs) => Box::pin(self.write_validated(&database, request, designs)).await,
             Err(error) => Err(error),
         };
         match (written, key) {
-            (Err(error), Some(key)) => written_first(&database, key).await?.ok_or(error),
+            (Err(error), Some(key)) => Box::pin(written_first(&database, key)).await?.ok_or(error),
             (written, _) => written,
         }
     }

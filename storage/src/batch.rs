@@ -127,6 +127,7 @@ impl<'txn> Batch<'txn> {
     /// Plans requests, each on what the ones before made.
     pub fn plan(&mut self, requests: &[Request]) -> Result<(), StorageError> {
         self.requests.reserve_exact(requests.len());
+        self.drafts.reserve(requests.iter().map(|request| request.writes.len()).sum());
         for request in requests {
             let outcome = self.plan_request(request)?;
             self.requests.push(outcome);
@@ -180,7 +181,6 @@ impl<'txn> Batch<'txn> {
     /// each.
     fn plan_writes(&mut self, writes: &[Write], made_ids: Vec<DocId>) -> Result<RequestOutcome, StorageError> {
         let mut outcomes = Vec::with_capacity(writes.len());
-        self.drafts.reserve(writes.len());
         for write in writes {
             outcomes.push(match write {
                 Write::Edit(edit) => self.plan_edit(edit)?,

@@ -31,17 +31,15 @@ impl Call {
         if is_one { Ok(self) } else { Err(ApiError::method_not_allowed(methods)) }
     }
 
-    /// Reads the body, of at most the configured size.
+    /// Reads the body, of at most the configured size: once.
     ///
     /// # Errors
     /// As [`request::read_body`].
-    pub async fn body(self) -> Result<(HttpRequest, Query, CallState, Bytes), ApiError> {
-        let Call { req, payload, query, state } = self;
-        let body = match state.body() {
-            Some(body) => body,
-            None => request::read_body(&req, payload, state.config.limits.request_bytes_max).await?,
-        };
-        Ok((req, query, state, body))
+    pub async fn body(&mut self) -> Result<Bytes, ApiError> {
+        match self.state.body() {
+            Some(body) => Ok(body),
+            None => request::read_body(&self.req, &mut self.payload, self.state.config.limits.request_bytes_max).await,
+        }
     }
 }
 

@@ -82,20 +82,37 @@ pub fn written(status: StatusCode, format: SeqFormat, seq: Sequence) -> HttpResp
     answer
 }
 
+/// Headers by which a proxy says how its clients call the server.
+const FORWARDED: [header::HeaderName; 3] = [header::FORWARDED, header::X_FORWARDED_HOST, header::X_FORWARDED_PROTO];
+
 /// A `Location`: the server as the client calls it, if it does, and path segments, escaped.
 pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, String) {
-    let connection = req.connection_info();
-    let host = connection.host();
-    // The framework has a name of its own for a server that is not named, or not in ASCII.
-    let given = req.headers().get(header::HOST);
-    let is_named = given.is_some_and(|given| given.to_str().is_ok()) || host != req.app_config().host();
-    let mut url =
-        if is_named && !host.is_empty() { [connection.scheme(), "://", host].concat() } else { String::new() };
+    let given = req.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let is_forwarded = FORWARDED.iter().any(|name| req.headers().contains_key(name));
+    let mut url = if is_forwarded || req.uri().scheme().is_some() {
+        let connection = req.connection_info();
+        let host = connection.host();
+        // The framework has a name of its own for a server that is not named, or not in ASCII.
+        let is_named = given.is_some() || host != req.app_config().host();
+        origin(connection.scheme(), if is_named { host } else { "" }, segments)
+    } else {
+        // The framework would find the same, and keep it: for most writes that takes longer than the rest of the answer.
+        origin("http", given.unwrap_or_default(), segments)
+    };
     for segment in segments {
         url.push('/');
         url.extend(utf8_percent_encode(segment, PLAIN));
     }
     (header::LOCATION, url)
+}
+
+/// A server, if it has a name; with room for segments behind it of which nothing is escaped.
+fn origin(scheme: &str, host: &str, segments: &[&str]) -> String {
+    let parts = if host.is_empty() { ["", "", ""] } else { [scheme, "://", host] };
+    let path_bytes = segments.iter().map(|segment| 1 + segment.len()).sum::<usize>();
+    let mut url = String::with_capacity(path_bytes + parts.iter().map(|part| part.len()).sum::<usize>());
+    url.extend(parts);
+    url
 }
 
 /// An ETag of what is not a revision: the same for the same parts.
@@ -124,4 +141,45 @@ pub fn not_modified(req: &HttpRequest, etag: Option<&str>) -> Option<HttpRespons
     let etag = etag.filter(|etag| is_known(req, etag))?;
     let mut answer = HttpResponse::NotModified();
     Some(answer.insert_header((header::ETAG, etag)).insert_header((header::CACHE_CONTROL, MUST_REVALIDATE)).finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    fn location_of(headers: &[(&'static str, &'static str)]) -> String {
+        let req = TestRequest::with_uri("/db/a%20b");
+        let req = headers.iter().fold(req, |req, header| req.append_header(*header)).to_http_request();
+        location(&req, &["db", "a b"]).1
+    }
+
+    #[test]
+    fn a_location_names_the_server_as_its_client_does() {
+        for (headers, server) in [
+            (&[("host", "db.example:5984")][..], "http://db.example:5984"),
+            (&[("host", "here"), ("x-forwarded-host", "there")], "http://there"),
+            (&[("host", "here"), ("x-forwarded-proto", "https")], "https://here"),
+            (&[("host", "here"), ("forwarded", "host=there;proto=https")], "https://there"),
+            (&[("host", "here"), ("x-forwarded-for", "10.0.0.1")], "http://here"),
+            (&[("host", "")], ""),
+            (&[("host", "é")], ""),
+            (&[], ""),
+        ] {
+            assert_eq!(location_of(headers), format!("{server}/db/a%20b"), "{headers:?}");
+        }
+    }
+
+    /// It is found without the framework where that would find the same.
+    #[test]
+    fn a_location_is_the_one_that_the_framework_finds() {
+        for name in ["host", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-for", "forwarded"] {
+            let req = TestRequest::default().append_header(("host", "here")).append_header((name, "there"));
+            let req = req.to_http_request();
+            let connection = req.connection_info();
+            let expected = format!("{}://{}/db", connection.scheme(), connection.host());
+            assert_eq!(location(&req, &["db"]).1, expected, "{name}");
+        }
+    }
 }

@@ -25,34 +25,44 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// # Errors
 /// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped; 408 when nothing more
 /// comes.
-pub async fn read_body(req: &HttpRequest, payload: web::Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
+pub async fn read_body(req: &HttpRequest, payload: &mut web::Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
     let gzipped = is_gzipped(req)?;
     let body = read_all(payload, bytes_max).await.inspect_err(|error| {
         if error.status_code() == StatusCode::REQUEST_TIMEOUT {
             Cutter::of(req).cut_soon();
         }
     })?;
-    if gzipped { apart(move || gunzip(&body, bytes_max)).await } else { Ok(body.freeze()) }
+    if gzipped { apart(move || gunzip(&body, bytes_max)).await } else { Ok(body) }
 }
 
 async fn read_all<E: Display>(
     mut payload: impl Stream<Item = Result<Bytes, E>> + Unpin,
     bytes_max: usize,
-) -> Result<BytesMut, ApiError> {
-    let mut body = BytesMut::new();
-    loop {
-        // Most of it is there already, and takes no timer.
-        let next = match payload.next().now_or_never() {
-            Some(next) => next,
-            None => timeout(SILENCE_MAX, payload.next()).await.map_err(|_elapsed| silent())?,
-        };
-        let Some(chunk) = next else { return Ok(body) };
-        let chunk = chunk.map_err(|error| ApiError::bad_request(format!("the request's body is broken: {error}")))?;
-        if body.len() + chunk.len() > bytes_max {
-            return Err(too_large(bytes_max));
-        }
-        body.extend_from_slice(&chunk);
+) -> Result<Bytes, ApiError> {
+    let within_bounds = |bytes: usize| if bytes > bytes_max { Err(too_large(bytes_max)) } else { Ok(()) };
+    let Some(first) = next_piece(&mut payload).await? else { return Ok(Bytes::new()) };
+    within_bounds(first.len())?;
+    // Most come in one piece, which is not copied.
+    let Some(second) = next_piece(&mut payload).await? else { return Ok(first) };
+    let mut body = BytesMut::from(first);
+    let mut next = Some(second);
+    while let Some(piece) = next {
+        within_bounds(body.len() + piece.len())?;
+        body.extend_from_slice(&piece);
+        next = next_piece(&mut payload).await?;
     }
+    Ok(body.freeze())
+}
+
+async fn next_piece<E: Display>(
+    payload: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
+) -> Result<Option<Bytes>, ApiError> {
+    // Most of a body is there already, and takes no timer; for one all requests would have room, were it not boxed.
+    let next = match payload.next().now_or_never() {
+        Some(next) => next,
+        None => Box::pin(timeout(SILENCE_MAX, payload.next())).await.map_err(|_elapsed| silent())?,
+    };
+    next.transpose().map_err(|error| ApiError::bad_request(format!("the request's body is broken: {error}")))
 }
 
 fn silent() -> ApiError {

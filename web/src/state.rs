@@ -75,7 +75,8 @@ impl State {
         options: WriteOptions,
     ) -> Result<Written, ApiError> {
         let longest: Duration = self.config.limits.write_timeout;
-        match tokio::time::timeout(longest, database.write_with(writes, options)).await {
+        // Boxed: every future on the way down has room for it, or moves it.
+        match tokio::time::timeout(longest, Box::pin(database.write_with(writes, options))).await {
             Ok(written) => Ok(written?),
             Err(_elapsed) => Err(ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,

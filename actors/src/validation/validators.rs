@@ -36,7 +36,8 @@ impl OpenDatabase {
             if let Some(known) = self.validators.known_at(changes) {
                 return Ok(known?);
             }
-            let Some(found) = self.find_validators(changes).await? else { continue };
+            // Boxed: it is seldom asked for, and larger than all that a write needs otherwise.
+            let Some(found) = Box::pin(self.find_validators(changes)).await? else { continue };
             *self.validators.known.lock() = Some((changes, found.clone()));
             return Ok(found?);
         }

@@ -36,10 +36,10 @@ struct Bulk {
 /// CouchDB and PouchDB make: only shorter ones can be more, which take several times their text.
 const HASH_BYTES: usize = 32;
 
-pub async fn bulk_docs(call: Call, db: &str) -> Answer {
+pub async fn bulk_docs(mut call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
     request::require_json(&call.req)?;
-    let (_, _, state, body) = call.body().await?;
+    let (body, state) = (call.body().await?, call.state);
     let shared = state.clone();
     let Bulk { items, writes, replicated, .. } = request::parse(body, move |body| Bulk::parse(body, &shared)).await?;
     let written = state.write(&database, writes).await?;

@@ -21,9 +21,10 @@ pub async fn changes(call: Call, db: &str) -> Answer {
     if post {
         request::require_json(&call.req)?;
     }
-    let Call { req, payload, query, state } = call;
+    let Call { req, mut payload, query, state } = call;
     let limits = &state.config.limits;
-    let (body, ids_max) = (request::read_body(&req, payload, limits.request_bytes_max).await?, limits.bulk_docs_max);
+    let (body, ids_max) =
+        (request::read_body(&req, &mut payload, limits.request_bytes_max).await?, limits.bulk_docs_max);
     let (in_query, text) = (query.clone(), req.query_string().to_owned());
     let parsed = request::parse(body, move |body| {
         let filter = AskedFilter::parse(&in_query, post.then_some(body), ids_max)?;

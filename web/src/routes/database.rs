@@ -89,9 +89,9 @@ pub async fn revs_limit(call: &Call, db: &str) -> Answer {
 }
 
 /// Branches are cut to the new limit when they are next written.
-pub async fn set_revs_limit(call: Call, db: &str) -> Answer {
+pub async fn set_revs_limit(mut call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
-    let (_, _, state, body) = call.body().await?;
+    let (body, state) = (call.body().await?, call.state);
     let limit = serde_json::from_slice(&body).ok().filter(|limit| *limit > 0);
     let limit: u32 = limit.ok_or_else(|| ApiError::bad_request("`_revs_limit` is a positive integer, as JSON"))?;
     let (_, written) = state.write_one(&database, Write::RevsLimit(limit)).await?;

@@ -27,11 +27,10 @@ pub fn of_all(call: &Call) -> Answer {
 }
 
 /// Source: CouchDB `chttpd_misc:handle_dbs_info_req`.
-pub async fn of_keys(call: Call) -> Answer {
+pub async fn of_keys(mut call: Call) -> Answer {
     request::require_json(&call.req)?;
-    let (req, _, state, body) = call.body().await?;
-    let keys = keys(&body, state.config.limits.dbs_info_max)?;
-    Ok(infos(&req, &state, keys))
+    let keys = keys(&call.body().await?, call.state.config.limits.dbs_info_max)?;
+    Ok(infos(&call.req, &call.state, keys))
 }
 
 fn keys(body: &[u8], keys_max: usize) -> Result<Vec<String>, ApiError> {

@@ -29,10 +29,10 @@ pub async fn feed_of<F: Followed>(call: Call, followed: F) -> Answer {
     if form == Form::Websocket {
         return over_websocket(call, followed);
     }
-    let Call { req, payload, query, state } = call;
+    let Call { req, mut payload, query, state } = call;
     let mut options = Options::of_query(&query, F::KNOWN)?;
     if req.method() == Method::POST {
-        let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
+        let body = request::read_body(&req, &mut payload, state.config.limits.feed_body_bytes_max).await?;
         options.take_body(&body, F::KNOWN)?;
     }
     if let Some(id) = last_event_id(&req) {

@@ -28,9 +28,9 @@ pub async fn get(call: &Call, db: &str) -> Answer {
 }
 
 /// Makes it an index of the fields given. It is kept from now on, and made of the past in the background.
-pub async fn put(call: Call, db: &str) -> Answer {
+pub async fn put(mut call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
-    let (_, _, state, body) = call.body().await?;
+    let (body, state) = (call.body().await?, call.state);
     set(&state, &database, &parse(&body)?).await
 }
 

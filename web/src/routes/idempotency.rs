@@ -27,7 +27,15 @@ const MEANINGFUL: [header::HeaderName; 2] = [header::IF_MATCH, header::HeaderNam
 
 /// Carries a write out, unless it has a key and was carried out before; then it is answered as it was then.
 pub async fn once(call: Call, db: &str, carry_out: impl AsyncFn(Call) -> Answer) -> Answer {
-    let Some(key) = key_of(&call.req)? else { return carry_out(call).await };
+    match key_of(&call.req)? {
+        None => carry_out(call).await,
+        // Boxed: most requests have no key, and need far less room.
+        Some(key) => Box::pin(once_of(key, call, db, carry_out)).await,
+    }
+}
+
+/// Carries a write with a key out.
+async fn once_of(key: IdempotencyKey, call: Call, db: &str, carry_out: impl AsyncFn(Call) -> Answer) -> Answer {
     if unattended(&call.query) {
         let reason = "`batch=ok` answers before the write is made, so it cannot be had with an Idempotency-Key: \
                       leave one of them out";
@@ -78,9 +86,10 @@ struct Repeatable {
 }
 
 impl Repeatable {
-    async fn read(call: Call, key: IdempotencyKey) -> Result<Repeatable, ApiError> {
-        let (req, query, state, body) = call.body().await?;
-        let fingerprint = fingerprint(&req, body.clone()).await?;
+    async fn read(mut call: Call, key: IdempotencyKey) -> Result<Repeatable, ApiError> {
+        let body = call.body().await?;
+        let fingerprint = fingerprint(&call.req, body.clone()).await?;
+        let Call { req, query, state, .. } = call;
         Ok(Repeatable { req, query, state, body, key, fingerprint })
     }
 

@@ -42,12 +42,11 @@ pub fn write_document(out: &mut Vec<u8>, id: &str, revision: u64, body: &Body) {
     out.push(b'}');
 }
 
-pub async fn put(call: Call, db: &str, id: LocalId) -> Answer {
+pub async fn put(mut call: Call, db: &str, id: LocalId) -> Answer {
     let database = call.state.database(db)?;
-    let (req, query, state, body) = call.body().await?;
-    let mut document = scan_body(body, &state).await?;
-    document.rev = agreed_rev(&req, &query, document.rev)?;
-    write(&req, &query, &state, &database, id, document).await
+    let mut document = scan_body(call.body().await?, &call.state).await?;
+    document.rev = agreed_rev(&call.req, &call.query, document.rev)?;
+    write(&call.req, &call.query, &call.state, &database, id, document).await
 }
 
 pub async fn delete(call: &Call, db: &str, id: LocalId) -> Answer {

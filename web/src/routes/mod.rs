@@ -66,7 +66,7 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
 }
 
 /// Each endpoint's work is a box of its own: a future is as large as the largest it may wait for, and is copied
-/// wherever it is passed on.
+/// wherever it is passed on. The allocator is quickest with boxes of up to a kilobyte.
 async fn route(call: Call, method: &Method, resource: &Resource) -> Answer {
     match resource {
         Resource::Root => Ok(server::root(&call.only(READ)?)),
@@ -166,15 +166,17 @@ async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answe
     }
 }
 
+/// What is seldom asked for is a box again, so that what is asked for all the time takes less than it.
 async fn on_document(call: Call, method: &Method, db: &str, id: &str) -> Answer {
-    if let Some(id) = LocalId::parse(id) {
-        return on_local(call, method, db, id?).await;
+    let local = LocalId::parse(id).transpose()?;
+    if let Some(id) = local {
+        return Box::pin(on_local(call, method, db, id)).await;
     }
     match *method {
         Method::GET | Method::HEAD => document::get(&call, db, id).await,
         Method::PUT => update::put(call, db, id).await,
-        Method::DELETE => update::delete(&call, db, id).await,
-        _ if method.as_str() == "COPY" => update::copy(&call, db, id).await,
+        Method::DELETE => Box::pin(update::delete(&call, db, id)).await,
+        _ if method.as_str() == "COPY" => Box::pin(update::copy(&call, db, id)).await,
         _ => Err(ApiError::method_not_allowed("DELETE,GET,HEAD,PUT,COPY")),
     }
 }
@@ -207,4 +209,23 @@ fn redirect_to_design(call: &Call, db: &str, id: &str) -> HttpResponse {
         .insert_header((header, url))
         .insert_header((header::CACHE_CONTROL, crate::reply::MUST_REVALIDATE))
         .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `mimalloc` has at hand, one by one, for each size up to here.
+    const AT_HAND_BYTES: usize = 1024;
+
+    #[test]
+    fn what_a_write_waits_in_is_small() {
+        fn bytes<A, B, C, D, F>(_: impl FnOnce(A, B, C, D) -> F) -> usize {
+            size_of::<F>()
+        }
+        assert!(bytes(on_document) <= AT_HAND_BYTES, "{}", bytes(on_document));
+        let dispatched = |req, payload, state, ()| dispatch(req, payload, state);
+        // The framework adds what it hands over.
+        assert!(bytes(dispatched) <= AT_HAND_BYTES * 3 / 4, "{}", bytes(dispatched));
+    }
 }

@@ -11,10 +11,10 @@ use crate::{reply, request};
 /// Forgets the leaves that are named; the answer says which those were.
 ///
 /// Source: CouchDB `chttpd_db:handle_purge_req`.
-pub async fn purge(call: Call, db: &str) -> Answer {
+pub async fn purge(mut call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
     request::require_json(&call.req)?;
-    let (_, _, state, body) = call.body().await?;
+    let (body, state) = (call.body().await?, call.state);
     let most = state.config.limits.bulk_docs_max;
     let named = request::parse(body, move |body| parse(body, most, "_purge")).await?;
     let mut ids = Vec::with_capacity(named.len());

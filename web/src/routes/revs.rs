@@ -39,10 +39,10 @@ pub async fn missing_revs(call: Call, db: &str) -> Answer {
 }
 
 /// Compares what is asked with what is there; documents that lack nothing are left out.
-async fn differences(call: Call, db: &str, endpoint: &'static str) -> Result<Vec<(String, RevsDiff)>, ApiError> {
+async fn differences(mut call: Call, db: &str, endpoint: &'static str) -> Result<Vec<(String, RevsDiff)>, ApiError> {
     let database = call.state.database(db)?;
     request::require_json(&call.req)?;
-    let (_, _, state, body) = call.body().await?;
+    let (body, state) = (call.body().await?, call.state);
     let most = state.config.limits.bulk_docs_max;
     let asked = request::parse(body, move |body| parse(body, most, endpoint)).await?;
     let (database, mut differences) = (database.pinned().await?, Vec::new());

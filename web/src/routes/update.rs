@@ -21,43 +21,44 @@ use crate::error::ApiError;
 use crate::query::{Query, decode};
 use crate::{reply, request};
 
-pub async fn put(call: Call, db: &str, id: &str) -> Answer {
+pub async fn put(mut call: Call, db: &str, id: &str) -> Answer {
     let database = call.state.database(db)?;
     let id = DocId::parse(id)?;
     if request::essence(&call.req).eq_ignore_ascii_case("multipart/related") {
         return Err(attachments(replicated(&call.query)));
     }
-    let (req, query, state, body) = call.body().await?;
-    let mut document = scan_body(body, &state).await?;
+    let mut document = scan_body(call.body().await?, &call.state).await?;
     if let Some(ignored) = document.id.take().filter(|given| LocalId::parse(given).is_none()) {
         DocId::parse(&ignored)?;
     }
-    let target = Target { database: &database, id, replicated: replicated(&query) };
-    document.rev = agreed_rev(&req, &query, document.rev)?;
-    if unattended(&query) {
-        return target.write_later(document).await;
+    let target = Target { database: &database, id, replicated: replicated(&call.query) };
+    document.rev = agreed_rev(&call.req, &call.query, document.rev)?;
+    if unattended(&call.query) {
+        return Box::pin(target.write_later(document)).await;
     }
     let status = if document.deleted { StatusCode::OK } else { StatusCode::CREATED };
-    let (rev, answer) = target.write(&state, status, ready(Ok(document))).await?;
-    Ok(tagged(target.placed(&req, answer), &rev).body(written_json(target.id.as_str(), &rev)))
+    let writes = target.writes(document);
+    let (rev, answer) = target.write(&call.state, status, ready(writes)).await?;
+    Ok(tagged(target.placed(&call.req, answer), &rev).body(written_json(target.id.as_str(), &rev)))
 }
 
 pub async fn delete(call: &Call, db: &str, id: &str) -> Answer {
     let database = call.state.database(db)?;
     let id = DocId::parse(id)?;
     let rev = agreed_rev(&call.req, &call.query, None)?;
-    let there = id.clone();
+    let target = Target { database: &database, id, replicated: false };
+    let there = target.id.clone();
     let read = database.read(move |snapshot| read_document(snapshot, &there, &Which::Winner, Extras::default()));
     let tombstone = Box::pin(async {
         // There must be something to delete.
         read.await??;
-        Ok(Document::new(rev, true, Body::empty()))
+        Ok::<_, ApiError>(Document::new(rev, true, Body::empty()))
     });
-    let target = Target { database: &database, id, replicated: false };
     if unattended(&call.query) {
         return target.write_later(tombstone.await?).await;
     }
-    let (rev, answer) = target.write(&call.state, StatusCode::OK, tombstone).await?;
+    let writes = async { target.writes(tombstone.await?) };
+    let (rev, answer) = target.write(&call.state, StatusCode::OK, writes).await?;
     Ok(tagged(answer, &rev).body(written_json(target.id.as_str(), &rev)))
 }
 
@@ -73,13 +74,14 @@ pub async fn copy(call: &Call, db: &str, id: &str) -> Answer {
     let read = move |snapshot: &Snapshot<'_>| read_document(snapshot, &source, &which, Extras::default());
     let copied = Box::pin(async {
         let found = database.read(read).await??;
-        Ok(Document::new(rev, found.deleted, found.body))
+        Ok::<_, ApiError>(Document::new(rev, found.deleted, found.body))
     });
     let target = Target { database: &database, id, replicated: false };
     if unattended(&call.query) {
         return target.write_later(copied.await?).await;
     }
-    let (rev, answer) = target.write(&call.state, StatusCode::CREATED, copied).await?;
+    let writes = async { target.writes(copied.await?) };
+    let (rev, answer) = target.write(&call.state, StatusCode::CREATED, writes).await?;
     Ok(tagged(target.placed(&call.req, answer), &rev).body(written_json(target.id.as_str(), &rev)))
 }
 
@@ -96,11 +98,11 @@ fn destination(req: &HttpRequest) -> Result<(DocId, Option<RevId>), ApiError> {
     Ok((DocId::parse(&decode(id.trim())?)?, rev))
 }
 
-pub async fn post(call: Call, db: &str) -> Answer {
+pub async fn post(mut call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
     request::require_json(&call.req)?;
-    let (req, query, state, body) = call.body().await?;
-    let mut document = scan_body(body, &state).await?;
+    let mut document = scan_body(call.body().await?, &call.state).await?;
+    let Call { req, query, state, .. } = call;
     let (id, replicated) = match document.id.take() {
         Some(id) => match LocalId::parse(&id) {
             Some(id) => return local::write(&req, &query, &state, &database, id?, document).await,
@@ -114,9 +116,10 @@ pub async fn post(call: Call, db: &str) -> Answer {
     };
     let target = Target { database: &database, id, replicated };
     if unattended(&query) {
-        return target.write_later(document).await;
+        return Box::pin(target.write_later(document)).await;
     }
-    let (rev, answer) = target.write(&state, StatusCode::CREATED, ready(Ok(document))).await?;
+    let writes = target.writes(document);
+    let (rev, answer) = target.write(&state, StatusCode::CREATED, ready(writes)).await?;
     Ok(target.placed(&req, answer).body(written_json(target.id.as_str(), &rev)))
 }
 
@@ -145,15 +148,19 @@ impl Target<'_> {
         Ok(accepted(self.id.as_str()))
     }
 
-    /// Writes a document; it may be made of what the database has now. Gives its revision as text, and starts the
-    /// answer. What reads first is best boxed: every future on the way down has room for it.
+    /// What writes a document.
+    fn writes(&self, document: Document) -> Result<Vec<Write>, ApiError> {
+        Ok(vec![Write::Edit(self.edit(document)?)])
+    }
+
+    /// Writes a document; what does that may be made of what the database has now. Gives its revision as text, and
+    /// starts the answer.
     async fn write(
         &self,
         state: &CallState,
         status: StatusCode,
-        document: impl Future<Output = Result<Document, ApiError>>,
+        writes: impl Future<Output = Result<Vec<Write>, ApiError>>,
     ) -> Result<(String, HttpResponseBuilder), ApiError> {
-        let writes = async { Ok(vec![Write::Edit(self.edit(document.await?)?)]) };
         let written = state.write_prepared(self.database, writes).await?;
         let answer = reply::written(status, self.database.seq_format().await?, written.seq);
         match written.outcomes.into_iter().next() {

@@ -25,13 +25,14 @@ use crate::{json, reply, request};
 /// Options of a document's GET that make no sense here.
 const FORBIDDEN: [&str; 5] = ["open_revs", "new_edits", "w", "rev", "atts_since"];
 
-pub async fn bulk_get(call: Call, db: &str) -> Answer {
+pub async fn bulk_get(mut call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
     request::require_json(&call.req)?;
     if let Some(forbidden) = FORBIDDEN.into_iter().find(|name| call.query.get(name).is_some()) {
         return Err(ApiError::bad_request(format!("\"{forbidden}\" query parameter is not acceptable")));
     }
-    let (req, query, state, body) = call.body().await?;
+    let body = call.body().await?;
+    let Call { req, query, state, .. } = call;
     let docs_max = state.config.limits.bulk_docs_max;
     let items = request::parse(body, move |body| parse(body, docs_max)).await?;
     let database = database.pinned().await?;

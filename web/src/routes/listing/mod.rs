@@ -40,13 +40,14 @@ pub async fn answer(call: Call, db: &str, endpoint: &str) -> Answer {
     }
 }
 
-async fn one(call: Call, db: &str, namespace: Namespace) -> Answer {
+async fn one(mut call: Call, db: &str, namespace: Namespace) -> Answer {
     let database = call.state.database(db)?;
     let post = call.req.method() == Method::POST;
     if post {
         request::require_json(&call.req)?;
     }
-    let (req, query, state, body) = call.body().await?;
+    let body = call.body().await?;
+    let Call { req, query, state, .. } = call;
     let keys_max = state.config.limits.bulk_docs_max;
     let body = if post { body } else { Bytes::new() };
     let options = request::parse(body, move |body| Options::parse(&query, body, keys_max)).await?;
@@ -57,9 +58,10 @@ async fn one(call: Call, db: &str, namespace: Namespace) -> Answer {
 }
 
 /// Source: CouchDB `chttpd_db:multi_all_docs_view`.
-async fn queries(call: Call, db: &str, namespace: Namespace) -> Answer {
+async fn queries(mut call: Call, db: &str, namespace: Namespace) -> Answer {
     let database = call.state.database(db)?;
-    let (req, query, state, body) = call.body().await?;
+    let body = call.body().await?;
+    let Call { req, query, state, .. } = call;
     let keys_max = state.config.limits.bulk_docs_max;
     let queries = request::parse(body, move |body| Options::parse_queries(&query, body, keys_max)).await?;
     let database = database.pinned().await?;
