@@ -96,7 +96,7 @@ pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, St
         let is_named = given.is_some() || host != req.app_config().host();
         origin(connection.scheme(), if is_named { host } else { "" }, segments)
     } else {
-        // The framework would find the same, and keep it: for most writes that takes longer than the rest of the answer.
+        // The framework would find the same, and keep it with the request, which takes longer than writing it down.
         origin("http", given.unwrap_or_default(), segments)
     };
     for segment in segments {
