@@ -178,7 +178,7 @@ impl Database {
         }
         let key = request.key.clone();
         let written = match designs {
-            // Boxed, as what is below: few writes need it, and it is several times as large as what they need.
+            // Boxed, as what is below: few writes need it, and it is large beside what the others need.
             Ok(designs) => Box::pin(self.write_validated(&database, request, designs)).await,
             Err(error) => Err(error),
         };

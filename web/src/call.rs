@@ -13,8 +13,8 @@ use crate::request;
 pub struct Call {
     /// It as it came.
     pub req: HttpRequest,
-    /// Its body, not read yet.
-    pub payload: Payload,
+    /// Its body, until it is read.
+    pub payload: Option<Payload>,
     /// What stands behind the `?`.
     pub query: Query,
     /// What it reaches the server through.
@@ -31,14 +31,20 @@ impl Call {
         if is_one { Ok(self) } else { Err(ApiError::method_not_allowed(methods)) }
     }
 
-    /// Reads the body, of at most the configured size: once.
+    /// The body, to be read as it comes; once.
+    pub fn payload(&mut self) -> Payload {
+        self.payload.take().expect("a handler reads the body once")
+    }
+
+    /// Reads the body, of at most the configured size; once.
     ///
     /// # Errors
     /// As [`request::read_body`].
     pub async fn body(&mut self) -> Result<Bytes, ApiError> {
+        let payload = self.payload();
         match self.state.body() {
             Some(body) => Ok(body),
-            None => request::read_body(&self.req, &mut self.payload, self.state.config.limits.request_bytes_max).await,
+            None => request::read_body(&self.req, payload, self.state.config.limits.request_bytes_max).await,
         }
     }
 }

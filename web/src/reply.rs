@@ -89,7 +89,7 @@ const FORWARDED: [header::HeaderName; 3] = [header::FORWARDED, header::X_FORWARD
 pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, String) {
     let given = req.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let is_forwarded = FORWARDED.iter().any(|name| req.headers().contains_key(name));
-    let mut url = if is_forwarded || req.uri().scheme().is_some() {
+    let mut url = if is_forwarded || req.uri().scheme().is_some() || req.app_config().secure() {
         let connection = req.connection_info();
         let host = connection.host();
         // The framework has a name of its own for a server that is not named, or not in ASCII.
@@ -149,8 +149,8 @@ mod tests {
 
     use super::*;
 
-    fn location_of(headers: &[(&'static str, &'static str)]) -> String {
-        let req = TestRequest::with_uri("/db/a%20b");
+    fn location_of(uri: &str, headers: &[(&'static str, &'static str)]) -> String {
+        let req = TestRequest::with_uri(uri);
         let req = headers.iter().fold(req, |req, header| req.append_header(*header)).to_http_request();
         location(&req, &["db", "a b"]).1
     }
@@ -167,14 +167,17 @@ mod tests {
             (&[("host", "é")], ""),
             (&[], ""),
         ] {
-            assert_eq!(location_of(headers), format!("{server}/db/a%20b"), "{headers:?}");
+            assert_eq!(location_of("/db/a%20b", headers), format!("{server}/db/a%20b"), "{headers:?}");
         }
+        let whole = "https://there/db/a%20b";
+        assert_eq!(location_of(whole, &[("host", "here")]), "https://here/db/a%20b");
+        assert_eq!(location_of(whole, &[]), whole);
     }
 
     /// It is found without the framework where that would find the same.
     #[test]
     fn a_location_is_the_one_that_the_framework_finds() {
-        for name in ["host", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-for", "forwarded"] {
+        for name in ["host", "x-forwarded-for", "x-forwarded-server", "x-real-ip"] {
             let req = TestRequest::default().append_header(("host", "here")).append_header((name, "there"));
             let req = req.to_http_request();
             let connection = req.connection_info();

@@ -25,7 +25,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// # Errors
 /// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped; 408 when nothing more
 /// comes.
-pub async fn read_body(req: &HttpRequest, payload: &mut web::Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
+pub async fn read_body(req: &HttpRequest, payload: web::Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
     let gzipped = is_gzipped(req)?;
     let body = read_all(payload, bytes_max).await.inspect_err(|error| {
         if error.status_code() == StatusCode::REQUEST_TIMEOUT {
@@ -149,5 +149,20 @@ mod tests {
         assert_eq!(whole.ok().as_deref(), Some(&b"{\"a\":1}"[..]), "slow as it is");
         let stopped = read_all(Box::pin(slowly(&["{"]).chain(stream::pending())), 100).await;
         assert_eq!(stopped.err().map(|error| error.reason().to_owned()).as_deref(), Some(silent().reason()));
+    }
+
+    #[tokio::test]
+    async fn a_body_is_as_long_as_it_may_be_in_however_many_pieces() {
+        let read = async |pieces: &[Result<&'static str, &str>]| {
+            let pieces = pieces.iter().map(|piece| piece.map(|text| Bytes::from_static(text.as_bytes())));
+            let read = read_all(stream::iter(pieces), 4).await;
+            read.map(|body| String::from_utf8(body.to_vec()).unwrap()).map_err(|error| error.status_code().as_u16())
+        };
+        assert_eq!(read(&[]).await, Ok(String::new()));
+        assert_eq!(read(&[Ok("1234")]).await, Ok("1234".to_owned()));
+        assert_eq!(read(&[Ok("12345")]).await, Err(413));
+        assert_eq!(read(&[Ok("1"), Ok("23"), Ok("4")]).await, Ok("1234".to_owned()));
+        assert_eq!(read(&[Ok("1"), Ok("23"), Ok("45")]).await, Err(413));
+        assert_eq!(read(&[Ok("1"), Err("cut short")]).await, Err(400));
     }
 }

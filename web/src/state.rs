@@ -75,7 +75,7 @@ impl State {
         options: WriteOptions,
     ) -> Result<Written, ApiError> {
         let longest: Duration = self.config.limits.write_timeout;
-        // Boxed: every future on the way down has room for it, or moves it.
+        // Boxed: every future on the way down would have room for it, and would be moved with it.
         match tokio::time::timeout(longest, Box::pin(database.write_with(writes, options))).await {
             Ok(written) => Ok(written?),
             Err(_elapsed) => Err(ApiError::new(

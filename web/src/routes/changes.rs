@@ -15,16 +15,16 @@ use crate::wire::changes_body::{Changes, Extras, Shape};
 use crate::wire::draining;
 use crate::{reply, request};
 
-pub async fn changes(call: Call, db: &str) -> Answer {
+pub async fn changes(mut call: Call, db: &str) -> Answer {
     let database = call.state.database(db)?;
     let post = call.req.method() == Method::POST;
     if post {
         request::require_json(&call.req)?;
     }
-    let Call { req, mut payload, query, state } = call;
+    let payload = call.payload();
+    let Call { req, query, state, .. } = call;
     let limits = &state.config.limits;
-    let (body, ids_max) =
-        (request::read_body(&req, &mut payload, limits.request_bytes_max).await?, limits.bulk_docs_max);
+    let (body, ids_max) = (request::read_body(&req, payload, limits.request_bytes_max).await?, limits.bulk_docs_max);
     let (in_query, text) = (query.clone(), req.query_string().to_owned());
     let parsed = request::parse(body, move |body| {
         let filter = AskedFilter::parse(&in_query, post.then_some(body), ids_max)?;

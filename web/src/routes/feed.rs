@@ -24,15 +24,16 @@ pub async fn feed(call: Call, db: &str) -> Answer {
 }
 
 /// Answers a request for a feed of a database, or of the server.
-pub async fn feed_of<F: Followed>(call: Call, followed: F) -> Answer {
+pub async fn feed_of<F: Followed>(mut call: Call, followed: F) -> Answer {
     let form = Form::of(&call.req);
     if form == Form::Websocket {
         return over_websocket(call, followed);
     }
-    let Call { req, mut payload, query, state } = call;
+    let payload = call.payload();
+    let Call { req, query, state, .. } = call;
     let mut options = Options::of_query(&query, F::KNOWN)?;
     if req.method() == Method::POST {
-        let body = request::read_body(&req, &mut payload, state.config.limits.feed_body_bytes_max).await?;
+        let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
         options.take_body(&body, F::KNOWN)?;
     }
     if let Some(id) = last_event_id(&req) {
@@ -54,8 +55,9 @@ pub async fn feed_of<F: Followed>(call: Call, followed: F) -> Answer {
     Ok(reply::streaming(&req, answer, body::stream(feed, form, opening, Takeover::of(&req), cutting)))
 }
 
-fn over_websocket<F: Followed>(call: Call, followed: F) -> Answer {
-    let Call { req, payload, query, state } = call;
+fn over_websocket<F: Followed>(mut call: Call, followed: F) -> Answer {
+    let payload = call.payload();
+    let Call { req, query, state, .. } = call;
     refuse_strange_page(&req, &state)?;
     state.engine.check_room_for_feeds()?;
     let heartbeat = state.config.feeds.heartbeat;

@@ -30,12 +30,12 @@ pub async fn once(call: Call, db: &str, carry_out: impl AsyncFn(Call) -> Answer)
     match key_of(&call.req)? {
         None => carry_out(call).await,
         // Boxed: most requests have no key, and need far less room.
-        Some(key) => Box::pin(once_of(key, call, db, carry_out)).await,
+        Some(key) => Box::pin(once_with_key(key, call, db, carry_out)).await,
     }
 }
 
 /// Carries a write with a key out.
-async fn once_of(key: IdempotencyKey, call: Call, db: &str, carry_out: impl AsyncFn(Call) -> Answer) -> Answer {
+async fn once_with_key(key: IdempotencyKey, call: Call, db: &str, carry_out: impl AsyncFn(Call) -> Answer) -> Answer {
     if unattended(&call.query) {
         let reason = "`batch=ok` answers before the write is made, so it cannot be had with an Idempotency-Key: \
                       leave one of them out";
@@ -106,7 +106,7 @@ impl Repeatable {
         let nothing_left = Payload::from_request(&self.req, &mut dev::Payload::None).await;
         let payload = nothing_left.map_err(|error| ApiError::bad_request(error.to_string()))?;
         let state = self.state.with(Arc::clone(&keyed));
-        Ok((Call { req: self.req.clone(), payload, query: self.query.clone(), state }, keyed))
+        Ok((Call { req: self.req.clone(), payload: Some(payload), query: self.query.clone(), state }, keyed))
     }
 
     async fn answer_as(&self, first: Written, carry_out: impl AsyncFn(Call) -> Answer) -> Answer {

@@ -58,7 +58,7 @@ pub(crate) async fn dispatch(req: HttpRequest, payload: Payload, state: Data<Sta
     }
     let query = Query::parse(req.query_string())?;
     let method = req.method().clone();
-    let call = Call { req, payload, query, state: CallState::new(state) };
+    let call = Call { req, payload: Some(payload), query, state: CallState::new(state) };
     match resource.written_database(&method) {
         Some(db) => idempotency::once(call, db, async |call| route(call, &method, &resource).await).await,
         None => route(call, &method, &resource).await,
@@ -166,7 +166,7 @@ async fn on_endpoint(call: Call, method: &Method, db: &str, name: &str) -> Answe
     }
 }
 
-/// What is seldom asked for is a box again, so that what is asked for all the time takes less than it.
+/// What few requests need is a box again, so that the box of a `GET` or a `PUT` is smaller.
 async fn on_document(call: Call, method: &Method, db: &str, id: &str) -> Answer {
     let local = LocalId::parse(id).transpose()?;
     if let Some(id) = local {
@@ -215,7 +215,7 @@ fn redirect_to_design(call: &Call, db: &str, id: &str) -> HttpResponse {
 mod tests {
     use super::*;
 
-    /// What `mimalloc` has at hand, one by one, for each size up to here.
+    /// `MI_SMALL_SIZE_MAX` of `mimalloc`: up to here it has free blocks of each size at hand.
     const AT_HAND_BYTES: usize = 1024;
 
     #[test]

@@ -36,8 +36,9 @@ pub const PATH: &str = "_feed/many";
 const KNOWN: [&str; 3] = ["heartbeat", "last-event-id", SUBSCRIPTIONS];
 
 /// Opens a connection.
-pub async fn open(call: Call) -> Answer {
-    let Call { req, mut payload, query, state } = call;
+pub async fn open(mut call: Call) -> Answer {
+    let payload = call.payload();
+    let Call { req, query, state, .. } = call;
     let form = Form::of(&req);
     let mut options = Options::of_query(&query, &KNOWN)?;
     let message_bytes_max = state.config.limits.feed_body_bytes_max;
@@ -47,7 +48,7 @@ pub async fn open(call: Call) -> Answer {
         Some(upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?)
     } else {
         if req.method() == Method::POST {
-            options.take_body(&request::read_body(&req, &mut payload, message_bytes_max).await?, &KNOWN)?;
+            options.take_body(&request::read_body(&req, payload, message_bytes_max).await?, &KNOWN)?;
         }
         None
     };
@@ -91,10 +92,11 @@ fn body(opening: Bytes, subscriptions: Subscriptions) -> impl Stream<Item = Resu
 }
 
 /// Changes the subscriptions of a connection: one, or each of a list.
-pub async fn change(call: Call, connection: &str) -> Answer {
-    let Call { req, mut payload, state, .. } = call;
+pub async fn change(mut call: Call, connection: &str) -> Answer {
+    let payload = call.payload();
+    let Call { req, state, .. } = call;
     let handle = state.connections.find(connection)?;
-    let body = request::read_body(&req, &mut payload, state.config.limits.feed_body_bytes_max).await?;
+    let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
     let text = std::str::from_utf8(&body).map_err(|_| ApiError::not_json())?;
     let client = Client { state: &state, reader: handle.reader };
     let changes = asked::one_or_more(text, 2 * state.config.limits.subscriptions_max)?;

@@ -27,17 +27,21 @@ pub async fn put(mut call: Call, db: &str, id: &str) -> Answer {
     if request::essence(&call.req).eq_ignore_ascii_case("multipart/related") {
         return Err(attachments(replicated(&call.query)));
     }
-    let mut document = scan_body(call.body().await?, &call.state).await?;
-    if let Some(ignored) = document.id.take().filter(|given| LocalId::parse(given).is_none()) {
-        DocId::parse(&ignored)?;
-    }
     let target = Target { database: &database, id, replicated: replicated(&call.query) };
-    document.rev = agreed_rev(&call.req, &call.query, document.rev)?;
-    if unattended(&call.query) {
-        return Box::pin(target.write_later(document)).await;
-    }
-    let status = if document.deleted { StatusCode::OK } else { StatusCode::CREATED };
-    let writes = target.writes(document);
+    // By the time it waits for the write, it need not have room for the document any more.
+    let (status, writes) = {
+        let mut document = scan_body(call.body().await?, &call.state).await?;
+        if let Some(ignored) = document.id.take().filter(|given| LocalId::parse(given).is_none()) {
+            DocId::parse(&ignored)?;
+        }
+        document.rev = agreed_rev(&call.req, &call.query, document.rev)?;
+        if unattended(&call.query) {
+            return Box::pin(target.write_later(document)).await;
+        }
+        let status = if document.deleted { StatusCode::OK } else { StatusCode::CREATED };
+        // Where it fails does not matter to a repetition, which is answered as it was.
+        (status, target.writes(document))
+    };
     let (rev, answer) = target.write(&call.state, status, ready(writes)).await?;
     Ok(tagged(target.placed(&call.req, answer), &rev).body(written_json(target.id.as_str(), &rev)))
 }
@@ -148,7 +152,7 @@ impl Target<'_> {
         Ok(accepted(self.id.as_str()))
     }
 
-    /// What writes a document.
+    /// What writes a document; an error where nothing may.
     fn writes(&self, document: Document) -> Result<Vec<Write>, ApiError> {
         Ok(vec![Write::Edit(self.edit(document)?)])
     }
