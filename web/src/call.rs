@@ -41,11 +41,11 @@ impl Call {
     /// # Errors
     /// As [`request::read_body`].
     pub async fn body(&mut self) -> Result<Bytes, ApiError> {
-        let payload = self.payload();
-        match self.state.body() {
-            Some(body) => Ok(body),
-            None => request::read_body(&self.req, payload, self.state.config.limits.request_bytes_max).await,
+        if let Some(body) = self.state.body() {
+            return Ok(body);
         }
+        let payload = self.payload();
+        request::read_body(&self.req, payload, self.state.config.limits.request_bytes_max).await
     }
 }
 

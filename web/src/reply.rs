@@ -1,6 +1,7 @@
 //! Answers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::iter::once;
 
 use actix_web::http::{Method, StatusCode, Version, header};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
@@ -89,29 +90,26 @@ const FORWARDED: [header::HeaderName; 3] = [header::FORWARDED, header::X_FORWARD
 pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, String) {
     let given = req.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let is_forwarded = FORWARDED.iter().any(|name| req.headers().contains_key(name));
-    let mut url = if is_forwarded || req.uri().scheme().is_some() || req.app_config().secure() {
+    let url = if is_forwarded || req.uri().scheme().is_some() || req.app_config().secure() {
         let connection = req.connection_info();
         let host = connection.host();
         // The framework has a name of its own for a server that is not named, or not in ASCII.
         let is_named = given.is_some() || host != req.app_config().host();
-        origin(connection.scheme(), if is_named { host } else { "" }, segments)
+        url(connection.scheme(), if is_named { host } else { "" }, segments)
     } else {
         // The framework would find the same, and keep it with the request, which takes longer than writing it down.
-        origin("http", given.unwrap_or_default(), segments)
+        url("http", given.unwrap_or_default(), segments)
     };
-    for segment in segments {
-        url.push('/');
-        url.extend(utf8_percent_encode(segment, PLAIN));
-    }
     (header::LOCATION, url)
 }
 
-/// A server, if it has a name; with room for segments behind it of which nothing is escaped.
-fn origin(scheme: &str, host: &str, segments: &[&str]) -> String {
-    let parts = if host.is_empty() { ["", "", ""] } else { [scheme, "://", host] };
-    let path_bytes = segments.iter().map(|segment| 1 + segment.len()).sum::<usize>();
-    let mut url = String::with_capacity(path_bytes + parts.iter().map(|part| part.len()).sum::<usize>());
-    url.extend(parts);
+/// Path segments, escaped, behind the server if it has a name.
+fn url(scheme: &str, host: &str, segments: &[&str]) -> String {
+    let server = if host.is_empty() { [""; 3] } else { [scheme, "://", host] };
+    let path = segments.iter().flat_map(|segment| once("/").chain(utf8_percent_encode(segment, PLAIN)));
+    // There is room for most.
+    let mut url = String::with_capacity(128);
+    url.extend(server.into_iter().chain(path));
     url
 }
 

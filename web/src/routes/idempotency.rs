@@ -6,8 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use actix_web::http::header;
-use actix_web::web::Payload;
-use actix_web::{FromRequest, HttpRequest, ResponseError, dev};
+use actix_web::{HttpRequest, ResponseError};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use seqtide::{Database, Fingerprint, IdempotencyKey, IdempotencyKeyError, Written};
@@ -46,7 +45,7 @@ async fn once_with_key(key: IdempotencyKey, call: Call, db: &str, carry_out: imp
     if let Some(first) = database.written_before(&repeatable.key, repeatable.fingerprint).await? {
         return repeatable.answer_as(first, carry_out).await;
     }
-    let (call, keyed) = repeatable.attempt(None).await?;
+    let (call, keyed) = repeatable.attempt(None);
     let answer = carry_out(call).await;
     match overtaken(&database, &repeatable.state, &keyed, &answer).await? {
         Some(first) => repeatable.answer_as(first, carry_out).await,
@@ -94,7 +93,7 @@ impl Repeatable {
     }
 
     /// The request on its way through its handler, `first` being what was written when it was carried out.
-    async fn attempt(&self, first: Option<Written>) -> Result<(Call, Arc<Keyed>), ApiError> {
+    fn attempt(&self, first: Option<Written>) -> (Call, Arc<Keyed>) {
         let keyed = Arc::new(Keyed {
             key: self.key.clone(),
             fingerprint: self.fingerprint,
@@ -103,14 +102,12 @@ impl Repeatable {
             made_ids: Mutex::default(),
             overtaken_by: OnceLock::new(),
         });
-        let nothing_left = Payload::from_request(&self.req, &mut dev::Payload::None).await;
-        let payload = nothing_left.map_err(|error| ApiError::bad_request(error.to_string()))?;
         let state = self.state.with(Arc::clone(&keyed));
-        Ok((Call { req: self.req.clone(), payload: Some(payload), query: self.query.clone(), state }, keyed))
+        (Call { req: self.req.clone(), payload: None, query: self.query.clone(), state }, keyed)
     }
 
     async fn answer_as(&self, first: Written, carry_out: impl AsyncFn(Call) -> Answer) -> Answer {
-        let (call, _) = self.attempt(Some(first)).await?;
+        let (call, _) = self.attempt(Some(first));
         let mut answer = carry_out(call).await?;
         answer.headers_mut().insert(IDEMPOTENCY_REPLAYED, header::HeaderValue::from_static("true"));
         Ok(answer)
