@@ -35,7 +35,7 @@ pub enum Error {
     #[error("a document is not as it was when an edit of it was made, or changed again and again meanwhile: try again")]
     Moved,
     /// A function of a design document gave no answer. Of a write, nothing was written.
-    #[error("{}", .0.in_full())]
+    #[error(transparent)]
     Function(FunctionError),
     /// A design document is malformed. Nothing was written.
     #[error("{id}: {source}")]

@@ -110,12 +110,17 @@ impl Updates {
     /// Makes room on disk for the update that a commit will be, before it is made; may block. A disk without room for
     /// it may still have room for the commit, which goes ahead.
     pub fn make_room(&self) {
-        let full = self.folder.make_room_for_updates().inspect_err(|error| {
-            if !self.full.load(Ordering::Relaxed) {
-                tracing::warn!(%error, "feeds of databases' updates stand still until the catalogue can be written");
-            }
-        });
-        self.full.store(full.is_err(), Ordering::Relaxed);
+        let made = self.folder.make_room_for_updates();
+        if let Err(error) = &made
+            && !self.full.load(Ordering::Relaxed)
+        {
+            tracing::warn!(%error, "feeds of databases' updates stand still until the catalogue can be written");
+        }
+        self.full.store(made.is_err(), Ordering::Relaxed);
+        // The commit that it was made for may change no document, and tell of nothing.
+        if made.is_ok_and(|made| made) {
+            self.wake();
+        }
     }
 
     /// The log of updates.

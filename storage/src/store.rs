@@ -109,9 +109,9 @@ pub struct MadeUp {
 /// A database: its folder, open.
 pub struct Store {
     base: Base,
-    /// A damage that was put right when it was opened.
     /// Whether the file was walked through.
     verified: bool,
+    /// A damage that was put right when it was opened.
     mended: Option<Damage>,
     folder: PathBuf,
     identity: Identity,
@@ -255,8 +255,9 @@ impl Store {
     /// # Errors
     /// [`StorageError`]: then nothing of any request was written.
     pub fn write(&self, requests: &[Request]) -> Result<Commit, StorageError> {
-        let moment = Moment::new((self.clock)(), *self.times.lock());
         let plan = |view: View<'_>| {
+            // What was due has been written by now, and has moved the times.
+            let moment = Moment::new((self.clock)(), *self.times.lock());
             let transactions = Transactions::new(self.transactions, *self.oldest_record.lock());
             let mut batch = Batch::new(view, transactions, self.feed_keys, moment)?;
             batch.plan(requests)?;

@@ -9,6 +9,7 @@ use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
 use seqtide::documents::NotFound;
 use seqtide::functions::DesignError;
+use seqtide::functions::{NoDesign, NoFunction};
 use seqtide::storage::json::{DocumentError, write_json_string};
 use seqtide::storage::model::db_name::DbNameError;
 use seqtide::storage::model::doc_id::DocIdError;
@@ -65,6 +66,33 @@ impl ApiError {
     /// 400: a document's id is no string.
     pub fn id_not_string() -> ApiError {
         DocumentError::IdNotString.into()
+    }
+
+    /// The same, said of one of several things in a request.
+    pub fn said_of(mut self, what: &str) -> ApiError {
+        self.0.reason = format!("{what}: {}", self.0.reason).into();
+        self
+    }
+
+    /// The same, but with this reason where what came is not JSON at all.
+    pub fn if_not_json(mut self, reason: &str) -> ApiError {
+        if self.0.reason == ApiError::not_json().0.reason {
+            self.0.reason = reason.to_owned().into();
+        }
+        self
+    }
+
+    /// What CouchDB says where a design document or a function in it is not there: nothing of which.
+    ///
+    /// Source: CouchDB `couch_changes:configure_filter`.
+    pub fn of_function(error: seqtide::Error) -> ApiError {
+        match error {
+            seqtide::Error::Function(FunctionError::NoDesign(NoDesign { why, .. })) => why.into(),
+            seqtide::Error::Function(FunctionError::NoFunction(NoFunction { step, .. })) => {
+                ApiError::not_found(format!("missing json key: {step}"))
+            }
+            other => other.into(),
+        }
     }
 
     /// 404 with a reason.

@@ -24,6 +24,7 @@ mod json;
 mod known_feeds;
 pub mod logging;
 mod multipart;
+mod nearest;
 mod pages;
 mod query;
 mod reply;

@@ -36,7 +36,7 @@ const BACKLOG: i32 = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address is taken or not ours.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {source}; `--listen` chooses another address")]
     Listen {
         /// The address asked for.
         address: SocketAddr,

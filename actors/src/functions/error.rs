@@ -72,9 +72,12 @@ pub enum FunctionError {
     EngineStopped,
 }
 
-/// A design document that is not there. As text it is what CouchDB says.
+/// A design document that is not there. CouchDB says no more than why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
+#[error("{}", match .why {
+    NotFound::Missing => format!("there is no {design}"),
+    NotFound::Deleted => format!("{design} is deleted"),
+})]
 pub struct NoDesign {
     /// Its id.
     pub design: String,
@@ -82,10 +85,10 @@ pub struct NoDesign {
     pub why: NotFound,
 }
 
-/// A place where a design document has nothing. As text it is what CouchDB says. Source: CouchDB
+/// A place where a design document has nothing. CouchDB says `missing json key` and the step. Source: CouchDB
 /// `couch_util:get_nested_json_value`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("missing json key: {step}")]
+#[error("{design} has no {place}")]
 pub struct NoFunction {
     /// The design document.
     pub design: String,
@@ -96,16 +99,6 @@ pub struct NoFunction {
 }
 
 impl FunctionError {
-    /// The same as text for whoever does not know which function was asked for.
-    pub(crate) fn in_full(&self) -> String {
-        match self {
-            FunctionError::NoDesign(NoDesign { design, why: NotFound::Missing }) => format!("there is no {design}"),
-            FunctionError::NoDesign(NoDesign { design, why: NotFound::Deleted }) => format!("{design} is deleted"),
-            FunctionError::NoFunction(NoFunction { design, place, .. }) => format!("{design} has no {place}"),
-            other => other.to_string(),
-        }
-    }
-
     /// The same, said of one document.
     pub(crate) fn at(mut self, id: &str) -> FunctionError {
         if let FunctionError::Failed { message: text, .. } | FunctionError::Stopped { what: text, .. } = &mut self {

@@ -234,11 +234,17 @@ impl Writer {
         let began = Instant::now();
         let results = commit(&self.store, &requests, &*self.write);
         let mut jobs = jobs.into_iter().zip(requests).map(|(job, request)| Job { request, ..job });
+        // Where all come upon the same damage it is said once.
+        let mut said = String::new();
         for (of_so_many, result) in results {
             let jobs = jobs.by_ref().take(of_so_many).collect();
             match result {
                 Ok(commit) => self.committed(commit, jobs, began, ctx),
-                Err(error) => self.failed(error, jobs),
+                Err(error) => {
+                    let says = error.to_string();
+                    self.failed(error, jobs, says != said);
+                    said = says;
+                }
             }
         }
     }
@@ -317,11 +323,11 @@ impl Writer {
 
     /// Nothing of it was written. Where there was no room, what makes some is tried once more, a little at a time and
     /// without what needed some, and garbage is reclaimed, however little there is.
-    fn failed(&mut self, error: StorageError, jobs: Vec<Job>) {
+    fn failed(&mut self, error: StorageError, jobs: Vec<Job>, is_news: bool) {
         let full = is_full(&error);
         self.metrics.failed();
         // Clients that try again would fill the log too.
-        if !(full && self.full) {
+        if is_news && !(full && self.full) {
             tracing::error!(%error, folder = %self.store.folder().display(), "a commit failed");
         }
         let again = full && !self.full;

@@ -73,6 +73,25 @@ async fn databases_are_told_of_in_order_and_each_at_its_latest() {
     assert_eq!(engine.update_seq(), Sequence::new(0, 7));
 }
 
+/// It slept until the next commit that changed a document, or its heartbeat.
+#[tokio::test]
+async fn what_waited_for_room_wakes_a_feed_when_there_is_some_whatever_the_commit_does() {
+    let (engine, folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let in_the_way = folder.path().join("catalogue.json.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    database.put("a", "{}").await.unwrap();
+    let mut feed = engine.updates_feed(UpdatesOptions { heartbeat: None, ..from_start() }).unwrap();
+    while !matches!(next(&mut feed).await, FeedEvent::CaughtUp { .. }) {}
+    std::fs::remove_dir(&in_the_way).unwrap();
+    // It waits when the commit is made.
+    let (event, refused) = tokio::join!(biased; next(&mut feed), database.put("a", "{}"));
+    refused.unwrap_err();
+    let FeedEvent::Change(Portion::Rows(page)) = event else { panic!("{event:?}") };
+    let rows: Vec<_> = page.iter().map(|row| text(row)).collect();
+    assert_eq!(rows, ["updated db 2"]);
+}
+
 #[tokio::test]
 async fn only_commits_that_change_documents_are_updates() {
     let (engine, _folder) = engine(|_| {});

@@ -1,10 +1,14 @@
-/** What a server refuses, or why a subscription cannot go on: `error` is the word for it, the message is the reason. */
+/**
+ * What a server refuses, or why a subscription cannot go on: `error` is the word for it, the message is the reason, `db` what is
+ * followed, where it is of one subscription.
+ */
 export class SeqtideError extends Error {
-  constructor({ error, reason, status }) {
+  constructor({ error, reason, status, db }) {
     super(reason ?? error);
     this.name = 'SeqtideError';
     this.error = error;
-    this.status = status;
+    if (status !== undefined) this.status = status;
+    if (db !== undefined) this.db = db;
   }
 }
 

@@ -23,8 +23,12 @@ export function serverUrl(url) {
   return href.replace(/\/+$/, '');
 }
 
+const SETTINGS = ['heartbeat', 'headers', 'fetch', 'shared'];
+
 /** How a server is asked: headers in any form that `fetch` takes, which become one that goes to a worker too. */
 export function settings({ heartbeat, headers, ...given }) {
+  const unknown = Object.keys(given).find((name) => !SETTINGS.includes(name));
+  if (unknown !== undefined) throw new TypeError(`there is no setting ${unknown}: there are ${SETTINGS.join(', ')}`);
   if (heartbeat !== undefined && !(Number.isInteger(heartbeat) && heartbeat >= 1)) {
     throw new TypeError(`a heartbeat is a whole number of milliseconds of at least 1, not ${shown(heartbeat)}`);
   }
@@ -34,6 +38,7 @@ export function settings({ heartbeat, headers, ...given }) {
 /** What a database is followed with: of it, what the server is asked for is sent as JSON. */
 export function options(given) {
   const { onRow, onState, onEvent, storage, ...asked } = given;
+  if ('heartbeat' in asked) throw new TypeError('the heartbeat is the connection\'s: it is a setting of `new Seqtide`');
   const unknown = Object.keys(asked).find((name) => typeof asked[name] === 'function');
   if (unknown !== undefined) throw new TypeError(`no function of the name ${unknown} is called: there are onRow, onState and onEvent`);
   try {

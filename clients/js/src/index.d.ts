@@ -110,7 +110,7 @@ export interface Settings {
 export class Seqtide {
   /**
    * Throws a `TypeError` where `url` is no absolute URL of http or https, has a query or a fragment, or a user or a password, which belong
-   * into `headers`; and where `heartbeat` is no whole number of at least 1, or `headers` are none.
+   * into `headers`; and where `heartbeat` is no whole number of at least 1, `headers` are none, or there is no such setting.
    */
   constructor(url: string | URL, settings?: Settings);
   /** Follows a database. Throws a `TypeError` where its name is no text, a `SeqtideError` where its token's key is in use. */
@@ -124,4 +124,6 @@ export class SeqtideError extends Error {
   readonly error: string;
   /** Where a whole request was refused. */
   readonly status?: number;
+  /** What is followed, where it is of one subscription. */
+  readonly db?: string;
 }

@@ -10,7 +10,7 @@ export function isLast({ event, reason }) {
 
 /** Why an ended subscription ended, if that is not what was asked for. */
 function failureOf(db, { event, error, reason, status }) {
-  const failure = (said) => ({ error: new SeqtideError(said) });
+  const failure = (said) => ({ error: new SeqtideError({ ...said, db }) });
   if (event !== 'end') return failure({ error, reason, status });
   if (reason === 'deleted') return failure({ error: reason, reason: `the database ${db} was deleted` });
   if (reason === 'revoked') return failure({ error: reason, reason: `following ${db} was ended by an operator` });

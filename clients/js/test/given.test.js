@@ -50,6 +50,15 @@ test('a heartbeat that is no whole number of milliseconds is refused', () => {
   }
 });
 
+// It was passed over in silence.
+test('a setting that there is not is refused, and a heartbeat where it is none', () => {
+  const url = 'http://127.0.0.1:5984';
+  for (const shared of [false, true]) {
+    assert.throws(() => new Seqtide(url, { hartbeat: 5, shared }), refused('no setting hartbeat', 'heartbeat, headers, fetch, shared'));
+  }
+  assert.throws(() => new Seqtide(url).follow('db', { heartbeat: 5 }), refused('a setting of `new Seqtide`'));
+});
+
 // Those of a `Headers` went nowhere.
 test('headers are sent, in whatever form they are given', async (t) => {
   const server = await serve(t, [({ open }) => open()]);

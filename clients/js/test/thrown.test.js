@@ -133,6 +133,7 @@ test('a refusal that nobody is told ends the program with it', async (t) => {
   const { code, err } = await run(server, "seqtide.follow('nope', { onRow: () => {}, onState: () => {} });");
   assert.equal(code, 1);
   assert.match(err, /SeqtideError: there is no nope/);
+  assert.match(err, /db: 'nope'/);
 });
 
 test('a refusal waits for a loop that begins later', async (t) => {

@@ -163,10 +163,11 @@ impl Catalogue {
         self.databases.get(name.as_str()).is_some_and(|entry| entry.left_over)
     }
 
-    /// Takes note that what is unfinished could not be removed now.
+    /// Takes note that what is unfinished could not be removed now. Of one that was being made the file may say that it
+    /// was: then its name reached the disk, and its sync failed.
     pub fn leave_over(&mut self, name: &DbName) {
         if let Some(entry) = self.databases.get_mut(name.as_str()) {
-            entry.left_over = entry.unfinished;
+            (entry.unfinished, entry.left_over, entry.created) = (true, true, None);
         }
     }
 
@@ -291,5 +292,23 @@ impl Catalogue {
                 entry.incarnation = entry.incarnation.saturating_add(1);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As where the file got its name, and the folder's sync failed.
+    #[test]
+    fn a_database_that_may_be_noted_as_made_and_could_not_be_removed_is_left_over() {
+        let name = DbName::parse("a").unwrap();
+        let mut catalogue = Catalogue::default();
+        catalogue.add(&name, &[7; 16]).unwrap();
+        catalogue.mark_made(&name, 5);
+        catalogue.leave_over(&name);
+        assert!(catalogue.is_left_over(&name));
+        assert!(catalogue.entry(&name).is_none(), "there is no such database");
+        assert_eq!(catalogue.databases["a"].created, None, "its sequence is given to another");
     }
 }

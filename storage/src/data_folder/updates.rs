@@ -17,18 +17,19 @@ impl DataFolder {
     }
 
     /// Makes room in the log on disk, if there is little; to be called before a commit. It writes the catalogue at the
-    /// first commit after a start, and once in half a million of them.
+    /// first commit after a start, and once in half a million of them; then, `true`, updates that waited for room are
+    /// there.
     ///
     /// # Errors
     /// [`StorageError`]: updates wait until there is room, and a crash before that may lose them.
-    pub fn make_room_for_updates(&self) -> Result<(), StorageError> {
-        let Some(ceiling) = self.updates.next_ceiling() else { return Ok(()) };
+    pub fn make_room_for_updates(&self) -> Result<bool, StorageError> {
+        let Some(ceiling) = self.updates.next_ceiling() else { return Ok(false) };
         self.change(|catalogue| {
             catalogue.updates.exact = false;
             catalogue.raise_ceiling(ceiling);
         })?;
         self.updates.raise_ceiling(ceiling);
-        Ok(())
+        Ok(true)
     }
 
     /// Takes note of a commit that changed documents of a database.

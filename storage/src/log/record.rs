@@ -5,11 +5,11 @@ use crate::codec::meta::Identity;
 use crate::rows::{self, Rows};
 
 /// Length and checksum.
-pub const HEAD_BYTES: usize = 8;
+pub const PREFIX_BYTES: usize = 8;
 /// Where a record has its generation.
-pub const GENERATION_AT: usize = HEAD_BYTES;
+pub const GENERATION_AT: usize = PREFIX_BYTES;
 /// Where a record has its number.
-pub const NUMBER_AT: usize = HEAD_BYTES + 8;
+pub const NUMBER_AT: usize = PREFIX_BYTES + 8;
 
 /// A record that was read.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,10 +45,10 @@ pub fn encode(origin: Origin, generation: u64, number: u64, rows: &mut Rows) -> 
     let record = rows.record();
     record[GENERATION_AT..NUMBER_AT].copy_from_slice(&generation.to_be_bytes());
     record[NUMBER_AT..Rows::HEAD_BYTES].copy_from_slice(&number.to_be_bytes());
-    let length = u32::try_from(record.len() - HEAD_BYTES).unwrap_or(u32::MAX);
-    let sum = origin.checksum(&record[HEAD_BYTES..]);
+    let length = u32::try_from(record.len() - PREFIX_BYTES).unwrap_or(u32::MAX);
+    let sum = origin.checksum(&record[PREFIX_BYTES..]);
     record[..4].copy_from_slice(&length.to_be_bytes());
-    record[4..HEAD_BYTES].copy_from_slice(&sum.to_be_bytes());
+    record[4..PREFIX_BYTES].copy_from_slice(&sum.to_be_bytes());
     record
 }
 
@@ -66,7 +66,7 @@ pub fn head(bytes: &[u8]) -> Option<Head> {
     let mut reader = Reader::new(bytes.get(..Rows::HEAD_BYTES)?);
     let (length, sum) = (reader.array().ok()?, u32::from_be_bytes(reader.array().ok()?));
     let (generation, number) = (reader.array().ok()?, reader.array().ok()?);
-    let record_bytes = HEAD_BYTES.saturating_add(u32::from_be_bytes(length) as usize);
+    let record_bytes = PREFIX_BYTES.saturating_add(u32::from_be_bytes(length) as usize);
     Some(Head { record_bytes, sum, generation: u64::from_be_bytes(generation), number: u64::from_be_bytes(number) })
 }
 
@@ -76,7 +76,7 @@ pub fn decode(origin: Origin, bytes: &[u8]) -> Option<(Record, usize)> {
     let record = bytes.get(..record_bytes)?;
     // Gone through before it is summed up: what only looks like a record is soon found out, and a sum takes its time.
     let places = rows::places(record).ok()?;
-    if origin.checksum(&record[HEAD_BYTES..]) != sum {
+    if origin.checksum(&record[PREFIX_BYTES..]) != sum {
         return None;
     }
     Some((Record { generation, number, rows: Rows::of_record(record, places) }, record_bytes))

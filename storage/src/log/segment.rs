@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::blocks::Blocks;
-use super::record::{self, HEAD_BYTES, Origin, Record};
+use super::record::{self, Origin, PREFIX_BYTES, Record};
 use crate::sync_folder::sync_folder;
 
 /// The first segments of a database are small, as there may be many databases; those of tests are soon full. Each
@@ -111,7 +111,7 @@ impl Segment {
     /// past its number; who reads the file meanwhile does not find it.
     pub fn append(&mut self, number: u64, record: &[u8]) -> io::Result<()> {
         if let Err(why) = self.blocks.append(record) {
-            let _ = self.blocks.write(&[0; HEAD_BYTES]);
+            let _ = self.blocks.write(&[0; PREFIX_BYTES]);
             return Err(why);
         }
         self.last = number;

@@ -33,8 +33,8 @@ pub(crate) struct PageFile {
     file: File,
     map: Mmap,
     page_bytes: usize,
-    /// Pages the disk did not give.
-    unreadable: BTreeSet<u64>,
+    /// Pages the disk did not give; `None` while not every page was asked for.
+    unreadable: Option<BTreeSet<u64>>,
 }
 
 impl PageFile {
@@ -49,16 +49,22 @@ impl PageFile {
             return Ok(None);
         }
         let map = map_file(&file).map_err(StorageError::io(&path))?;
-        Ok(Some(PageFile { path, file, map, page_bytes: 0, unreadable: BTreeSet::new() }))
+        Ok(Some(PageFile { path, file, map, page_bytes: 0, unreadable: None }))
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All of it, before the size of its pages is known.
-    pub fn bytes(&self) -> &[u8] {
-        &self.map
+    /// How long it is.
+    pub fn len(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// Bytes of it, before the size of its pages is known; nothing where the disk does not give them.
+    pub fn read<const LENGTH: usize>(&self, at: u64) -> Option<[u8; LENGTH]> {
+        let mut bytes = [0; LENGTH];
+        self.file.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
     }
 
     pub fn page_bytes(&self) -> usize {
@@ -76,23 +82,22 @@ impl PageFile {
 
     /// Reads every page from the disk, in order: a page of the map that the disk does not give would end the process.
     pub fn touch_all(&mut self) {
+        let mut unreadable = BTreeSet::new();
         let mut buffer = vec![0; self.page_bytes * STRIDE_PAGES];
         for first in (0..self.pages()).step_by(STRIDE_PAGES) {
             let pages = (self.pages() - first).min(STRIDE_PAGES as u64);
             let stride = &mut buffer[..pages as usize * self.page_bytes];
             if self.file.read_exact_at(stride, first * self.page_bytes as u64).is_err() {
-                self.touch_each(first..first + pages);
+                unreadable.extend((first..first + pages).filter(|page| !self.is_given(*page)));
             }
         }
+        self.unreadable = Some(unreadable);
     }
 
-    fn touch_each(&mut self, pages: std::ops::Range<u64>) {
+    /// Whether the disk gives a page.
+    fn is_given(&self, page: u64) -> bool {
         let mut buffer = vec![0; self.page_bytes];
-        for page in pages {
-            if self.file.read_exact_at(&mut buffer, page * self.page_bytes as u64).is_err() {
-                self.unreadable.insert(page);
-            }
-        }
+        self.file.read_exact_at(&mut buffer, page * self.page_bytes as u64).is_ok()
     }
 
     /// A page's bytes.
@@ -104,7 +109,11 @@ impl PageFile {
     pub fn run(&self, first: u64, pages: u64) -> Result<&[u8], Wrong> {
         let end = first.checked_add(pages).filter(|end| *end <= self.pages());
         let end = end.ok_or_else(|| format!("page {first} lies outside of the file's {} pages", self.pages()))?;
-        if let Some(page) = self.unreadable.range(first..end).next() {
+        let unreadable = match &self.unreadable {
+            Some(unreadable) => unreadable.range(first..end).next().copied(),
+            None => (first..end).find(|page| !self.is_given(*page)),
+        };
+        if let Some(page) = unreadable {
             return Err(format!("page {page} cannot be read from the disk"));
         }
         Ok(&self.map[first as usize * self.page_bytes..end as usize * self.page_bytes])
@@ -113,5 +122,32 @@ impl PageFile {
     /// Why something of it cannot be read.
     pub fn damaged(&self, damage: &Damage) -> StorageError {
         StorageError::DamagedFile { file: self.path.clone(), damage: Box::new(damage.clone()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a file lost since it was mapped is as what its disk does not give: to look at the map there ends the process.
+    #[test]
+    fn a_page_that_the_disk_does_not_give_is_damage_before_and_behind_the_walk() {
+        const PAGE: usize = 4096;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(DATA_FILE);
+        std::fs::write(&path, vec![1; 4 * PAGE]).unwrap();
+        let mut file = PageFile::open(folder.path()).unwrap().unwrap();
+        file.set_page_bytes(PAGE);
+        File::options().write(true).open(&path).unwrap().set_len(2 * PAGE as u64).unwrap();
+        let unreadable = |page: u64| Err(format!("page {page} cannot be read from the disk"));
+        for walked in [false, true] {
+            if walked {
+                file.touch_all();
+            }
+            assert_eq!(file.page(1), Ok(&[1; PAGE][..]), "walked: {walked}");
+            assert_eq!(file.run(1, 3), unreadable(2), "walked: {walked}");
+            assert_eq!(file.page(3), unreadable(3), "walked: {walked}");
+        }
+        assert_eq!((file.read::<4>(PAGE as u64), file.read::<4>(2 * PAGE as u64)), (Some([1; 4]), None));
     }
 }

@@ -106,12 +106,13 @@ impl Meta {
 
 /// Finds out how large pages are: meta page 1 begins where page 0 ends.
 pub(super) fn page_bytes(file: &PageFile) -> Option<usize> {
-    let bytes = file.bytes();
     PAGE_SIZES.into_iter().find(|size| {
-        let second = bytes.get(*size..*size + HEADER_BYTES + FIELDS_BYTES).unwrap_or_default();
-        let by_header = u64_at(second, 0) == 1 && u16_at(second, 10) == KIND;
-        let by_magic = u32_at(second, HEADER_BYTES) == MAGIC && u32_at(second, HEADER_BYTES + 4) == VERSION;
-        !second.is_empty() && (by_header || by_magic)
+        let second = file.read::<{ HEADER_BYTES + FIELDS_BYTES }>(*size as u64);
+        second.is_some_and(|second| {
+            let by_header = u64_at(&second, 0) == 1 && u16_at(&second, 10) == KIND;
+            let by_magic = u32_at(&second, HEADER_BYTES) == MAGIC && u32_at(&second, HEADER_BYTES + 4) == VERSION;
+            by_header || by_magic
+        })
     })
 }
 

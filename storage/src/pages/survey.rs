@@ -41,7 +41,7 @@ pub(crate) enum Looked {
 /// [`StorageError::NewerFormat`]; [`StorageError::DamagedFile`] when nothing can be read.
 pub(crate) fn look(folder: &Path, walk_bytes_max: u64) -> Result<Looked, StorageError> {
     let Some(start) = Start::of(folder)? else { return Ok(Looked::Sound { whole: true, mended: None }) };
-    let walked_through = start.file.bytes().len() as u64 <= walk_bytes_max;
+    let walked_through = start.file.len() <= walk_bytes_max;
     if !walked_through && start.newest.damages.is_empty() {
         return Ok(Looked::Sound { whole: false, mended: start.mend()? });
     }
@@ -183,7 +183,7 @@ impl Survey {
 
     /// The length of the file.
     pub fn file_bytes(&self) -> u64 {
-        self.start.file.bytes().len() as u64
+        self.start.file.len()
     }
 
     /// Why it is not written to.

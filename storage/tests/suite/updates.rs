@@ -237,6 +237,7 @@ fn updates_wait_while_the_catalogue_cannot_be_written() {
     }
     assert_eq!(newest(&folder), token);
     fs::remove_dir(&in_the_way).unwrap();
-    folder.make_room_for_updates().unwrap();
+    assert!(folder.make_room_for_updates().unwrap());
     assert_eq!(kinds(&rows_after(&folder, token)), ["updated a", "updated b"]);
+    assert!(!folder.make_room_for_updates().unwrap(), "there is enough");
 }

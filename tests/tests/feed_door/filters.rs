@@ -158,7 +158,8 @@ async fn a_bad_selector_is_400_with_what_is_wrong() {
         ("{\"a\":{\"$bogus\":1}}", "Invalid operator: $bogus"),
         ("[]", "Selector error: expected a JSON object"),
         ("5", "Selector error: expected a JSON object"),
-        ("{\"a\":", "invalid UTF-8 JSON"),
+        ("{\"a\":", "`selector` is a JSON object, not \"{\\\"a\\\":\""),
+        ("status", "`selector` is a JSON object, not \"status\""),
     ] {
         let by_query = database.get(&format!("/_feed?selector={}", escaped(selector))).send().await;
         by_query.assert_error(400, "bad_request", reason);

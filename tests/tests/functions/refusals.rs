@@ -38,8 +38,17 @@ async fn what_is_not_there_or_not_named_rightly_is_said() {
         ("query={}", "`query` is what a `filter` function is asked with, and none is given"),
         ("filter=d/f&query=[]", "`query` is a JSON object, not \"[]\""),
         ("filter=d", form),
+        ("filter=_doc_ids", "`_doc_ids` is a filter of `_changes`; here that is the option `doc_ids`"),
+        ("filter=_design", "`_design` is a filter of `_changes`; here that is the option `prefix`, as `_design/`"),
     ] {
         database.get(&format!("/_feed?{query}")).send().await.assert_error(400, "bad_request", reason);
+    }
+    for (query, reason) in [
+        ("filter=none/f", "there is no _design/none"),
+        ("filter=d/none", "_design/d has no filters.none"),
+        ("view=d/none", "_design/d has no views.none"),
+    ] {
+        database.get(&format!("/_feed?{query}")).send().await.assert_error(404, "not_found", reason);
     }
     let broken = database.get("/_changes?filter=d/broken").expect(500).await.json();
     let reason = broken["reason"].as_str().expect("a reason");

@@ -132,7 +132,17 @@ async fn an_opening_that_makes_no_sense_is_refused_whole() {
         let answer = api.get(&url(&subscriptions)).send().await;
         assert_eq!((answer.status, answer.json()["error"].as_str()), (400, Some("bad_request")), "{subscriptions}");
     }
-    api.get("/_feed/many?subscriptions=[").expect(400).await;
+    for (bad, said) in [
+        (json!({ "subscribe": "b", "since": "yesterday" }), "subscription \"b\": `since` is "),
+        (json!({ "subscribe": "b", "sinc": 0 }), "subscription \"b\": unknown feed option `sinc` (is it `since`?)"),
+        (json!({ "db": "db" }), "subscription 2 of the list: `subscribe` is "),
+        (json!(7), "subscription 2 of the list: a subscription is a JSON object"),
+    ] {
+        let refused = api.get(&url(&json!([all_of("db"), bad]))).expect(400).await.json();
+        assert!(refused["reason"].as_str().is_some_and(|reason| reason.starts_with(said)), "{said}: {refused}");
+    }
+    let no_json = api.get("/_feed/many?subscriptions=[").expect(400).await.json();
+    assert_eq!(no_json["reason"], json!("a subscription is a JSON object, and several are a list of them"));
     api.get("/_feed/many?since=0").expect(400).await;
     api.request("PUT", "/_feed/many").expect(405).await;
     let misplaced = api.get("/db/_feed/many").expect(404).await.json();

@@ -28,7 +28,7 @@ impl Default for Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 5984)),
             data: PathBuf::from("./seqtide-data"),
             durability: Durability::Full,
-            log: "info,actix_server=warn".to_owned(),
+            log: "info,actix_server=warn,actix_http=off".to_owned(),
             log_format: LogFormat::Text,
             workers: 0,
             cors_origins: CorsOrigins::default(),

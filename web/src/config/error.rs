@@ -25,22 +25,22 @@ pub enum ConfigError {
         reason: String,
     },
     /// The file sets something that does not exist.
-    #[error("{file}: unknown key {key:?}, the nearest known one is {nearest:?}")]
+    #[error("{file}: unknown key {key:?}{hint}")]
     UnknownKey {
         /// Path of the file.
         file: String,
         /// The key, with its section.
         key: String,
-        /// What was probably meant.
-        nearest: String,
+        /// What was probably meant, where that can be told, with a comma in front.
+        hint: String,
     },
     /// A variable with our prefix sets something that does not exist.
-    #[error("unknown variable {name}, the nearest known one is {nearest}")]
+    #[error("unknown variable {name}{hint}")]
     UnknownVariable {
         /// Name of the variable.
         name: String,
-        /// What was probably meant.
-        nearest: String,
+        /// What was probably meant, where that can be told, with a comma in front.
+        hint: String,
     },
     /// A value of the file has the wrong type or is out of its type's range.
     #[error("{file}: {reason}")]

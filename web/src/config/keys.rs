@@ -7,6 +7,7 @@ use toml::{Table, Value};
 
 use super::defaults;
 use super::error::ConfigError;
+use crate::nearest::nearest;
 
 /// What every variable of ours begins with.
 const PREFIX: &str = "SEQTIDE_";
@@ -29,18 +30,28 @@ pub fn refuse_unknown_variables(names: impl IntoIterator<Item = OsString>) -> Re
     let known: Vec<String> = settings().iter().map(String::as_str).chain([CONFIG]).map(variable).collect();
     for name in names.into_iter().map(|name| name.to_string_lossy().into_owned()) {
         if name.starts_with(PREFIX) && !known.contains(&name) {
-            return Err(ConfigError::UnknownVariable { nearest: nearest(&name, known), name });
+            let hint = nearest(&name, known).map(|nearest| format!(", the nearest known one is {nearest}"));
+            return Err(ConfigError::UnknownVariable { name, hint: hint.unwrap_or_default() });
         }
     }
     Ok(())
 }
 
-/// The first key of a file's table that is none of ours, and the nearest that is.
+/// The first key of a file's table that is none of ours, and a hint at what was meant.
 pub fn unknown_in(file: &Table) -> Option<(String, String)> {
     let unknown = first_unknown(file, defaults::table(), "")?;
-    let sections = defaults::table().iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.clone());
-    let nearest = nearest(&unknown, settings().into_iter().chain(sections));
-    Some((unknown, nearest))
+    let hint = match unknown.rsplit_once('.') {
+        // All that follows a section's head is of that section.
+        Some((_, name)) if defaults::table().get(name).is_some_and(|value| !value.is_table()) => {
+            format!(", {name:?} stands above all sections")
+        }
+        _ => {
+            let sections = defaults::table().iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.clone());
+            let nearest = nearest(&unknown, settings().into_iter().chain(sections));
+            nearest.map(|nearest| format!(", the nearest known one is {nearest:?}")).unwrap_or_default()
+        }
+    };
+    Some((unknown, hint))
 }
 
 /// Every key there is, with its section.
@@ -63,11 +74,6 @@ fn first_unknown(table: &Table, known: &Table, section: &str) -> Option<String> 
     })
 }
 
-fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> String {
-    let closeness = |candidate: &String| strsim::normalized_damerau_levenshtein(name, candidate);
-    known.into_iter().max_by(|a, b| closeness(a).total_cmp(&closeness(b))).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,19 +90,26 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_named_with_its_section() {
-        let (name, nearest) = unknown("[limits]\nnestin_max = 1").unwrap();
-        assert_eq!((name.as_str(), nearest.as_str()), ("limits.nestin_max", "limits.nesting_max"));
+        let (name, hint) = unknown("[limits]\nnestin_max = 1").unwrap();
+        assert_eq!((&*name, &*hint), ("limits.nestin_max", ", the nearest known one is \"limits.nesting_max\""));
     }
 
     #[test]
     fn an_unknown_section_is_unknown_even_when_empty() {
-        let (name, nearest) = unknown("[limts]").unwrap();
-        assert_eq!((name.as_str(), nearest.as_str()), ("limts", "limits"));
+        let (name, hint) = unknown("[limts]").unwrap();
+        assert_eq!((&*name, &*hint), ("limts", ", the nearest known one is \"limits\""));
     }
 
     #[test]
     fn a_key_in_the_wrong_section_is_unknown() {
-        assert_eq!(unknown("nesting_max = 1").unwrap().1, "limits.nesting_max");
+        assert_eq!(unknown("nesting_max = 1").unwrap().1, ", the nearest known one is \"limits.nesting_max\"");
+        let (name, hint) = unknown("[limits]\nfeeds_max = 5\ndata = 'x'").unwrap();
+        assert_eq!((&*name, &*hint), ("limits.data", ", \"data\" stands above all sections"));
+    }
+
+    #[test]
+    fn where_nothing_is_near_nothing_is_named() {
+        assert_eq!(unknown("zzz = 1").unwrap().1, "");
     }
 
     #[test]

@@ -37,11 +37,22 @@ pub fn read_file(path: &Path) -> Result<Table, ConfigError> {
     let table: Table = toml::from_str(&text).map_err(|error| ConfigError::Syntax {
         file: file(),
         line: line_of(&text, error.span().map_or(0, |span| span.start)),
-        reason: one_line(error.message()),
+        reason: syntax_error(&text, &error),
     })?;
     match keys::unknown_in(&table) {
-        Some((key, nearest)) => Err(ConfigError::UnknownKey { file: file(), key, nearest }),
+        Some((key, hint)) => Err(ConfigError::UnknownKey { file: file(), key, hint }),
         None => Ok(table),
+    }
+}
+
+/// What is wrong with a text that is not TOML. The parser takes a text without quotes for a number or a boolean.
+fn syntax_error(text: &str, error: &toml::de::Error) -> String {
+    let reason = one_line(error.message());
+    let line = text.lines().nth(line_of(text, error.span().map_or(0, |span| span.start)) - 1).unwrap_or_default();
+    let value = line.split_once('=').map(|(_, value)| value.trim());
+    match value.filter(|value| !value.is_empty() && !value.starts_with(['"', '\'', '[', '{'])) {
+        Some(_) => format!("{reason}, in `{}`: a text stands in quotes", line.trim()),
+        None => reason,
     }
 }
 
@@ -63,6 +74,18 @@ mod tests {
         let mut base: Table = toml::from_str("a = 1\n[s]\nx = 1\ny = 1").unwrap();
         overlay(&mut base, toml::from_str("[s]\ny = 2").unwrap());
         assert_eq!(base, toml::from_str("a = 1\n[s]\nx = 1\ny = 2").unwrap());
+    }
+
+    #[test]
+    fn of_a_text_without_quotes_it_is_said_that_they_are_missing() {
+        let said = |text: &str| syntax_error(text, &toml::from_str::<Table>(text).unwrap_err());
+        for line in ["durability = full", "data = ./x", "listen = 127.0.0.1:7721"] {
+            let text = format!("workers = 1\n{line}\n");
+            assert!(said(&text).ends_with(&format!(", in `{line}`: a text stands in quotes")), "{}", said(&text));
+        }
+        for other in ["data = \"x", "data", "data =", "[limits"] {
+            assert!(!said(other).contains("quotes:") && !said(other).contains("stands in quotes"), "{}", said(other));
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::function::{AskedFunction, Names};
 use super::{doc_ids, parse_since};
 use crate::error::ApiError;
 use crate::json::{self, Members};
+use crate::nearest::nearest;
 use crate::query::Query;
 
 /// What is followed: a database, or the server with all that it has.
@@ -114,6 +115,13 @@ fn parse_time(text: &str) -> Option<Since> {
 /// Options that stay the text they were given as, from a body too.
 const SELECTOR: &str = "selector";
 const QUERY: &str = "query";
+/// CouchDB's filters that are no functions, and what a feed here has instead.
+const COUCHDBS_OWN: [(&str, &str); 4] = [
+    ("_design", "the option `prefix`, as `_design/`"),
+    ("_doc_ids", "the option `doc_ids`"),
+    ("_selector", "the option `selector`"),
+    ("_view", "the option `view`"),
+];
 /// The one of a connection with many feeds.
 pub const SUBSCRIPTIONS: &str = "subscriptions";
 
@@ -138,12 +146,14 @@ impl Options {
     /// Takes options from a JSON object; those of the query win.
     ///
     /// # Errors
-    /// 400 for what is no such object, and for an option that is not known.
+    /// 400 for what is no such object, JSON or not, and for an option that is not known.
     pub fn take_body(&mut self, body: &[u8], known: &[&str]) -> Result<(), ApiError> {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        for (name, value) in Members::of_options(body, "feed options are a JSON object")? {
+        let no_object = "feed options in a body are a JSON object";
+        let members = Members::of_options(body, no_object).map_err(|error| error.if_not_json(no_object))?;
+        for (name, value) in members {
             if self.0.contains_key(&name) {
                 continue;
             }
@@ -180,8 +190,11 @@ impl Options {
 
     fn set(&mut self, name: &str, value: Value, known: &[&str]) -> Result<(), ApiError> {
         if !known.contains(&name) {
+            let nearest = nearest(name, known.iter().copied());
+            let nearest = nearest.map(|nearest| format!(" (is it `{nearest}`?)")).unwrap_or_default();
             let known = known.join(", ");
-            return Err(ApiError::bad_request(format!("unknown feed option `{name}`; the options are {known}")));
+            let reason = format!("unknown feed option `{name}`{nearest}; the options are {known}");
+            return Err(ApiError::bad_request(reason));
         }
         self.0.insert(name.to_owned(), value);
         Ok(())
@@ -290,6 +303,10 @@ impl Options {
         if query.is_some() && filter.is_none() {
             return Err(ApiError::bad_request("`query` is what a `filter` function is asked with, and none is given"));
         }
+        if let Some((_, here)) = COUCHDBS_OWN.iter().find(|(name, _)| filter == Some(name)) {
+            let filter = filter.unwrap_or_default();
+            return Err(ApiError::bad_request(format!("`{filter}` is a filter of `_changes`; here that is {here}")));
+        }
         match (filter, view) {
             (None, None) => Ok(None),
             (Some(_), Some(_)) => Err(ApiError::bad_request("give either `filter` or `view`, not both")),
@@ -308,7 +325,10 @@ impl Options {
 
     fn selector(&self) -> Result<Option<Selector>, ApiError> {
         match self.0.get(SELECTOR) {
-            Some(Value::String(text)) => Ok(Some(Selector::from_json(text)?)),
+            Some(Value::String(text)) => {
+                let selector = Selector::from_json(text).map_err(ApiError::from);
+                selector.map(Some).map_err(|error| error.if_not_json(self.wrong(SELECTOR, "a JSON object").reason()))
+            }
             _ => Ok(None),
         }
     }

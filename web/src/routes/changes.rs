@@ -41,7 +41,8 @@ pub async fn changes(mut call: Call, db: &str) -> Answer {
     }
     let mut options = asked.options;
     if let Some(function) = asked.function {
-        options.filter.function = Some(function.find(&database).await?);
+        let found = function.find(&database).await.map_err(ApiError::of_function)?;
+        options.filter.function = Some(found);
     }
     let opened = database.feed(options).await;
     let extras = Extras { seq_interval: asked.seq_interval, pending: true };

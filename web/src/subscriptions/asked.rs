@@ -176,7 +176,8 @@ pub struct Opened {
 /// # Errors
 /// 400 for what is no JSON, 413 for more.
 pub fn one_or_more(json: &str, most: usize) -> Result<Vec<Box<RawValue>>, ApiError> {
-    let whole: Box<RawValue> = serde_json::from_str(json).map_err(|_| ApiError::not_json())?;
+    let no_json = |_| ApiError::bad_request("a subscription is a JSON object, and several are a list of them");
+    let whole: Box<RawValue> = serde_json::from_str(json).map_err(no_json)?;
     if !whole.get().starts_with('[') {
         return Ok(vec![whole]);
     }

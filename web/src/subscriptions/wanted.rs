@@ -28,6 +28,17 @@ struct One {
     named: bool,
 }
 
+/// Reads one of several. What is wrong with it is said of it by name, or by its number where it has none.
+fn read_one(number: usize, given: &RawValue) -> Result<Asked, ApiError> {
+    let it =
+        || asked::name_in(given).map_or_else(|| format!("subscription {number} of the list"), |name| called(&name));
+    Asked::read(given).map_err(|error| error.said_of(&it()))
+}
+
+fn called(name: &str) -> String {
+    format!("subscription {name:?}")
+}
+
 impl Wanted {
     /// Reads them from what a request says.
     ///
@@ -35,8 +46,9 @@ impl Wanted {
     /// 400 for what they may not be, and for an id of others; 413 for too many.
     pub fn read(options: &Options, client: &Client<'_>) -> Result<Wanted, ApiError> {
         let most = client.state.config.limits.subscriptions_max;
-        let read =
-            |given: &[Box<RawValue>]| given.iter().map(|given| Asked::read(given)).collect::<Result<Vec<_>, _>>();
+        let read = |given: &[Box<RawValue>]| {
+            (1..).zip(given).map(|(number, given)| read_one(number, given)).collect::<Result<Vec<_>, _>>()
+        };
         let named = read(&asked::one_or_more(options.text(SUBSCRIPTIONS)?.unwrap_or("[]"), most)?)?;
         let mut names = HashSet::new();
         if let Some(twice) = named.iter().find(|asked| !names.insert(&*asked.name)) {
@@ -71,7 +83,8 @@ impl Wanted {
         let has_ids = client.reader.form.has_ids();
         let mut all = Vec::with_capacity(self.0.len());
         for One { asked, resume, named } in self.0 {
-            let checked = asked.checked(client, resume)?;
+            let name = asked.name.clone();
+            let checked = asked.checked(client, resume).map_err(|error| error.said_of(&called(&name)))?;
             let later = (!named && has_ids).then(|| checked.given.clone());
             all.push((Kept { name: checked.name.clone(), db: checked.db.clone(), later, resume }, checked));
         }
