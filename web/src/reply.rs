@@ -6,9 +6,11 @@ use std::iter::once;
 use actix_web::http::{Method, StatusCode, Version, header};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use seqtide::storage::model::sequence::{SeqFormat, Sequence};
+
+use crate::connection::Detachable;
 
 /// What of a name is not escaped in a URL.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
@@ -56,7 +58,11 @@ where
         return answer.streaming(stream::empty::<Result<Bytes, E>>());
     }
     if req.version() > Version::HTTP_10 {
-        return answer.streaming(body);
+        let going_on = req.conn_data::<Detachable>().map(Detachable::answer_goes_on);
+        return answer.streaming(body.inspect(move |_| {
+            // It is dropped with the body.
+            let _ = &going_on;
+        }));
     }
     let mut answer = answer.force_close().streaming(body);
     answer.head_mut().no_chunking(true);

@@ -71,6 +71,38 @@ async fn a_request_behind_a_feed_is_not_carried_out() {
     }
 }
 
+/// The framework takes the method, the version and what is said of the connection from the request that it has read last.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_in_one_piece_are_each_answered_as_if_alone() {
+    let (server, database) = fresh().await;
+    database.put("a", &json!({ "n": 1 })).await;
+    let request = |line: &str, more: &str| format!("{line}\r\nHost: seqtide\r\n{more}\r\n");
+    let put = |id: &str| request(&format!("PUT /db/{id} HTTP/1.1"), "Content-Length: 2\r\n") + "{}";
+    let head = request("HEAD /db/a HTTP/1.1", "");
+    let get = request("GET /db/a HTTP/1.1", "");
+    let feed = request("GET /db/_changes?limit=1 HTTP/1.1", "");
+    let last = request("GET /db HTTP/1.1", "Connection: close\r\n");
+    for round in 0..10 {
+        let (put, behind) = (put(&format!("p{round}")), put(&format!("behind{round}")));
+        let all = [&put, &head, &get, &feed, &head, &get, &head, &last, &behind].map(String::as_str).concat();
+        let (_, answers) = raw::open(server.address(), &all, |text| text.contains("db_name")).await;
+        let body =
+            |answer: &'_ str| answer.split_once("\r\n\r\n").map_or_else(String::new, |(_, body)| body.to_owned());
+        let bodies: Vec<String> = answers.split("HTTP/1.1 ").skip(1).map(body).collect();
+        let of_a_get = |body: &str| body.starts_with("{\"_id\":\"a\"") && body.ends_with("}\n");
+        assert_eq!(bodies.len(), 8, "none to what is behind the last: {answers}");
+        assert!(bodies[0].contains("\"ok\":true"), "{answers}");
+        assert!(of_a_get(&bodies[2]) && of_a_get(&bodies[5]), "{answers}");
+        assert!(bodies[3].contains("\"last_seq\"") && bodies[3].ends_with("\r\n0\r\n\r\n"), "{answers}");
+        assert_eq!([1, 4, 6].map(|head| &*bodies[head]), [""; 3], "no body behind a HEAD: {answers}");
+        assert!(bodies[7].contains("\"db_name\""), "{answers}");
+        let answer = raw::exchange(server.address(), &[&last, &behind].map(String::as_str).concat()).await;
+        assert!(answer.body.ends_with("}\n"), "it ends behind the last, and answers nothing behind it: {answer:?}");
+    }
+    let changes = database.get("/_changes").expect(200).await.json();
+    assert_eq!(changes["results"].as_array().map(Vec::len), Some(11), "what stands behind the last is not written");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_leaves_gives_its_place_among_the_feeds_back() {
     let server = Server::launch().arg("--limits-feeds-max=2").start();

@@ -1,4 +1,8 @@
 //! A connection's socket that can be taken out of the framework: what is left there ends without a word.
+//!
+//! The framework is given one request at a time, the next when the answer to the one before is on its way: from those
+//! that it has read ahead it takes what it knows of the one that it answers, such as that it is a `HEAD`, and it goes on
+//! to those that come behind the last one of a connection.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -16,7 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::cutting::Cutting;
-use super::head::Requests;
+use super::head::{Ended, Read, Requests};
 
 /// The socket of a connection, for the framework and for the requests on it.
 #[derive(Clone)]
@@ -27,12 +31,32 @@ struct Socket {
     stream: Option<TcpStream>,
     /// What came and the framework had no room for, once it was made what it means.
     left: Bytes,
+    /// What came behind the request that is being answered, as it came.
+    behind: Bytes,
+    /// Waits for that.
+    reads: Option<Waker>,
     requests: Requests,
+    answer: Answer,
+    /// More of that answer comes, piece by piece.
+    answer_goes_on: bool,
     wanted: Wanted,
     /// The framework has written all it was given when it was here last.
     is_written: bool,
     /// Cuts it later, if it is there still.
     cutting: Option<Cutting>,
+}
+
+/// How far the answer is to the request that the framework was given last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// The request is not whole yet, or the answer is on its way as a whole.
+    NotAwaited,
+    /// Nothing of it is written.
+    Awaited,
+    /// Something of it is written, and not flushed yet.
+    Begun,
+    /// Nothing is read behind it.
+    Last,
 }
 
 enum Wanted {
@@ -45,11 +69,89 @@ enum Wanted {
 }
 
 impl Socket {
+    fn writes(&mut self) {
+        self.is_written = false;
+        if self.answer == Answer::Awaited {
+            self.answer = Answer::Begun;
+        }
+    }
+
     fn flushed(&mut self) {
         self.is_written = true;
+        self.read_on();
         if let Wanted::WhenFlushed(waiting) = &self.wanted {
             waiting.wake_by_ref();
             self.wanted = Wanted::Now;
+        }
+    }
+
+    /// Has the next request read, if the answer to the one before is on its way.
+    fn read_on(&mut self) {
+        if self.answer == Answer::Begun && self.is_written && !self.answer_goes_on {
+            self.answer = Answer::NotAwaited;
+            if let Some(reads) = self.reads.take() {
+                reads.wake();
+            }
+        }
+    }
+
+    /// Gives the framework what it may read.
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        while self.left.is_empty() && buf.remaining() > 0 {
+            let before = buf.filled().len();
+            if self.answer != Answer::NotAwaited {
+                // Whether the client is still there is to be known all the same.
+                if self.behind.is_empty() {
+                    ready!(self.poll_stream(cx, buf))?;
+                    let came = Bytes::copy_from_slice(&buf.filled()[before..]);
+                    buf.set_filled(before);
+                    if came.is_empty() {
+                        return Poll::Ready(Ok(()));
+                    }
+                    self.behind = came;
+                }
+                self.reads = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            if self.behind.is_empty() {
+                ready!(self.poll_stream(cx, buf))?;
+            } else {
+                let room = buf.remaining().min(self.behind.len());
+                buf.put_slice(&self.behind.split_to(room));
+            }
+            let came = &buf.filled()[before..];
+            if came.is_empty() {
+                self.left = self.requests.end().into();
+                break;
+            }
+            let (length, Read { made, behind, ended }) = (came.len(), self.requests.read(came));
+            if behind > 0 {
+                let behind = &came[length - behind..];
+                self.behind = [behind, &self.behind].concat().into();
+            }
+            if let Some(Ended { is_last }) = ended {
+                self.answer = if is_last { Answer::Last } else { Answer::Awaited };
+            }
+            match made {
+                None => {
+                    buf.set_filled(before + length - behind);
+                    return Poll::Ready(Ok(()));
+                }
+                Some(made) => {
+                    buf.set_filled(before);
+                    self.left = made.into();
+                }
+            }
+        }
+        let room = buf.remaining().min(self.left.len());
+        buf.put_slice(&self.left.split_to(room));
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_stream(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Some(stream) => Pin::new(stream).poll_read(cx, buf),
+            None => Poll::Ready(Err(taken())),
         }
     }
 }
@@ -61,9 +163,18 @@ impl Detachable {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection's pieces may wait for each other");
         }
-        let (stream, left, requests, wanted) = (Some(stream), Bytes::new(), Requests::default(), Wanted::Not);
-        let socket = Socket { stream, left, requests, wanted, is_written: true, cutting: None };
-        Detachable(Rc::new(RefCell::new(socket)))
+        Detachable(Rc::new(RefCell::new(Socket {
+            stream: Some(stream),
+            left: Bytes::new(),
+            behind: Bytes::new(),
+            reads: None,
+            requests: Requests::default(),
+            answer: Answer::NotAwaited,
+            answer_goes_on: false,
+            wanted: Wanted::Not,
+            is_written: true,
+            cutting: None,
+        })))
     }
 
     /// Takes the socket when the framework has written all it was given. Whoever waits for it gives it nothing more.
@@ -85,6 +196,12 @@ impl Detachable {
     fn take(&self) -> io::Result<std::net::TcpStream> {
         let stream = self.0.borrow_mut().stream.take();
         stream.ok_or_else(taken)?.into_std()
+    }
+
+    /// The answer to the request that is answered goes on until what is returned is dropped.
+    pub fn answer_goes_on(&self) -> GoingOn {
+        self.0.borrow_mut().answer_goes_on = true;
+        GoingOn(self.clone())
     }
 
     /// Ends the connection in both directions, whatever was not written yet.
@@ -135,6 +252,17 @@ impl Detachable {
     }
 }
 
+/// An answer that goes on, piece by piece, until this is dropped.
+pub struct GoingOn(Detachable);
+
+impl Drop for GoingOn {
+    fn drop(&mut self) {
+        let mut socket = self.0.0.borrow_mut();
+        socket.answer_goes_on = false;
+        socket.read_on();
+    }
+}
+
 /// The framework ends a connection without a word that was aborted.
 fn taken() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was taken over")
@@ -142,30 +270,14 @@ fn taken() -> io::Error {
 
 impl AsyncRead for Detachable {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Socket { stream, requests, left, .. } = &mut *self.0.borrow_mut();
-        let Some(stream) = stream else { return Poll::Ready(Err(taken())) };
-        while left.is_empty() && buf.remaining() > 0 {
-            let before = buf.filled().len();
-            ready!(Pin::new(&mut *stream).poll_read(cx, buf))?;
-            let came = &buf.filled()[before..];
-            let is_end = came.is_empty();
-            let read = if is_end { Some(requests.end()) } else { requests.read(came) };
-            let Some(read) = read else { return Poll::Ready(Ok(())) };
-            buf.set_filled(before);
-            *left = read.into();
-            if is_end {
-                break;
-            }
-        }
-        let room = buf.remaining().min(left.len());
-        buf.put_slice(&left.split_to(room));
-        Poll::Ready(Ok(()))
+        let mut socket = self.0.borrow_mut();
+        if socket.stream.is_none() { Poll::Ready(Err(taken())) } else { socket.poll_read(cx, buf) }
     }
 }
 
 impl AsyncWrite for Detachable {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.borrow_mut().is_written = false;
+        self.0.borrow_mut().writes();
         self.with_stream(cx, |stream, cx| stream.poll_write(cx, bytes))
     }
 
@@ -242,10 +354,73 @@ mod tests {
         let length = framework.read(&mut piece).await.unwrap();
         client.write_all(b"GET /").await.unwrap();
         client.shutdown().await.unwrap();
-        let mut rest = String::new();
-        framework.read_to_string(&mut rest).await.unwrap();
-        let head = String::from_utf8_lossy(&piece[..length]);
-        assert_eq!(format!("{head}{rest}"), "GET /?%22%22 HTTP/1.1\r\n\r\nGET /");
+        let mut rest = [0; 100];
+        let more = framework.read(&mut rest).await.unwrap();
+        framework.write_all(b"answer").await.unwrap();
+        framework.flush().await.unwrap();
+        let mut last = String::new();
+        framework.read_to_string(&mut last).await.unwrap();
+        let head = String::from_utf8_lossy(&[&piece[..length], &rest[..more]].concat()).into_owned();
+        assert_eq!((&*head, &*last), ("GET /?%22%22 HTTP/1.1\r\n\r\n", "GET /"));
+    }
+
+    #[tokio::test]
+    async fn a_request_is_given_when_the_answer_to_the_one_before_is_on_its_way_and_none_behind_the_last() {
+        let (mut framework, mut client) = connection().await;
+        let requests = ["PUT /a HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "HEAD /<a> HTTP/1.1\r\n\r\n"];
+        let (last, refused) = ("GET /b HTTP/1.1\r\nConnection: close\r\n\r\n", "PUT /c HTTP/1.1\r\n\r\n");
+        client.write_all([requests[0], requests[1], last, refused].concat().as_bytes()).await.unwrap();
+        let mut piece = [0; 1000];
+        for expected in [requests[0], "HEAD /%3Ca%3E HTTP/1.1\r\n\r\n", last] {
+            let length = framework.read(&mut piece).await.unwrap();
+            assert_eq!(String::from_utf8_lossy(&piece[..length]), expected);
+            let mut next = [0; 1];
+            assert!(framework.read(&mut next).now_or_never().is_none(), "nothing is written");
+            framework.flush().await.unwrap();
+            assert!(framework.read(&mut next).now_or_never().is_none(), "nor is it by a flush");
+            framework.write_all(b"answer").await.unwrap();
+            assert!(framework.read(&mut next).now_or_never().is_none(), "more of it may follow");
+            framework.flush().await.unwrap();
+        }
+        assert!(framework.read(&mut piece).now_or_never().is_none(), "nothing comes behind the last");
+    }
+
+    #[tokio::test]
+    async fn no_request_is_given_while_an_answer_goes_on() {
+        for is_flushed_at_the_end in [false, true] {
+            let (mut framework, mut client) = connection().await;
+            let handler = framework.clone();
+            let request = "GET /a HTTP/1.1\r\n\r\n";
+            client.write_all(request.repeat(2).as_bytes()).await.unwrap();
+            let mut piece = [0; 1000];
+            assert_eq!(framework.read(&mut piece).await.unwrap(), request.len());
+            let going_on = handler.answer_goes_on();
+            for _ in 0..3 {
+                framework.write_all(b"piece").await.unwrap();
+                framework.flush().await.unwrap();
+                assert!(framework.read(&mut piece).now_or_never().is_none());
+            }
+            if is_flushed_at_the_end {
+                framework.write_all(b"last").await.unwrap();
+                drop(going_on);
+                assert!(framework.read(&mut piece).now_or_never().is_none());
+                framework.flush().await.unwrap();
+            } else {
+                drop(going_on);
+            }
+            assert_eq!(framework.read(&mut piece).await.unwrap(), request.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_leaves_before_its_answer_is_noticed() {
+        let (mut framework, mut client) = connection().await;
+        let request = b"GET / HTTP/1.1\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let mut piece = [0; 100];
+        assert_eq!(framework.read(&mut piece).await.unwrap(), request.len());
+        drop(client);
+        assert_eq!(framework.read(&mut piece).await.unwrap(), 0);
     }
 
     #[tokio::test]

@@ -25,6 +25,8 @@ const HEADERS_MAX: usize = 96;
 #[derive(Default)]
 pub struct Requests {
     next: Next,
+    /// Whether that is of the last request.
+    is_last: bool,
     /// The beginning of a head.
     kept: Vec<u8>,
 }
@@ -40,16 +42,35 @@ enum Next {
     Anything,
 }
 
+/// What is to be made of what came in one piece, up to the end of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Read {
+    /// What to read in place of it; `None` where that is the same. It may be nothing until more comes.
+    pub made: Option<Vec<u8>>,
+    /// How many bytes, at the end of the piece, lie behind it and were not looked at.
+    pub behind: usize,
+    /// Whether a request ends with it.
+    pub ended: Option<Ended>,
+}
+
+/// A request that came as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Nothing may come behind it: its sender said that the connection is to end, or did not say that it is not.
+    pub is_last: bool,
+}
+
 impl Requests {
-    /// Gives what to read in place of what came in one piece; `None` where that is the same. It may be nothing until
-    /// more comes.
-    pub fn read(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
+    /// Reads what came in one piece, up to the end of the request that is begun or begins with it.
+    pub fn read(&mut self, piece: &[u8]) -> Read {
         if self.kept.is_empty() {
             return self.read_whole(piece);
         }
         self.kept.extend_from_slice(piece);
-        let whole = take(&mut self.kept);
-        Some(self.read_whole(&whole).unwrap_or(whole))
+        let mut whole = take(&mut self.kept);
+        let Read { made, behind, ended } = self.read_whole(&whole);
+        whole.truncate(whole.len() - behind);
+        Read { made: Some(made.unwrap_or(whole)), behind, ended }
     }
 
     /// Nothing comes any more: gives what was kept.
@@ -57,9 +78,9 @@ impl Requests {
         take(&mut self.kept)
     }
 
-    fn read_whole(&mut self, piece: &[u8]) -> Option<Vec<u8>> {
-        let (mut made, mut at) = (None, 0);
-        while at < piece.len() {
+    fn read_whole(&mut self, piece: &[u8]) -> Read {
+        let (mut made, mut at, mut ended) = (None, 0, None);
+        while at < piece.len() && ended.is_none() {
             let rest = &piece[at..];
             let mut meant = None;
             let length = match self.next {
@@ -70,13 +91,13 @@ impl Requests {
                     length
                 }
                 Next::Head => match Head::of(rest) {
-                    Head::Whole { length, behind, meant: other } => {
-                        (self.next, meant) = (behind, other);
+                    Head::Whole { length, behind, is_last, meant: other } => {
+                        (self.next, self.is_last, meant) = (behind, is_last, other);
                         length
                     }
                     Head::Begun if rest.len() <= KEPT_BYTES_MAX => {
                         self.kept = rest.to_vec();
-                        return Some(made.unwrap_or_else(|| piece[..at].to_vec()));
+                        return Read { made: Some(Vec::new()), behind: 0, ended };
                     }
                     Head::Begun | Head::None => {
                         self.next = Next::Anything;
@@ -91,8 +112,9 @@ impl Requests {
                 made.extend_from_slice(meant.as_deref().unwrap_or(&rest[..length]));
             }
             at += length;
+            ended = matches!(self.next, Next::Head).then_some(Ended { is_last: self.is_last });
         }
-        made
+        Read { made, behind: piece.len() - at, ended }
     }
 }
 
@@ -130,7 +152,7 @@ impl Next {
 /// What bytes begin with.
 enum Head {
     /// A head of so many bytes, and what it is to be in their place.
-    Whole { length: usize, behind: Next, meant: Option<Vec<u8>> },
+    Whole { length: usize, behind: Next, is_last: bool, meant: Option<Vec<u8>> },
     /// The beginning of one.
     Begun,
     /// What cannot be one.
@@ -143,12 +165,24 @@ impl Head {
         let mut request = Request::new(&mut []);
         match request.parse_with_uninit_headers(bytes, &mut headers) {
             Ok(Status::Complete(length)) => {
-                Head::Whole { length, behind: Next::behind_head(&request), meant: meant(&request) }
+                let (behind, is_last) = (Next::behind_head(&request), is_last(&request));
+                Head::Whole { length, behind, is_last, meant: meant(&request) }
             }
             Ok(Status::Partial) => Head::Begun,
             Err(_) => Head::None,
         }
     }
+}
+
+/// Whether nothing may follow a request: RFC 9112, 9.3 and 9.6.
+fn is_last(request: &Request<'_, '_>) -> bool {
+    let says = |what: &[u8]| {
+        let connection = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("connection"));
+        let mut options =
+            connection.flat_map(|header| header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii));
+        options.any(|option| option.eq_ignore_ascii_case(what))
+    };
+    says(b"close") || (request.version == Some(0) && !says(b"keep-alive"))
 }
 
 /// The head that is meant, if that is another one.
@@ -200,11 +234,42 @@ mod tests {
     fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<u8> {
         let mut requests = Requests::default();
         let mut all = Vec::new();
-        for piece in pieces {
-            all.extend(requests.read(piece).unwrap_or_else(|| piece.to_vec()));
+        for mut piece in pieces {
+            while !piece.is_empty() {
+                let Read { made, behind, .. } = requests.read(piece);
+                let (read, rest) = piece.split_at(piece.len() - behind);
+                all.extend(made.unwrap_or_else(|| read.to_vec()));
+                piece = rest;
+            }
         }
         all.extend(requests.end());
         all
+    }
+
+    #[test]
+    fn a_piece_is_read_up_to_the_end_of_a_request() {
+        let (plain, last) = (Some(Ended { is_last: false }), Some(Ended { is_last: true }));
+        for (first, expected) in [
+            ("GET / HTTP/1.1\r\n\r\n", plain),
+            ("PUT /db/a HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", plain),
+            ("GET / HTTP/1.1\r\nConnection: x, Close\r\n\r\n", last),
+            ("PUT /db/a HTTP/1.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", last),
+            ("GET / HTTP/1.0\r\n\r\n", last),
+            ("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", plain),
+        ] {
+            let sent = [first, "HEAD /db/b HTTP/1.1\r\n"].concat();
+            let behind = sent.len() - first.len();
+            assert_eq!(
+                Requests::default().read(sent.as_bytes()),
+                Read { made: None, behind, ended: expected },
+                "{first}"
+            );
+            let (begin, end) = sent.as_bytes().split_at(first.len() - 3);
+            let mut requests = Requests::default();
+            assert_eq!(requests.read(begin).ended, None, "{first}");
+            let read = requests.read(end);
+            assert_eq!((read.behind, read.ended), (behind, expected), "{first}");
+        }
     }
 
     #[track_caller]
