@@ -27,6 +27,10 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// comes.
 pub async fn read_body(req: &HttpRequest, payload: web::Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
     let gzipped = is_gzipped(req)?;
+    let length = req.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: u64| length > bytes_max as u64) {
+        return Err(too_large(bytes_max));
+    }
     let body = read_all(payload, bytes_max).await.inspect_err(|error| {
         if error.status_code() == StatusCode::REQUEST_TIMEOUT {
             Cutter::of(req).cut_soon();

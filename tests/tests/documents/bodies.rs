@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 
 use super::fresh;
-use seqtide_tests::{Database, Server};
+use seqtide_tests::{Database, Server, raw};
 
 fn gzipped(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -96,6 +96,16 @@ async fn broken_gzip_and_other_encodings_are_refused() {
         assert!(answer.json()["reason"].as_str().is_some_and(|reason| !reason.is_empty()));
     }
     assert_eq!(database.info().await["update_seq"], json!(0));
+}
+
+/// The body was taken in first, as far as it may be long.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_length_that_is_too_large_is_413_before_anything_of_the_body_has_come() {
+    let server = Server::launch().arg("--limits-request-bytes-max=8000000").start();
+    Database::create(&server, "db").await;
+    let request = "PUT /db/a HTTP/1.1\r\nHost: seqtide\r\nContent-Length: 8000001\r\n\r\n";
+    let (_socket, head) = raw::open(server.address(), request, |text| text.ends_with("}\n")).await;
+    assert!(head.starts_with("HTTP/1.1 413 ") && head.contains("at most 8000000 bytes"), "{head}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

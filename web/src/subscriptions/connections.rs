@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::any_feed::AnyFeed;
 use super::asked::{Opened, Reader};
-use super::resume_id::{DEFINITIONS_CHARS_MAX, encode_definitions};
+use super::resume_id::fits_into_ids;
 use crate::error::ApiError;
 
 /// The random part of an id, which nobody guesses: who knows it may change the connection's subscriptions.
@@ -266,7 +266,7 @@ impl Reserved<'_> {
                 Held::Subscribed(Some(given)) => Some(given.get()),
                 _ => None,
             });
-            if encode_definitions(earlier.chain([subscription.given.get()])).len() > DEFINITIONS_CHARS_MAX {
+            if !fits_into_ids(earlier.chain([subscription.given.get()])) {
                 return Err(ApiError::too_large(
                     "what was subscribed to on this connection does not fit into its `id:` any more: name subscriptions \
                      in the request that opens a connection, where there is room",

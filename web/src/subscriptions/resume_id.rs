@@ -33,8 +33,8 @@ const EARLIER_FORM: char = '1';
 /// a header.
 pub const DEFINITIONS_CHARS_MAX: usize = 4096;
 
-/// Definitions that take more are none of ours.
-const DEFINITIONS_BYTES_MAX: u64 = 1 << 20;
+/// Most bytes that they take when they are read again: more are none of ours.
+const DEFINITIONS_BYTES_MAX: usize = 1 << 20;
 
 /// What becomes of a subscription when its client comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,15 +93,28 @@ pub fn checksum<'a>(named: impl Iterator<Item = Subject<'a>>) -> u32 {
     sum
 }
 
+/// Whether ids have room for these subscriptions, and give them back.
+pub fn fits_into_ids<'a>(definitions: impl Iterator<Item = &'a str>) -> bool {
+    let list = listed(definitions);
+    list.len() <= DEFINITIONS_BYTES_MAX && encode_list(&list).len() <= DEFINITIONS_CHARS_MAX
+}
+
 /// The part of an id that has the subscriptions that came later, as JSON objects.
 pub fn encode_definitions<'a>(definitions: impl Iterator<Item = &'a str>) -> String {
-    let list = definitions.collect::<Vec<_>>().join(",");
-    if list.is_empty() {
+    encode_list(&listed(definitions))
+}
+
+fn listed<'a>(definitions: impl Iterator<Item = &'a str>) -> String {
+    format!("[{}]", definitions.collect::<Vec<_>>().join(","))
+}
+
+fn encode_list(list: &str) -> String {
+    if list == "[]" {
         return String::new();
     }
     let mut deflated = DeflateEncoder::new(Vec::new(), Compression::best());
     // A vector takes all of it.
-    let written = write!(deflated, "[{list}]").and_then(|()| deflated.finish());
+    let written = deflated.write_all(list.as_bytes()).and_then(|()| deflated.finish());
     BASE64.encode(written.unwrap_or_default())
 }
 
@@ -225,7 +238,7 @@ fn read(id: &str, places_max: usize) -> Option<Resumed> {
 fn read_definitions(text: &str) -> Option<Vec<Box<RawValue>>> {
     let mut json = String::new();
     let deflated = BASE64.decode(text).ok()?;
-    DeflateDecoder::new(&*deflated).take(DEFINITIONS_BYTES_MAX).read_to_string(&mut json).ok()?;
+    DeflateDecoder::new(&*deflated).take(DEFINITIONS_BYTES_MAX as u64).read_to_string(&mut json).ok()?;
     serde_json::from_str(&json).ok()
 }
 
@@ -344,6 +357,26 @@ mod tests {
     }
 
     /// The figures of docs/subscriptions.md.
+    #[test]
+    fn what_fits_into_ids_is_given_back_and_no_more_than_that() {
+        // Short as an id has it, and long.
+        let repeating = |bytes: usize| format!("{{\"doc_ids\":[\"{}\"]}}", "a".repeat(bytes));
+        for (definitions, fits) in [
+            (vec![repeating(DEFINITIONS_BYTES_MAX - 100)], true),
+            (vec![repeating(DEFINITIONS_BYTES_MAX)], false),
+            (vec![repeating(DEFINITIONS_BYTES_MAX / 2 - 100); 2], true),
+            (vec![repeating(DEFINITIONS_BYTES_MAX / 2); 2], false),
+        ] {
+            let definitions = || definitions.iter().map(String::as_str);
+            assert_eq!(fits_into_ids(definitions()), fits);
+            let given_back = read_definitions(&encode_definitions(definitions()));
+            let expected: Vec<_> = definitions().collect();
+            let is_given_back =
+                given_back.is_some_and(|list| list.iter().map(|one| one.get()).eq(expected.iter().copied()));
+            assert_eq!(is_given_back, fits);
+        }
+    }
+
     #[test]
     fn an_id_of_a_hundred_is_short() {
         let names: Vec<String> = (0..100).map(|number| format!("subscription-{number}")).collect();

@@ -189,10 +189,10 @@ impl Feeds {
 
     /// Gives up those who are there no more, as far as that shows.
     fn look(&mut self) {
-        let looked =
-            self.groups.iter_mut().flat_map(|(id, group)| group.look().into_iter().map(|leaver| (*id, leaver)));
-        for (id, leaver) in looked.collect::<Vec<_>>() {
-            self.dismiss(id, Some(leaver));
+        // All of a group together: it goes with the last of them, and nobody is found in it any more.
+        let looked = self.groups.iter_mut().map(|(id, group)| (*id, group.look()));
+        for (id, leavers) in looked.filter(|(_, leavers)| !leavers.is_empty()).collect::<Vec<_>>() {
+            self.dismiss(id, leavers);
         }
     }
 
