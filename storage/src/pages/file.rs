@@ -129,7 +129,8 @@ impl PageFile {
 mod tests {
     use super::*;
 
-    /// What a file lost since it was mapped is as what its disk does not give: to look at the map there ends the process.
+    /// What a file lost since it was mapped is as what its disk does not give: to look at the map there ends the
+    /// process.
     #[test]
     fn a_page_that_the_disk_does_not_give_is_damage_before_and_behind_the_walk() {
         const PAGE: usize = 4096;

@@ -71,7 +71,8 @@ async fn a_request_behind_a_feed_is_not_carried_out() {
     }
 }
 
-/// The framework takes the method, the version and what is said of the connection from the request that it has read last.
+/// The framework takes the method, the version and what is said of the connection from the request that it has read
+/// last.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_in_one_piece_are_each_answered_as_if_alone() {
     let (server, database) = fresh().await;

@@ -1,8 +1,8 @@
 //! A connection's socket that can be taken out of the framework: what is left there ends without a word.
 //!
 //! The framework is given one request at a time, the next when the answer to the one before is on its way: from those
-//! that it has read ahead it takes what it knows of the one that it answers, such as that it is a `HEAD`, and it goes on
-//! to those that come behind the last one of a connection.
+//! that it has read ahead it takes what it knows of the one that it answers, such as that it is a `HEAD`, and it goes
+//! on to those that come behind the last one of a connection.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
