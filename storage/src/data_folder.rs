@@ -332,7 +332,11 @@ impl DataFolder {
         if noted.is_ok() || !self.contains(name) {
             update.publish(name, UpdateKind::Deleted);
         }
-        noted.inspect_err(|_| self.leave_over(name))
+        noted.inspect_err(|_| {
+            if !self.contains(name) {
+                self.leave_over(name);
+            }
+        })
     }
 
     /// Removes what is left of a database that was decided to go and that nobody has open.
