@@ -37,6 +37,8 @@ struct Socket {
     reads: Option<Waker>,
     requests: Requests,
     answer: Answer,
+    /// Something was written while a request was not whole: it may be the answer to that one already.
+    is_answered_early: bool,
     /// More of that answer comes, piece by piece.
     answer_goes_on: bool,
     wanted: Wanted,
@@ -71,8 +73,10 @@ enum Wanted {
 impl Socket {
     fn writes(&mut self) {
         self.is_written = false;
-        if self.answer == Answer::Awaited {
-            self.answer = Answer::Begun;
+        match self.answer {
+            Answer::NotAwaited => self.is_answered_early |= self.requests.is_in_body(),
+            Answer::Awaited => self.answer = Answer::Begun,
+            Answer::Begun | Answer::Last => {}
         }
     }
 
@@ -130,7 +134,12 @@ impl Socket {
                 self.behind = [behind, &self.behind].concat().into();
             }
             if let Some(Ended { is_last }) = ended {
-                self.answer = if is_last { Answer::Last } else { Answer::Awaited };
+                let is_answered = std::mem::take(&mut self.is_answered_early);
+                self.answer = match (is_last, is_answered) {
+                    (true, _) => Answer::Last,
+                    (false, true) => Answer::NotAwaited,
+                    (false, false) => Answer::Awaited,
+                };
             }
             match made {
                 None => {
@@ -170,6 +179,7 @@ impl Detachable {
             reads: None,
             requests: Requests::default(),
             answer: Answer::NotAwaited,
+            is_answered_early: false,
             answer_goes_on: false,
             wanted: Wanted::Not,
             is_written: true,
@@ -410,6 +420,20 @@ mod tests {
             }
             assert_eq!(framework.read(&mut piece).await.unwrap(), request.len());
         }
+    }
+
+    #[tokio::test]
+    async fn behind_a_request_that_was_answered_before_it_was_whole_the_next_is_given() {
+        let (mut framework, mut client) = connection().await;
+        let (head, body) = ("PUT /a HTTP/1.1\r\nContent-Length: 2\r\n\r\n", "{}");
+        let mut piece = [0; 1000];
+        client.write_all(head.as_bytes()).await.unwrap();
+        assert_eq!(framework.read(&mut piece).await.unwrap(), head.len());
+        framework.write_all(b"refused").await.unwrap();
+        framework.flush().await.unwrap();
+        client.write_all([body, head].concat().as_bytes()).await.unwrap();
+        assert_eq!(framework.read(&mut piece).await.unwrap(), body.len());
+        assert_eq!(framework.read(&mut piece).await.unwrap(), head.len());
     }
 
     #[tokio::test]

@@ -73,6 +73,11 @@ impl Requests {
         Read { made: Some(made.unwrap_or(whole)), behind, ended }
     }
 
+    /// Whether a request's head has come, and not all of its body.
+    pub fn is_in_body(&self) -> bool {
+        matches!(self.next, Next::Body(_))
+    }
+
     /// Nothing comes any more: gives what was kept.
     pub fn end(&mut self) -> Vec<u8> {
         take(&mut self.kept)
