@@ -329,11 +329,12 @@ impl DataFolder {
         let update = self.updates.reserve();
         let noted = self.change(|catalogue| catalogue.mark_deleted(name, counted, update.seq()));
         // It may be noted all the same.
-        if noted.is_ok() || !self.contains(name) {
+        let is_noted = noted.is_ok() || !self.contains(name);
+        if is_noted {
             update.publish(name, UpdateKind::Deleted);
         }
         noted.inspect_err(|_| {
-            if !self.contains(name) {
+            if is_noted {
                 self.leave_over(name);
             }
         })

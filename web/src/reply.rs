@@ -57,12 +57,13 @@ where
     if req.method() == Method::HEAD {
         return answer.streaming(stream::empty::<Result<Bytes, E>>());
     }
+    let going_on = req.conn_data::<Detachable>().map(Detachable::answer_goes_on);
+    let body = body.inspect(move |_| {
+        // It is dropped with the body.
+        let _ = &going_on;
+    });
     if req.version() > Version::HTTP_10 {
-        let going_on = req.conn_data::<Detachable>().map(Detachable::answer_goes_on);
-        return answer.streaming(body.inspect(move |_| {
-            // It is dropped with the body.
-            let _ = &going_on;
-        }));
+        return answer.streaming(body);
     }
     let mut answer = answer.force_close().streaming(body);
     answer.head_mut().no_chunking(true);

@@ -104,6 +104,35 @@ async fn requests_in_one_piece_are_each_answered_as_if_alone() {
     assert_eq!(changes["results"].as_array().map(Vec::len), Some(11), "what stands behind the last is not written");
 }
 
+/// What asks for the body is no answer yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_expects_to_be_asked_is_answered_as_if_nothing_stood_behind_it() {
+    let (server, _database) = fresh().await;
+    for round in 0..10 {
+        let headers = "Host: seqtide\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+        let put = format!("PUT /db/p{round} HTTP/1.1\r\n{headers}{{}}");
+        let all = format!("{put}HEAD /db HTTP/1.1\r\nHost: seqtide\r\nConnection: close\r\n\r\n");
+        let answers = raw::exchange(server.address(), &all).await;
+        assert_eq!(answers.status_line, "HTTP/1.1 100 Continue");
+        let said = format!("{{\"ok\":true,\"id\":\"p{round}\"");
+        assert!(answers.body.starts_with("HTTP/1.1 201 ") && answers.body.contains(&said), "{answers:?}");
+        assert!(answers.body.contains("}\nHTTP/1.1 200 ") && answers.body.ends_with("\r\n\r\n"), "{answers:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_is_noticed_whatever_it_has_sent_behind_its_request() {
+    let (server, database) = fresh().await;
+    let wait = "GET /db/_changes?feed=longpoll&since=now&heartbeat=600000 HTTP/1.1\r\nHost: seqtide\r\n\r\n";
+    for behind in ["", "\r\n", wait] {
+        let mut socket = TcpStream::connect(server.address()).await.expect("a connection");
+        socket.write_all([wait, behind].concat().as_bytes()).await.expect("the requests");
+        until_open(&database.api, "longpoll", 1).await;
+        drop(socket);
+        until_open(&database.api, "longpoll", 0).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_leaves_gives_its_place_among_the_feeds_back() {
     let server = Server::launch().arg("--limits-feeds-max=2").start();

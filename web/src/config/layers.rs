@@ -34,10 +34,9 @@ pub fn value_at<'t>(table: &'t Table, key: &str) -> Option<&'t Value> {
 pub fn read_file(path: &Path) -> Result<Table, ConfigError> {
     let file = || path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|cause| ConfigError::Unreadable { file: file(), cause })?;
-    let table: Table = toml::from_str(&text).map_err(|error| ConfigError::Syntax {
-        file: file(),
-        line: line_of(&text, error.span().map_or(0, |span| span.start)),
-        reason: syntax_error(&text, &error),
+    let table: Table = toml::from_str(&text).map_err(|error| {
+        let (line, reason) = syntax_error(&text, &error);
+        ConfigError::Syntax { file: file(), line, reason }
     })?;
     match keys::unknown_in(&table) {
         Some((key, hint)) => Err(ConfigError::UnknownKey { file: file(), key, hint }),
@@ -45,15 +44,17 @@ pub fn read_file(path: &Path) -> Result<Table, ConfigError> {
     }
 }
 
-/// What is wrong with a text that is not TOML. The parser takes a text without quotes for a number or a boolean.
-fn syntax_error(text: &str, error: &toml::de::Error) -> String {
-    let reason = one_line(error.message());
-    let line = text.lines().nth(line_of(text, error.span().map_or(0, |span| span.start)) - 1).unwrap_or_default();
-    let value = line.split_once('=').map(|(_, value)| value.trim());
-    match value.filter(|value| !value.is_empty() && !value.starts_with(['"', '\'', '[', '{'])) {
-        Some(_) => format!("{reason}, in `{}`: a text stands in quotes", line.trim()),
-        None => reason,
+/// In which line a text is not TOML, and what is wrong there. The parser takes a text without quotes for a number or a
+/// boolean.
+fn syntax_error(text: &str, error: &toml::de::Error) -> (usize, String) {
+    let number = line_of(text, error.span().map_or(0, |span| span.start));
+    let line = text.lines().nth(number - 1).unwrap_or_default().trim();
+    let mut reason = one_line(error.message());
+    let value = line.split_once('=').map_or("", |(_, value)| value.trim());
+    if !value.is_empty() && !value.starts_with(['"', '\'', '[', '{']) {
+        reason.push_str(&format!(", in `{line}`: a text stands in quotes"));
     }
+    (number, reason)
 }
 
 /// A TOML error's text, which puts the key on a line of its own, as one line.
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn of_a_text_without_quotes_it_is_said_that_they_are_missing() {
-        let said = |text: &str| syntax_error(text, &toml::from_str::<Table>(text).unwrap_err());
+        let said = |text: &str| syntax_error(text, &toml::from_str::<Table>(text).unwrap_err()).1;
         for line in ["durability = full", "data = ./x", "listen = 127.0.0.1:7721"] {
             let text = format!("workers = 1\n{line}\n");
             assert!(said(&text).ends_with(&format!(", in `{line}`: a text stands in quotes")), "{}", said(&text));

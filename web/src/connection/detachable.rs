@@ -2,7 +2,8 @@
 //!
 //! The framework is given one request at a time, the next when the answer to the one before is on its way: from those
 //! that it has read ahead it takes what it knows of the one that it answers, such as that it is a `HEAD`, and it goes
-//! on to those that come behind the last one of a connection.
+//! on to those that come behind the last one of a connection. Behind a request whose end is not looked for
+//! ([`Requests`]) it reads ahead.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -14,13 +15,19 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use actix_web::rt::time::sleep;
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::cutting::Cutting;
 use super::head::{Ended, Read, Requests};
+
+/// What the framework says to who asks before it sends a body: no answer.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// More than so much, and once what is read in one piece, does not wait behind a request: it stays with the system.
+const BEHIND_BYTES_MAX: usize = 1 << 16;
 
 /// The socket of a connection, for the framework and for the requests on it.
 #[derive(Clone)]
@@ -32,13 +39,11 @@ struct Socket {
     /// What came and the framework had no room for, once it was made what it means.
     left: Bytes,
     /// What came behind the request that is being answered, as it came.
-    behind: Bytes,
+    behind: BytesMut,
     /// Waits for that.
     reads: Option<Waker>,
     requests: Requests,
     answer: Answer,
-    /// Something was written while a request was not whole: it may be the answer to that one already.
-    is_answered_early: bool,
     /// More of that answer comes, piece by piece.
     answer_goes_on: bool,
     wanted: Wanted,
@@ -51,11 +56,11 @@ struct Socket {
 /// How far the answer is to the request that the framework was given last.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// The request is not whole yet, or the answer is on its way as a whole.
+    /// Nothing of it is written to a request that is not whole, or all of it is on its way.
     NotAwaited,
     /// Nothing of it is written.
     Awaited,
-    /// Something of it is written, and not flushed yet.
+    /// Something of it is written. More of it may come, or of the request.
     Begun,
     /// Nothing is read behind it.
     Last,
@@ -71,12 +76,13 @@ enum Wanted {
 }
 
 impl Socket {
-    fn writes(&mut self) {
+    fn writes(&mut self, bytes: &[u8]) {
         self.is_written = false;
-        match self.answer {
-            Answer::NotAwaited => self.is_answered_early |= self.requests.is_in_body(),
-            Answer::Awaited => self.answer = Answer::Begun,
-            Answer::Begun | Answer::Last => {}
+        // A request may be answered before it is whole.
+        let is_asked =
+            self.answer == Answer::Awaited || (self.answer == Answer::NotAwaited && self.requests.is_in_body());
+        if is_asked && !CONTINUE.ends_with(bytes) {
+            self.answer = Answer::Begun;
         }
     }
 
@@ -91,7 +97,8 @@ impl Socket {
 
     /// Has the next request read, if the answer to the one before is on its way.
     fn read_on(&mut self) {
-        if self.answer == Answer::Begun && self.is_written && !self.answer_goes_on {
+        let is_on_its_way = self.answer == Answer::Begun && self.is_written && !self.answer_goes_on;
+        if is_on_its_way && !self.requests.is_in_body() {
             self.answer = Answer::NotAwaited;
             if let Some(reads) = self.reads.take() {
                 reads.wake();
@@ -102,59 +109,64 @@ impl Socket {
     /// Gives the framework what it may read.
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         while self.left.is_empty() && buf.remaining() > 0 {
-            let before = buf.filled().len();
-            if self.answer != Answer::NotAwaited {
-                // Whether the client is still there is to be known all the same.
-                if self.behind.is_empty() {
-                    ready!(self.poll_stream(cx, buf))?;
-                    let came = Bytes::copy_from_slice(&buf.filled()[before..]);
-                    buf.set_filled(before);
-                    if came.is_empty() {
-                        return Poll::Ready(Ok(()));
-                    }
-                    self.behind = came;
-                }
-                self.reads = Some(cx.waker().clone());
-                return Poll::Pending;
+            if self.answer != Answer::NotAwaited && !self.requests.is_in_body() {
+                return self.poll_end(cx, buf);
             }
-            if self.behind.is_empty() {
+            let before = buf.filled().len();
+            let is_from_stream = self.behind.is_empty();
+            if is_from_stream {
                 ready!(self.poll_stream(cx, buf))?;
             } else {
-                let room = buf.remaining().min(self.behind.len());
-                buf.put_slice(&self.behind.split_to(room));
+                buf.put_slice(&self.behind[..buf.remaining().min(self.behind.len())]);
             }
             let came = &buf.filled()[before..];
             if came.is_empty() {
                 self.left = self.requests.end().into();
                 break;
             }
-            let (length, Read { made, behind, ended }) = (came.len(), self.requests.read(came));
-            if behind > 0 {
-                let behind = &came[length - behind..];
-                self.behind = [behind, &self.behind].concat().into();
+            let Read { made, behind, ended } = self.requests.read(came);
+            let (read, behind) = came.split_at(came.len() - behind);
+            if is_from_stream {
+                self.behind.extend_from_slice(behind);
+            } else {
+                self.behind.advance(read.len());
             }
-            if let Some(Ended { is_last }) = ended {
-                let is_answered = std::mem::take(&mut self.is_answered_early);
-                self.answer = match (is_last, is_answered) {
-                    (true, _) => Answer::Last,
-                    (false, true) => Answer::NotAwaited,
-                    (false, false) => Answer::Awaited,
-                };
+            let end = before + read.len();
+            match ended {
+                None => {}
+                Some(Ended { is_last: true }) => self.answer = Answer::Last,
+                Some(_) if self.answer == Answer::NotAwaited => self.answer = Answer::Awaited,
+                Some(_) => self.read_on(),
             }
-            match made {
-                None => {
-                    buf.set_filled(before + length - behind);
-                    return Poll::Ready(Ok(()));
-                }
-                Some(made) => {
-                    buf.set_filled(before);
-                    self.left = made.into();
-                }
-            }
+            let Some(made) = made else {
+                buf.set_filled(end);
+                return Poll::Ready(Ok(()));
+            };
+            buf.set_filled(before);
+            self.left = made.into();
         }
         let room = buf.remaining().min(self.left.len());
         buf.put_slice(&self.left.split_to(room));
         Poll::Ready(Ok(()))
+    }
+
+    /// Gives the framework nothing but the end of what its client says, which it is to know of while it answers, too.
+    /// What else comes waits behind the request, as far as there is room.
+    fn poll_end(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        while self.behind.len() < BEHIND_BYTES_MAX {
+            let Poll::Ready(came) = self.poll_stream(cx, buf) else { break };
+            came?;
+            if buf.filled().len() == before {
+                return Poll::Ready(Ok(()));
+            }
+            self.behind.extend_from_slice(&buf.filled()[before..]);
+            buf.set_filled(before);
+        }
+        if !self.behind.is_empty() {
+            self.reads = Some(cx.waker().clone());
+        }
+        Poll::Pending
     }
 
     fn poll_stream(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
@@ -175,11 +187,10 @@ impl Detachable {
         Detachable(Rc::new(RefCell::new(Socket {
             stream: Some(stream),
             left: Bytes::new(),
-            behind: Bytes::new(),
+            behind: BytesMut::new(),
             reads: None,
             requests: Requests::default(),
             answer: Answer::NotAwaited,
-            is_answered_early: false,
             answer_goes_on: false,
             wanted: Wanted::Not,
             is_written: true,
@@ -267,9 +278,8 @@ pub struct GoingOn(Detachable);
 
 impl Drop for GoingOn {
     fn drop(&mut self) {
-        let mut socket = self.0.0.borrow_mut();
-        socket.answer_goes_on = false;
-        socket.read_on();
+        // The end of the answer is flushed behind this.
+        self.0.0.borrow_mut().answer_goes_on = false;
     }
 }
 
@@ -287,7 +297,7 @@ impl AsyncRead for Detachable {
 
 impl AsyncWrite for Detachable {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.borrow_mut().writes();
+        self.0.borrow_mut().writes(bytes);
         self.with_stream(cx, |stream, cx| stream.poll_write(cx, bytes))
     }
 
@@ -397,7 +407,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_request_is_given_while_an_answer_goes_on() {
-        for is_flushed_at_the_end in [false, true] {
+        for last in [&b"last"[..], b""] {
             let (mut framework, mut client) = connection().await;
             let handler = framework.clone();
             let request = "GET /a HTTP/1.1\r\n\r\n";
@@ -410,15 +420,35 @@ mod tests {
                 framework.flush().await.unwrap();
                 assert!(framework.read(&mut piece).now_or_never().is_none());
             }
-            if is_flushed_at_the_end {
-                framework.write_all(b"last").await.unwrap();
-                drop(going_on);
-                assert!(framework.read(&mut piece).now_or_never().is_none());
-                framework.flush().await.unwrap();
-            } else {
-                drop(going_on);
-            }
+            drop(going_on);
+            assert!(framework.read(&mut piece).now_or_never().is_none(), "its end may not be written yet");
+            framework.write_all(last).await.unwrap();
+            framework.flush().await.unwrap();
             assert_eq!(framework.read(&mut piece).await.unwrap(), request.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_asks_for_a_body_is_no_answer() {
+        let head = "PUT /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+        for (first, rest) in [(head, "{}"), (&*[head, "{}"].concat(), "")] {
+            let (mut framework, mut client) = connection().await;
+            let mut piece = [0; 1000];
+            client.write_all(first.as_bytes()).await.unwrap();
+            assert_eq!(framework.read(&mut piece).await.unwrap(), first.len());
+            // Whole, and what is left of it where the client's end took a part.
+            for written in [CONTINUE, &CONTINUE[9..]] {
+                framework.write_all(written).await.unwrap();
+                framework.flush().await.unwrap();
+            }
+            client.write_all([rest, head].concat().as_bytes()).await.unwrap();
+            if !rest.is_empty() {
+                assert_eq!(framework.read(&mut piece).await.unwrap(), rest.len());
+            }
+            assert!(framework.read(&mut piece).now_or_never().is_none());
+            framework.write_all(b"answer").await.unwrap();
+            framework.flush().await.unwrap();
+            assert_eq!(framework.read(&mut piece).await.unwrap(), head.len());
         }
     }
 
@@ -437,14 +467,36 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn behind_a_request_whose_early_answer_goes_on_the_next_is_not_given() {
+        let (mut framework, mut client) = connection().await;
+        let (head, body) = ("PUT /a HTTP/1.1\r\nContent-Length: 2\r\n\r\n", "{}");
+        let mut piece = [0; 1000];
+        client.write_all(head.as_bytes()).await.unwrap();
+        assert_eq!(framework.read(&mut piece).await.unwrap(), head.len());
+        let going_on = framework.answer_goes_on();
+        framework.write_all(b"piece").await.unwrap();
+        framework.flush().await.unwrap();
+        client.write_all([body, head].concat().as_bytes()).await.unwrap();
+        assert_eq!(framework.read(&mut piece).await.unwrap(), body.len());
+        assert!(framework.read(&mut piece).now_or_never().is_none());
+        drop(going_on);
+        framework.flush().await.unwrap();
+        assert_eq!(framework.read(&mut piece).await.unwrap(), head.len());
+    }
+
+    #[tokio::test]
     async fn a_client_that_leaves_before_its_answer_is_noticed() {
         let (mut framework, mut client) = connection().await;
         let request = b"GET / HTTP/1.1\r\n\r\n";
-        client.write_all(request).await.unwrap();
-        let mut piece = [0; 100];
-        assert_eq!(framework.read(&mut piece).await.unwrap(), request.len());
-        drop(client);
-        assert_eq!(framework.read(&mut piece).await.unwrap(), 0);
+        for behind in [0, 1, 2] {
+            let mut piece = [0; 100];
+            client.write_all(&request.repeat(1 + behind)).await.unwrap();
+            assert_eq!(framework.read(&mut piece).await.unwrap(), request.len());
+            assert!(framework.read(&mut piece).now_or_never().is_none());
+            drop(client);
+            assert_eq!(framework.read(&mut piece).await.unwrap(), 0, "{behind} behind it");
+            (framework, client) = connection().await;
+        }
     }
 
     #[tokio::test]

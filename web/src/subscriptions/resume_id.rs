@@ -356,7 +356,6 @@ mod tests {
         assert!(resumed.places(&[a, b], &[c, c]).is_err());
     }
 
-    /// The figures of docs/subscriptions.md.
     #[test]
     fn what_fits_into_ids_is_given_back_and_no_more_than_that() {
         // Short as an id has it, and long.
@@ -377,6 +376,7 @@ mod tests {
         }
     }
 
+    /// The figures of docs/subscriptions.md.
     #[test]
     fn an_id_of_a_hundred_is_short() {
         let names: Vec<String> = (0..100).map(|number| format!("subscription-{number}")).collect();
