@@ -84,42 +84,34 @@ impl Requests {
     }
 
     fn read_whole(&mut self, piece: &[u8]) -> Read {
-        let (mut made, mut at, mut ended) = (None, 0, None);
-        while at < piece.len() && ended.is_none() {
-            let rest = &piece[at..];
-            let mut meant = None;
-            let length = match self.next {
-                Next::Anything => rest.len(),
-                Next::Body(left) => {
-                    let length = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-                    self.next = Next::behind(left - length as u64);
-                    length
+        let (mut made, mut at) = (None, 0);
+        if let Next::Head = self.next {
+            match Head::of(piece) {
+                Head::Whole { length, behind, is_last, meant } => {
+                    (self.next, self.is_last) = (behind, is_last);
+                    (made, at) = (meant, length);
                 }
-                Next::Head => match Head::of(rest) {
-                    Head::Whole { length, behind, is_last, meant: other } => {
-                        (self.next, self.is_last, meant) = (behind, is_last, other);
-                        length
-                    }
-                    Head::Begun if rest.len() <= KEPT_BYTES_MAX => {
-                        self.kept = rest.to_vec();
-                        return Read { made: Some(Vec::new()), behind: 0, ended };
-                    }
-                    Head::Begun | Head::None => {
-                        self.next = Next::Anything;
-                        rest.len()
-                    }
-                },
-            };
-            if meant.is_some() {
-                made.get_or_insert_with(|| piece[..at].to_vec());
+                Head::Begun if piece.len() <= KEPT_BYTES_MAX => {
+                    self.kept = piece.to_vec();
+                    return Read { made: Some(Vec::new()), behind: 0, ended: None };
+                }
+                Head::Begun | Head::None => self.next = Next::Anything,
             }
-            if let Some(made) = &mut made {
-                made.extend_from_slice(meant.as_deref().unwrap_or(&rest[..length]));
-            }
-            at += length;
-            ended = matches!(self.next, Next::Head).then_some(Ended { is_last: self.is_last });
         }
-        Read { made, behind: piece.len() - at, ended }
+        let rest = &piece[at..];
+        let length = match self.next {
+            Next::Head => 0,
+            Next::Body(left) => rest.len().min(usize::try_from(left).unwrap_or(usize::MAX)),
+            Next::Anything => rest.len(),
+        };
+        if let Next::Body(left) = self.next {
+            self.next = Next::behind(left - length as u64);
+        }
+        if let Some(made) = &mut made {
+            made.extend_from_slice(&rest[..length]);
+        }
+        let ended = matches!(self.next, Next::Head).then_some(Ended { is_last: self.is_last });
+        Read { made, behind: rest.len() - length, ended }
     }
 }
 

@@ -115,6 +115,7 @@ fn parse_time(text: &str) -> Option<Since> {
 /// Options that stay the text they were given as, from a body too.
 const SELECTOR: &str = "selector";
 const QUERY: &str = "query";
+
 /// CouchDB's filters that are no functions, and what a feed here has instead.
 const COUCHDBS_OWN: [(&str, &str); 4] = [
     ("_design", "the option `prefix`, as `_design/`"),
@@ -122,6 +123,7 @@ const COUCHDBS_OWN: [(&str, &str); 4] = [
     ("_selector", "the option `selector`"),
     ("_view", "the option `view`"),
 ];
+
 /// The one of a connection with many feeds.
 pub const SUBSCRIPTIONS: &str = "subscriptions";
 
