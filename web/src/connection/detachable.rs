@@ -26,6 +26,10 @@ use super::head::{Ended, Read, Requests};
 /// What the framework says to who asks before it sends a body: no answer.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
+/// How long a client may take to end what nobody waits for: the head of a later request than its first, of which the
+/// framework keeps the time, or a body behind its answer.
+const UNFINISHED_MAX: Duration = Duration::from_secs(10);
+
 /// More than so much, and once what is read in one piece, does not wait behind a request: it stays with the system.
 const BEHIND_BYTES_MAX: usize = 1 << 16;
 
@@ -51,6 +55,8 @@ struct Socket {
     is_written: bool,
     /// Cuts it later, if it is there still.
     cutting: Option<Cutting>,
+    /// Cuts it if its client does not end what it has begun.
+    unfinished: Option<Cutting>,
 }
 
 /// How far the answer is to the request that the framework was given last.
@@ -95,10 +101,19 @@ impl Socket {
         }
     }
 
+    /// Whether the answer is on its way, as far as it has come.
+    fn is_on_its_way(&self) -> bool {
+        self.answer == Answer::Begun && self.is_written && !self.answer_goes_on
+    }
+
+    /// Whether nobody but its client knows when what it has begun will end.
+    fn is_unfinished(&self) -> bool {
+        self.requests.is_in_head() || (self.requests.is_in_body() && self.is_on_its_way())
+    }
+
     /// Has the next request read, if the answer to the one before is on its way.
     fn read_on(&mut self) {
-        let is_on_its_way = self.answer == Answer::Begun && self.is_written && !self.answer_goes_on;
-        if is_on_its_way && !self.requests.is_in_body() {
+        if self.is_on_its_way() && !self.requests.is_in_body() {
             self.answer = Answer::NotAwaited;
             if let Some(reads) = self.reads.take() {
                 reads.wake();
@@ -195,6 +210,7 @@ impl Detachable {
             wanted: Wanted::Not,
             is_written: true,
             cutting: None,
+            unfinished: None,
         })))
     }
 
@@ -252,6 +268,18 @@ impl Detachable {
         }
     }
 
+    /// Has its client end what it has begun, if that is up to the client.
+    fn watch_unfinished(&self) {
+        let (is_unfinished, is_watched) = {
+            let socket = self.0.borrow();
+            (socket.is_unfinished(), socket.unfinished.is_some())
+        };
+        if is_unfinished != is_watched {
+            let unfinished = is_unfinished.then(|| self.cut_when(sleep(UNFINISHED_MAX)));
+            self.0.borrow_mut().unfinished = unfinished;
+        }
+    }
+
     fn poll_flushed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut socket = self.0.borrow_mut();
         if let Wanted::Now = socket.wanted {
@@ -290,8 +318,12 @@ fn taken() -> io::Error {
 
 impl AsyncRead for Detachable {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let mut socket = self.0.borrow_mut();
-        if socket.stream.is_none() { Poll::Ready(Err(taken())) } else { socket.poll_read(cx, buf) }
+        if self.0.borrow().stream.is_none() {
+            return Poll::Ready(Err(taken()));
+        }
+        let read = self.0.borrow_mut().poll_read(cx, buf);
+        self.watch_unfinished();
+        read
     }
 }
 
@@ -304,6 +336,7 @@ impl AsyncWrite for Detachable {
     /// The framework calls this when it has written all it has.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.borrow_mut().flushed();
+        self.watch_unfinished();
         self.with_stream(cx, |stream, cx| stream.poll_flush(cx))
     }
 
@@ -315,6 +348,7 @@ impl AsyncWrite for Detachable {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
+    use std::pin::pin;
 
     use futures_util::FutureExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -452,7 +486,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[actix_web::test]
     async fn behind_a_request_that_was_answered_before_it_was_whole_the_next_is_given() {
         let (mut framework, mut client) = connection().await;
         let (head, body) = ("PUT /a HTTP/1.1\r\nContent-Length: 2\r\n\r\n", "{}");
@@ -482,6 +516,44 @@ mod tests {
         drop(going_on);
         framework.flush().await.unwrap();
         assert_eq!(framework.read(&mut piece).await.unwrap(), head.len());
+    }
+
+    #[actix_web::test]
+    async fn what_a_client_has_begun_is_watched_until_it_ends() {
+        let (mut framework, mut client) = connection().await;
+        let handler = framework.clone();
+        let is_watched = || handler.0.borrow().unfinished.is_some();
+        let mut piece = [0; 1000];
+        let chunked = ["PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", "2\r\n{}\r\n", "0\r\n\r\n"];
+        for _ in 0..2 {
+            let (line, rest) = ("GET / HTTP/1.1\r\n", "Host: a\r\n\r\n");
+            client.write_all(line.as_bytes()).await.unwrap();
+            {
+                let mut reading = pin!(framework.read(&mut piece));
+                poll_fn(|cx| {
+                    assert!(reading.as_mut().poll(cx).is_pending(), "it is no head yet");
+                    if is_watched() { Poll::Ready(()) } else { Poll::Pending }
+                })
+                .await;
+                client.write_all(rest.as_bytes()).await.unwrap();
+                assert_eq!(reading.await.unwrap(), line.len() + rest.len());
+            }
+            assert!(!is_watched(), "its head is whole");
+            framework.write_all(b"answer").await.unwrap();
+            framework.flush().await.unwrap();
+            assert!(!is_watched(), "nothing is begun");
+            for part in &chunked[..2] {
+                client.write_all(part.as_bytes()).await.unwrap();
+                assert_eq!(framework.read(&mut piece).await.unwrap(), part.len());
+                assert!(!is_watched(), "who reads the body has a patience of its own");
+            }
+            framework.write_all(b"answer").await.unwrap();
+            framework.flush().await.unwrap();
+            assert!(is_watched(), "nobody reads it any more");
+            client.write_all(chunked[2].as_bytes()).await.unwrap();
+            assert_eq!(framework.read(&mut piece).await.unwrap(), chunked[2].len());
+            assert!(!is_watched(), "it is whole");
+        }
     }
 
     #[tokio::test]

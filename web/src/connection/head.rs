@@ -9,16 +9,18 @@
 use std::borrow::Cow;
 use std::mem::{MaybeUninit, take};
 
-use httparse::{Header, Request, Status};
+use httparse::{Header, Request, Status, parse_chunk_size};
 use percent_encoding::{AsciiSet, percent_encode};
 
 /// What the framework takes in no query, or in no path. Bytes beyond ASCII are escaped too.
 const ESCAPED: &AsciiSet = &AsciiSet::EMPTY.add(b'"').add(b'<').add(b'>').add(b'`');
 
-/// More of a head that is not whole is not kept: it is then given as it came. No URL that is answered is longer.
-const KEPT_BYTES_MAX: usize = 1 << 16;
+/// More of a head that is not whole is not kept: it is then given as it came, and refused. The framework takes no more.
+const KEPT_BYTES_MAX: usize = 1 << 17;
 /// With more the framework refuses a head.
 const HEADERS_MAX: usize = 96;
+/// What ends a line, and a chunk.
+const LINE_END_BYTES: u64 = 2;
 
 /// The requests that come over a connection, byte by byte. Bodies are counted off, so that nothing in them is taken for
 /// a head.
@@ -27,7 +29,7 @@ pub struct Requests {
     next: Next,
     /// Whether that is of the last request.
     is_last: bool,
-    /// The beginning of a head.
+    /// The beginning of a head, or of the line with a chunk's size.
     kept: Vec<u8>,
 }
 
@@ -36,8 +38,12 @@ pub struct Requests {
 enum Next {
     #[default]
     Head,
-    /// So many bytes of a body.
+    /// So many bytes, up to the end of a body.
     Body(u64),
+    /// The line with the size of a body's next chunk.
+    Size,
+    /// So many bytes of a body's chunk, its line's end included.
+    Chunk(u64),
     /// What is not looked at: there is no telling where the next head begins, or that there is one.
     Anything,
 }
@@ -67,15 +73,24 @@ impl Requests {
             return self.read_whole(piece);
         }
         self.kept.extend_from_slice(piece);
+        // No head and no size ends within a line: all is not read anew with each byte.
+        if !piece.contains(&b'\n') && self.kept.len() <= KEPT_BYTES_MAX {
+            return Read { made: Some(Vec::new()), behind: 0, ended: None };
+        }
         let mut whole = take(&mut self.kept);
         let Read { made, behind, ended } = self.read_whole(&whole);
         whole.truncate(whole.len() - behind);
         Read { made: Some(made.unwrap_or(whole)), behind, ended }
     }
 
+    /// Whether a part of a request's head has come, and not all of it.
+    pub fn is_in_head(&self) -> bool {
+        matches!(self.next, Next::Head) && !self.kept.is_empty()
+    }
+
     /// Whether a request's head has come, and not all of its body.
     pub fn is_in_body(&self) -> bool {
-        matches!(self.next, Next::Body(_))
+        matches!(self.next, Next::Body(_) | Next::Size | Next::Chunk(_))
     }
 
     /// Nothing comes any more: gives what was kept.
@@ -84,54 +99,75 @@ impl Requests {
     }
 
     fn read_whole(&mut self, piece: &[u8]) -> Read {
-        let (mut made, mut at) = (None, 0);
-        if let Next::Head = self.next {
-            match Head::of(piece) {
-                Head::Whole { length, behind, is_last, meant } => {
-                    (self.next, self.is_last) = (behind, is_last);
-                    (made, at) = (meant, length);
+        let (mut meant, mut head_end, mut at) = (None, 0, 0);
+        let mut ended = None;
+        while at < piece.len() && ended.is_none() {
+            let rest = &piece[at..];
+            let is_kept = rest.len() <= KEPT_BYTES_MAX;
+            let (length, next) = match self.next {
+                Next::Head => match Head::of(rest) {
+                    Head::Whole { length, behind, is_last, meant: head } => {
+                        (meant, head_end, self.is_last) = (head, length, is_last);
+                        (length, behind)
+                    }
+                    Head::Begun if is_kept => break,
+                    Head::Begun | Head::None => (0, Next::Anything),
+                },
+                Next::Size => match parse_chunk_size(rest) {
+                    Ok(Status::Complete((length, size))) => (length, Next::behind_size(size)),
+                    Ok(Status::Partial) if is_kept => break,
+                    Ok(Status::Partial) | Err(_) => (0, Next::Anything),
+                },
+                Next::Body(left) => {
+                    let (length, left) = counted(rest, left);
+                    (length, Next::behind_body(left))
                 }
-                Head::Begun if piece.len() <= KEPT_BYTES_MAX => {
-                    self.kept = piece.to_vec();
-                    return Read { made: Some(Vec::new()), behind: 0, ended: None };
+                Next::Chunk(left) => {
+                    let (length, left) = counted(rest, left);
+                    (length, if left == 0 { Next::Size } else { Next::Chunk(left) })
                 }
-                Head::Begun | Head::None => self.next = Next::Anything,
-            }
+                Next::Anything => (rest.len(), Next::Anything),
+            };
+            (at, self.next) = (at + length, next);
+            ended = matches!(next, Next::Head).then_some(Ended { is_last: self.is_last });
         }
-        let rest = &piece[at..];
-        let length = match self.next {
-            Next::Head => 0,
-            Next::Body(left) => rest.len().min(usize::try_from(left).unwrap_or(usize::MAX)),
-            Next::Anything => rest.len(),
-        };
-        if let Next::Body(left) = self.next {
-            self.next = Next::behind(left - length as u64);
-        }
-        if let Some(made) = &mut made {
-            made.extend_from_slice(&rest[..length]);
-        }
-        let ended = matches!(self.next, Next::Head).then_some(Ended { is_last: self.is_last });
-        Read { made, behind: rest.len() - length, ended }
+        let behind = if ended.is_some() { piece.len() - at } else { 0 };
+        // What has begun and has no end yet.
+        self.kept = piece[at..piece.len() - behind].to_vec();
+        let made = (meant.is_some() || !self.kept.is_empty()).then(|| {
+            let head = meant.as_deref().unwrap_or(&piece[..head_end]);
+            [head, &piece[head_end..at]].concat()
+        });
+        Read { made, behind, ended }
     }
+}
+
+/// How many of so many bytes are there, and how many are left.
+fn counted(there: &[u8], bytes: u64) -> (usize, u64) {
+    let length = there.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
+    (length, bytes - length as u64)
 }
 
 impl Next {
     /// What comes where so much of a body does.
-    fn behind(body: u64) -> Next {
-        if body == 0 { Next::Head } else { Next::Body(body) }
+    fn behind_body(bytes: u64) -> Next {
+        if bytes == 0 { Next::Head } else { Next::Body(bytes) }
     }
 
-    /// What comes behind a head. Only a body whose length is beyond doubt is counted off.
+    /// What comes behind the size of a chunk. Behind the last, which is empty, the framework takes no more headers.
+    fn behind_size(bytes: u64) -> Next {
+        if bytes == 0 { Next::Body(LINE_END_BYTES) } else { Next::Chunk(bytes.saturating_add(LINE_END_BYTES)) }
+    }
+
+    /// What comes behind a head. Only a body whose end is beyond doubt is counted off.
     fn behind_head(request: &Request<'_, '_>) -> Next {
-        if request.method == Some("CONNECT") {
-            return Next::Anything;
-        }
-        let mut body = None;
+        let (mut body, mut is_chunked) = (None, false);
         for Header { name, value } in request.headers.iter() {
-            if ["transfer-encoding", "upgrade"].iter().any(|other| name.eq_ignore_ascii_case(other))
-                && !offers(name, value)
-            {
-                return Next::Anything;
+            if name.eq_ignore_ascii_case("transfer-encoding") {
+                if is_chunked || !value.eq_ignore_ascii_case(b"chunked") || request.version == Some(0) {
+                    return Next::Anything;
+                }
+                is_chunked = true;
             }
             if name.eq_ignore_ascii_case("content-length") {
                 let length =
@@ -142,7 +178,12 @@ impl Next {
                 }
             }
         }
-        Next::behind(body.unwrap_or(0))
+        match (body, is_chunked) {
+            _ if request.method == Some("CONNECT") || is_upgrade(request) => Next::Anything,
+            (Some(_), true) => Next::Anything,
+            (None, true) => Next::Size,
+            (bytes, false) => Next::behind_body(bytes.unwrap_or(0)),
+        }
     }
 }
 
@@ -173,19 +214,33 @@ impl Head {
 
 /// Whether nothing may follow a request: RFC 9112, 9.3 and 9.6.
 fn is_last(request: &Request<'_, '_>) -> bool {
-    let says = |what: &[u8]| {
-        let connection = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("connection"));
-        let mut options =
-            connection.flat_map(|header| header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii));
-        options.any(|option| option.eq_ignore_ascii_case(what))
-    };
-    says(b"close") || (request.version == Some(0) && !says(b"keep-alive"))
+    says(request, b"close") || (request.version == Some(0) && !says(request, b"keep-alive"))
+}
+
+/// Whether something else than requests may follow a request. The framework asks no more of one for a WebSocket.
+fn is_upgrade(request: &Request<'_, '_>) -> bool {
+    let mut upgrades = headers(request, "upgrade").filter(|header| !offers(header.name, header.value)).peekable();
+    upgrades.peek().is_some()
+        && (says(request, b"upgrade")
+            || upgrades.any(|header| header.value.trim_ascii().eq_ignore_ascii_case(b"websocket")))
+}
+
+/// Whether a request says this of its connection.
+fn says(request: &Request<'_, '_>, what: &[u8]) -> bool {
+    let mut options = headers(request, "connection")
+        .flat_map(|header| header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii));
+    options.any(|option| option.eq_ignore_ascii_case(what))
+}
+
+/// A request's headers of this name.
+fn headers<'h>(request: &'h Request<'_, '_>, name: &str) -> impl Iterator<Item = &'h Header<'h>> {
+    request.headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name))
 }
 
 /// The head that is meant, if that is another one.
 fn meant(request: &Request<'_, '_>) -> Option<Vec<u8>> {
     let target = Cow::from(percent_encode(request.path?.as_bytes(), ESCAPED));
-    let upgrades = || request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("upgrade"));
+    let upgrades = || headers(request, "upgrade");
     let has_offer = upgrades().next().is_some() && upgrades().all(|header| offers(header.name, header.value));
     if matches!(target, Cow::Borrowed(_)) && !has_offer {
         return None;
@@ -227,20 +282,25 @@ mod tests {
 
     use super::*;
 
-    /// What is read of what comes in these pieces.
-    fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<u8> {
+    /// What is read of what comes in these pieces, and how many requests ended with one.
+    fn read_and_count<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> (Vec<u8>, usize) {
         let mut requests = Requests::default();
-        let mut all = Vec::new();
+        let (mut all, mut count) = (Vec::new(), 0);
         for mut piece in pieces {
             while !piece.is_empty() {
-                let Read { made, behind, .. } = requests.read(piece);
+                let Read { made, behind, ended } = requests.read(piece);
                 let (read, rest) = piece.split_at(piece.len() - behind);
                 all.extend(made.unwrap_or_else(|| read.to_vec()));
+                count += usize::from(ended.is_some());
                 piece = rest;
             }
         }
         all.extend(requests.end());
-        all
+        (all, count)
+    }
+
+    fn read<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> Vec<u8> {
+        read_and_count(pieces).0
     }
 
     #[test]
@@ -249,6 +309,9 @@ mod tests {
         for (first, expected) in [
             ("GET / HTTP/1.1\r\n\r\n", plain),
             ("PUT /db/a HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", plain),
+            ("PUT /db/a HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n1;a=b\r\n{\r\n01\r\n}\r\n0\r\n\r\n", plain),
+            ("POST /db HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", plain),
+            ("GET / HTTP/1.1\r\nUpgrade: another\r\n\r\n", plain),
             ("GET / HTTP/1.1\r\nConnection: x, Close\r\n\r\n", last),
             ("PUT /db/a HTTP/1.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", last),
             ("GET / HTTP/1.0\r\n\r\n", last),
@@ -303,8 +366,15 @@ mod tests {
     fn what_cannot_be_told_apart_for_certain_stays_as_it_is() {
         let typed = "GET /<a> HTTP/1.1\r\n\r\n";
         for first in [
-            "POST /db HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             "GET /_feed HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+            "GET /_feed HTTP/1.1\r\nUpgrade: websocket\r\n\r\n",
+            "GET /_feed HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: another\r\n\r\n",
+            "CONNECT /a HTTP/1.1\r\n\r\n",
+            "POST /db HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+            "POST /db HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "POST /db HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "POST /db HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+            "POST /db HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nsize\r\n\r\n",
             "PUT /db/a HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
             "PUT /db/a HTTP/1.1\r\nContent-Length: +2\r\n\r\n{}",
             "PUT /db/a HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
@@ -323,21 +393,35 @@ mod tests {
         prop_oneof![Just(Vec::new()), prop::collection::vec(any::<u8>(), 0..60), Just(like_a_head)]
     }
 
+    fn any_target() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(&["/a", "/<a>", "/\"ä\""][..])
+    }
+
+    fn in_chunks(body: &[u8], length: usize) -> Vec<u8> {
+        let chunk = |piece: &[u8]| [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
+        let mut chunks: Vec<u8> = body.chunks(length).flat_map(chunk).collect();
+        chunks.extend(chunk(b""));
+        chunks
+    }
+
     proptest! {
         #[test]
         fn however_requests_are_cut_their_heads_are_what_is_meant_and_their_bodies_what_was_sent(
-            requests in prop::collection::vec((prop::sample::select(&["/a", "/<a>", "/\"ä\""][..]), any::<bool>(), any_body()), 1..5),
+            requests in prop::collection::vec((any_target(), any::<bool>(), any_body(), prop::option::of(1_usize..70)), 1..5),
             length in 1_usize..80,
         ) {
             let (mut sent, mut expected) = (Vec::new(), Vec::new());
-            for (target, offers, body) in &requests {
+            for (target, offers, body, chunks_of) in &requests {
                 let escaped = target.replace('<', "%3C").replace('>', "%3E").replace('"', "%22").replace('ä', "%C3%A4");
                 let offer = if *offers { "Upgrade: h2c\r\n" } else { "" };
-                let behind = format!("Content-Length: {}\r\n\r\n", body.len());
-                sent.extend([format!("PUT {target} HTTP/1.1\r\n{offer}{behind}").as_bytes(), body].concat());
-                expected.extend([format!("PUT {escaped} HTTP/1.1\r\n{behind}").as_bytes(), body].concat());
+                let (behind, body) = match chunks_of {
+                    None => (format!("Content-Length: {}\r\n\r\n", body.len()), body.clone()),
+                    Some(length) => ("Transfer-Encoding: chunked\r\n\r\n".to_owned(), in_chunks(body, *length)),
+                };
+                sent.extend([format!("PUT {target} HTTP/1.1\r\n{offer}{behind}").as_bytes(), &body].concat());
+                expected.extend([format!("PUT {escaped} HTTP/1.1\r\n{behind}").as_bytes(), &body].concat());
             }
-            prop_assert_eq!(read(sent.chunks(length)), expected);
+            prop_assert_eq!(read_and_count(sent.chunks(length)), (expected, requests.len()));
         }
     }
 }
