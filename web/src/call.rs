@@ -45,7 +45,7 @@ impl Call {
             return Ok(body);
         }
         let payload = self.payload();
-        request::read_body(&self.req, payload, self.state.config.limits.request_bytes_max).await
+        request::read_body(&self.req, payload, &self.state.bodies, self.state.config.limits.request_bytes_max).await
     }
 }
 

@@ -4,6 +4,7 @@
 //! and shapes the answer. What goes wrong becomes an answer in one place, `error`.
 
 mod accept;
+mod bodies;
 mod call;
 mod call_state;
 pub mod check;

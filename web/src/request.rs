@@ -1,21 +1,25 @@
 //! Request bodies: their size, encoding and type, and where they are parsed.
 
 use std::fmt::Display;
-use std::io::Read;
+use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, ResponseError, web};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use futures_util::{FutureExt, Stream, StreamExt};
 use tokio::time::timeout;
 
+use crate::bodies::{self, Bodies, Body};
 use crate::connection::Cutter;
 use crate::error::ApiError;
 
 /// A body above this is parsed on a thread that may block.
 const INLINE_BYTES_MAX: usize = 256 << 10;
+
+/// What of a gzipped body is unzipped at once.
+const UNZIPPED_BYTES: usize = 64 << 10;
 
 /// So long nothing may come of a body that is not whole: what came of it is kept in memory.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -24,38 +28,49 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped; 408 when nothing more
-/// comes.
-pub async fn read_body(req: &HttpRequest, payload: web::Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
+/// comes; 503 when there is no room for it among the bodies of others.
+pub async fn read_body(
+    req: &HttpRequest,
+    payload: web::Payload,
+    bodies: &Bodies,
+    bytes_max: usize,
+) -> Result<Bytes, ApiError> {
     let gzipped = is_gzipped(req)?;
     let length = req.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if length.is_some_and(|length: u64| length > bytes_max as u64) {
-        return Err(too_large(bytes_max));
+        return Err(bodies::too_large(bytes_max));
     }
-    let body = read_all(payload, bytes_max).await.inspect_err(|error| {
+    let body = read_all(payload, bodies, bytes_max).await.inspect_err(|error| {
         if error.status_code() == StatusCode::REQUEST_TIMEOUT {
             Cutter::of(req).cut_soon();
         }
     })?;
-    if gzipped { apart(move || gunzip(&body, bytes_max)).await } else { Ok(body) }
+    if !gzipped {
+        return Ok(body);
+    }
+    let plain = bodies.begin(bytes_max);
+    apart(move || gunzip(&body, plain)).await
 }
 
 async fn read_all<E: Display>(
     mut payload: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    bodies: &Bodies,
     bytes_max: usize,
 ) -> Result<Bytes, ApiError> {
-    let within_bounds = |bytes: usize| if bytes > bytes_max { Err(too_large(bytes_max)) } else { Ok(()) };
     let Some(first) = next_piece(&mut payload).await? else { return Ok(Bytes::new()) };
-    within_bounds(first.len())?;
+    if first.len() > bytes_max {
+        return Err(bodies::too_large(bytes_max));
+    }
     // Most come in one piece, which is not copied.
     let Some(second) = next_piece(&mut payload).await? else { return Ok(first) };
-    let mut body = BytesMut::from(first);
+    let mut body = bodies.begin(bytes_max);
+    body.add(&first)?;
     let mut next = Some(second);
     while let Some(piece) = next {
-        within_bounds(body.len() + piece.len())?;
-        body.extend_from_slice(&piece);
+        body.add(&piece)?;
         next = next_piece(&mut payload).await?;
     }
-    Ok(body.freeze())
+    Ok(body.end())
 }
 
 async fn next_piece<E: Display>(
@@ -103,15 +118,18 @@ fn is_gzipped(req: &HttpRequest) -> Result<bool, ApiError> {
     }
 }
 
-fn gunzip(body: &[u8], bytes_max: usize) -> Result<Bytes, ApiError> {
-    let mut plain = Vec::new();
-    let read = MultiGzDecoder::new(body).take(bytes_max as u64 + 1).read_to_end(&mut plain);
-    read.map_err(|_| ApiError::bad_request("Request body is not properly gzipped."))?;
-    if plain.len() > bytes_max { Err(too_large(bytes_max)) } else { Ok(plain.into()) }
-}
-
-fn too_large(bytes_max: usize) -> ApiError {
-    ApiError::too_large(format!("the request entity is too large: at most {bytes_max} bytes are accepted"))
+fn gunzip(zipped: &[u8], mut plain: Body) -> Result<Bytes, ApiError> {
+    let mut unzipped = BufReader::with_capacity(UNZIPPED_BYTES, MultiGzDecoder::new(zipped));
+    loop {
+        let piece = unzipped.fill_buf();
+        let piece = piece.map_err(|_| ApiError::bad_request("Request body is not properly gzipped."))?;
+        if piece.is_empty() {
+            return Ok(plain.end());
+        }
+        plain.add(piece)?;
+        let length = piece.len();
+        unzipped.consume(length);
+    }
 }
 
 /// Checks that a request says its body is JSON.
@@ -149,9 +167,10 @@ mod tests {
                 part
             })
         };
-        let whole = read_all(Box::pin(slowly(&["{", "\"a\":", "1}"])), 100).await;
+        let bodies = Bodies::new(1 << 20);
+        let whole = read_all(Box::pin(slowly(&["{", "\"a\":", "1}"])), &bodies, 100).await;
         assert_eq!(whole.ok().as_deref(), Some(&b"{\"a\":1}"[..]), "slow as it is");
-        let stopped = read_all(Box::pin(slowly(&["{"]).chain(stream::pending())), 100).await;
+        let stopped = read_all(Box::pin(slowly(&["{"]).chain(stream::pending())), &bodies, 100).await;
         assert_eq!(stopped.err().map(|error| error.reason().to_owned()).as_deref(), Some(silent().reason()));
     }
 
@@ -159,7 +178,7 @@ mod tests {
     async fn a_body_is_as_long_as_it_may_be_in_however_many_pieces() {
         let read = async |pieces: &[Result<&'static str, &str>]| {
             let pieces = pieces.iter().map(|piece| piece.map(|text| Bytes::from_static(text.as_bytes())));
-            let read = read_all(stream::iter(pieces), 4).await;
+            let read = read_all(stream::iter(pieces), &Bodies::new(1 << 20), 4).await;
             read.map(|body| String::from_utf8(body.to_vec()).unwrap()).map_err(|error| error.status_code().as_u16())
         };
         assert_eq!(read(&[]).await, Ok(String::new()));

@@ -17,6 +17,7 @@ use socket2::SockRef;
 use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::bodies::Bodies;
 use crate::config::{self, Config};
 use crate::connection::listener::{self, Settings};
 use crate::cors::cors;
@@ -153,6 +154,7 @@ pub async fn serve(
     let state = Data::new(State {
         engine: engine.clone(),
         config: config.clone(),
+        bodies: Bodies::new(config.limits.bodies_bytes_max),
         metrics,
         figures: Arc::clone(&figures),
         connections: Arc::clone(&connections),

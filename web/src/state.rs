@@ -10,6 +10,7 @@ use seqtide::{Database, Engine, WriteOptions, Written};
 use actix_web::http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
+use crate::bodies::Bodies;
 use crate::config::{Config, Limits};
 use crate::dashboard::Figures;
 use crate::error::ApiError;
@@ -30,6 +31,8 @@ pub struct State {
     pub engine: Engine,
     /// The configuration.
     pub config: Config,
+    /// What the bodies of requests take.
+    pub bodies: Bodies,
     /// The metrics, ready to be printed.
     pub metrics: Metrics,
     /// What they were in the last minutes.
@@ -54,7 +57,7 @@ impl State {
     /// All metrics as Prometheus reads them, those that have to be asked for included.
     pub async fn metrics_text(&self) -> String {
         known_feeds::measure_lag(&self.engine, &self.workers).await;
-        self.metrics.text(&self.engine)
+        self.metrics.text(&self.engine, &self.bodies)
     }
 
     /// What a document may be. One with more members has more bytes than it may have.

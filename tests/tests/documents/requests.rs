@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
 
 use super::fresh;
+use seqtide_tests::http::SOON;
 use seqtide_tests::raw::{dechunked, exchange, open};
 use seqtide_tests::{Database, Server};
 
@@ -145,4 +147,40 @@ async fn a_url_beyond_all_bounds_is_refused() {
     let request = format!("GET /db?x={} HTTP/1.1\r\nHost: x\r\n\r\n", "x".repeat(66_000));
     let answer = exchange(server.address(), &request).await;
     assert_eq!((answer.status_line.as_str(), answer.body.as_str()), ("HTTP/1.1 400 Bad Request", ""));
+}
+
+/// What slow clients have sent so far takes memory that others are not given.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_come_slowly_take_so_much_together_and_no_more() {
+    const BYTES: &str = "seqtide_request_bodies_bytes";
+    let limits = ["document", "request", "bodies"].map(|what| format!("--limits-{what}-bytes-max"));
+    let server = limits.iter().zip(["1000000", "1000000", "2000000"]);
+    let server = server.fold(Server::launch(), |launch, (limit, bytes)| launch.arg(format!("{limit}={bytes}"))).start();
+    let database = Database::create(&server, "db").await;
+    let text = "a".repeat(900_000);
+    let held = async |least: u64| {
+        while database.api.metric(BYTES).await.expect("a gauge") < least {
+            tokio::task::yield_now().await;
+        }
+    };
+    let mut slow = Vec::new();
+    for id in ["slow0", "slow1"] {
+        let head = format!("PUT /db/{id} HTTP/1.1\r\nHost: seqtide\r\nContent-Length: {}\r\n\r\n", text.len() + 8);
+        let (socket, _) = open(server.address(), &format!("{head}{{\"a\":\"{text}"), |_| true).await;
+        slow.push(socket);
+        timeout(SOON, held(slow.len() as u64 * 900_000)).await.expect("all of it has come");
+    }
+    let refused = database.request("PUT", "/third").json(&json!({ "a": text })).send().await;
+    let reason = "the bodies of requests take all of the 2000000 bytes that they may take together";
+    refused.assert_error(503, "service unavailable", reason);
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    database.put("small", &json!({})).await;
+    for (place, socket) in slow.iter_mut().enumerate() {
+        socket.write_all(b"\"}").await.expect("the rest");
+        let mut line = [0; 12];
+        timeout(SOON, socket.read_exact(&mut line)).await.expect("an answer in time").expect("an answer");
+        assert_eq!(&line, b"HTTP/1.1 201", "{place}");
+    }
+    database.put("third", &json!({ "a": text })).await;
+    assert_eq!(database.api.metric(BYTES).await, Some(0), "nobody needs them any more");
 }

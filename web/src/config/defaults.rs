@@ -36,6 +36,7 @@ impl Default for Config {
             limits: Limits {
                 document_bytes_max: 8_000_000,
                 request_bytes_max: 64_000_000,
+                bodies_bytes_max: 512 << 20,
                 bulk_docs_max: 100_000,
                 nesting_max: 512,
                 feeds_max: engine.feeds_max,

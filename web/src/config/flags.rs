@@ -88,6 +88,10 @@ struct LimitsFlags {
     #[arg(id = "limits.request_bytes_max", value_name = "BYTES")]
     request_bytes_max: Option<i64>,
 
+    /// Bytes that the bodies of all requests may take together, but for those that come in one piece
+    #[arg(id = "limits.bodies_bytes_max", value_name = "BYTES")]
+    bodies_bytes_max: Option<i64>,
+
     /// Most documents one request may name, as to _bulk_docs or in `keys`, and most revisions, to _revs_diff or _purge
     #[arg(id = "limits.bulk_docs_max", value_name = "DOCUMENTS")]
     bulk_docs_max: Option<i64>,

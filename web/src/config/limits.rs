@@ -21,6 +21,8 @@ pub struct Limits {
     pub document_bytes_max: usize,
     /// Largest request body, in bytes.
     pub request_bytes_max: usize,
+    /// Bytes of the bodies of all requests that are there at once, but for those that came in one piece.
+    pub bodies_bytes_max: usize,
     /// Documents one request may name: in `docs` or `keys`, to `_revs_diff`, `_missing_revs` or `_purge`; and revisions
     /// to those.
     pub bulk_docs_max: usize,
@@ -55,6 +57,12 @@ impl Limits {
         refuse_if(self.request_bytes_max < self.document_bytes_max, "limits.request_bytes_max", || {
             let (request, document) = (self.request_bytes_max, self.document_bytes_max);
             format!("{request} is less than limits.document_bytes_max ({document}), so such a document never fits")
+        })?;
+        at_least("limits.bodies_bytes_max", self.bodies_bytes_max, 1)?;
+        refuse_if(self.bodies_bytes_max / 2 < self.request_bytes_max, "limits.bodies_bytes_max", || {
+            let (bodies, request) = (self.bodies_bytes_max, self.request_bytes_max);
+            let why = "so such a request, gzipped and not, never fits";
+            format!("{bodies} is less than twice limits.request_bytes_max ({request}), {why}")
         })?;
         at_least("limits.bulk_docs_max", self.bulk_docs_max, 1)?;
         at_least("limits.nesting_max", self.nesting_max, 1)?;

@@ -66,7 +66,7 @@ fn a_number_that_must_not_be_zero_is_refused_by_its_key() {
             Err(error) => assert!(error.starts_with(&format!("{key}: must be at least ")), "{error}"),
         }
     }
-    assert_eq!(numbers, 37);
+    assert_eq!(numbers, 38);
 }
 
 #[test]
@@ -113,6 +113,12 @@ fn a_map_is_whole_pages_and_all_maps_fit_the_address_space() {
 fn a_request_holds_the_largest_document() {
     assert_refused("limits.request_bytes_max = 7999999", "limits.request_bytes_max: 7999999");
     checked("limits.request_bytes_max = 8000000").unwrap();
+}
+
+#[test]
+fn the_largest_request_fits_zipped_and_unzipped() {
+    assert_refused("limits.bodies_bytes_max = 127999999", "limits.bodies_bytes_max: 127999999 is less than twice");
+    checked("limits.bodies_bytes_max = 128000000").unwrap();
 }
 
 #[test]

@@ -138,7 +138,7 @@ pub async fn sample(state: Data<State>) {
         let values = if is_followed {
             values(&state.metrics_text().await)
         } else {
-            without_lag(values(&state.metrics.text(&state.engine)))
+            without_lag(values(&state.metrics.text(&state.engine, &state.bodies)))
         };
         state.figures.add(now_millis(), values);
     }

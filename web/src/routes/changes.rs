@@ -24,7 +24,8 @@ pub async fn changes(mut call: Call, db: &str) -> Answer {
     let payload = call.payload();
     let Call { req, query, state, .. } = call;
     let limits = &state.config.limits;
-    let (body, ids_max) = (request::read_body(&req, payload, limits.request_bytes_max).await?, limits.bulk_docs_max);
+    let (body, ids_max) =
+        (request::read_body(&req, payload, &state.bodies, limits.request_bytes_max).await?, limits.bulk_docs_max);
     let (in_query, text) = (query.clone(), req.query_string().to_owned());
     let parsed = request::parse(body, move |body| {
         let filter = AskedFilter::parse(&in_query, post.then_some(body), ids_max)?;

@@ -33,7 +33,7 @@ pub async fn feed_of<F: Followed>(mut call: Call, followed: F) -> Answer {
     let Call { req, query, state, .. } = call;
     let mut options = Options::of_query(&query, F::KNOWN)?;
     if req.method() == Method::POST {
-        let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
+        let body = request::read_body(&req, payload, &state.bodies, state.config.limits.feed_body_bytes_max).await?;
         options.take_body(&body, F::KNOWN)?;
     }
     if let Some(id) = last_event_id(&req) {

@@ -48,7 +48,7 @@ pub async fn open(mut call: Call) -> Answer {
         Some(upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?)
     } else {
         if req.method() == Method::POST {
-            options.take_body(&request::read_body(&req, payload, message_bytes_max).await?, &KNOWN)?;
+            options.take_body(&request::read_body(&req, payload, &state.bodies, message_bytes_max).await?, &KNOWN)?;
         }
         None
     };
@@ -96,7 +96,7 @@ pub async fn change(mut call: Call, connection: &str) -> Answer {
     let payload = call.payload();
     let Call { req, state, .. } = call;
     let handle = state.connections.find(connection)?;
-    let body = request::read_body(&req, payload, state.config.limits.feed_body_bytes_max).await?;
+    let body = request::read_body(&req, payload, &state.bodies, state.config.limits.feed_body_bytes_max).await?;
     let text = std::str::from_utf8(&body).map_err(|_| ApiError::not_json())?;
     let client = Client { state: &state, reader: handle.reader };
     let changes = asked::one_or_more(text, 2 * state.config.limits.subscriptions_max)?;
