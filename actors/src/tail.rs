@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{PageLimits, ReadChanges};
+use tokio::time::Instant;
 
 use crate::row::Row;
 
@@ -24,6 +25,8 @@ pub(crate) struct Tail {
     rows: BTreeMap<Sequence, Arc<Row>>,
     valid_from: Sequence,
     newest: Sequence,
+    /// When that came.
+    newest_at: Instant,
     /// The rows behind this place keep their frames.
     framed_from: Sequence,
     /// What those rows take, their frames included.
@@ -49,6 +52,7 @@ impl Tail {
             rows: BTreeMap::new(),
             valid_from: newest,
             newest,
+            newest_at: Instant::now(),
             framed_from: newest,
             framed_bytes: 0,
             bare_bytes: 0,
@@ -59,6 +63,11 @@ impl Tail {
     /// The update sequence, as far as it is visible to feeds.
     pub fn newest(&self) -> Sequence {
         self.newest
+    }
+
+    /// When the last commit came, or the tail was made.
+    pub fn newest_at(&self) -> Instant {
+        self.newest_at
     }
 
     /// Who has read up to here or beyond is served from the tail.
@@ -79,7 +88,7 @@ impl Tail {
             self.framed_bytes += framed(&row);
             self.rows.insert(row.change().seq, row);
         }
-        self.newest = newest;
+        (self.newest, self.newest_at) = (newest, Instant::now());
         self.forget_frames();
         self.trim();
     }

@@ -14,7 +14,7 @@ use crate::end_reason::EndReason;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::feed::options::{FeedOptions, OLDEST_SEQ, Since, UpdatesOptions};
-use crate::feed::source::{Lag, Page, Source, Wanted};
+use crate::feed::source::{Lag, Page, Passed, Source, Wanted};
 use crate::feed::stream::Changes;
 use crate::feed::{Feed, ThereIs};
 use crate::filter;
@@ -218,7 +218,7 @@ impl Source for Databases {
     }
 
     /// Reading is cheap.
-    fn nothing_up_to(&mut self) -> Option<Sequence> {
+    fn passed(&mut self) -> Option<Passed> {
         None
     }
 

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use seqtide_tests::changes_text::{continuous, eventsource, longpoll_that_waited, normal};
@@ -66,6 +67,37 @@ async fn waiting_feeds_wait_for_their_timeout() {
     let (text, took) = timed(&database, "feed=eventsource&timeout=600").await;
     assert_eq!(text, eventsource(&[], true), "R07");
     assert!(took >= Duration::from_millis(600), "R07 took {took:?}");
+}
+
+/// As in CouchDB, where a feed is told of every write and asks its filter then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_does_not_pass_a_feed_s_filter_puts_off_its_timeout() {
+    let (_server, database) = with_history("H13").await;
+    let timeout = Duration::from_secs(1);
+    let bodies = [
+        ("_doc_ids", json!({ "doc_ids": ["another"] })),
+        ("_selector", json!({ "selector": { "owner": "another" } })),
+        ("_design", json!({})),
+    ];
+    let feeds = join_all(bodies.map(async |(filter, body)| {
+        let query = format!("/_changes?feed=continuous&since=now&timeout={}&filter={filter}", timeout.as_millis());
+        let mut feed = database.post(&query).json(&body).open().await;
+        feed.until(|text| text == "\n").await;
+        (filter, feed)
+    }));
+    let feeds = feeds.await;
+    let opened = Instant::now();
+    let mut written = opened;
+    while written - opened < timeout / 2 {
+        written = Instant::now();
+        database.put(&format!("d{:?}", written - opened), &json!({})).await;
+    }
+    let ended = feeds.into_iter().map(async |(filter, feed)| {
+        let answer = feed.to_end().await;
+        let took = written.elapsed();
+        assert!(took >= timeout, "{filter}: it ended {took:?} after a write: {:?}", answer.text());
+    });
+    join_all(ended).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ use super::large_page::{LARGE_PAGE_BYTES, LARGE_PAGE_ROWS, LargePage};
 use super::options::{FeedOptions, OLDEST_SEQ, Since};
 use super::seen::Seen;
 use super::shown::{PageRow, Viewing};
-use super::source::{Lag, Page, Source, Wanted};
+use super::source::{Lag, Page, Passed, Source, Wanted};
 use super::{Feed, ThereIs, by_function};
 use crate::by_itself::{by_itself, done};
 use crate::end_reason::EndReason;
@@ -194,9 +194,10 @@ impl Source for Documents {
         self.database.live.reached(seq)
     }
 
-    fn nothing_up_to(&mut self) -> Option<Sequence> {
-        let examined = self.database.live.examined();
-        Some(self.wake.nothing_up_to(examined))
+    fn passed(&mut self) -> Option<Passed> {
+        let live = &self.database.live;
+        let up_to = self.wake.nothing_up_to(live.examined());
+        Some(Passed { up_to, newest_at: live.tail().newest_at() })
     }
 
     fn again(&self) -> Documents {

@@ -440,9 +440,9 @@ impl<S: Source> Feed<S> {
 
     /// The feed has read all there was before it waited: what came since and has not woken it moves its position on.
     fn skip_what_does_not_concern(&mut self) {
-        if let Some(examined) = self.source.nothing_up_to() {
+        if let Some(passed) = self.source.passed() {
             let before = self.subscriber.position();
-            self.subscriber.nothing_up_to(examined);
+            self.subscriber.pass_over(passed);
             let position = self.subscriber.position();
             if position > before && self.seen.is_some_and(|seen| seen.is_level(before)) {
                 self.note_looked(position);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{Change, Direction};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::options::FeedOptions;
 use super::seen::Seen;
@@ -93,9 +94,18 @@ pub trait Source: Send + Sync + Sized + 'static {
     /// The same for sources that give the same, as long as one of them is there; `None` where that is not known.
     fn identity(&self) -> Option<[usize; 2]>;
 
-    /// Up to where nothing has concerned the feed, which had read all there was before it waited; `None` when that
-    /// cannot be told without reading.
-    fn nothing_up_to(&mut self) -> Option<Sequence>;
+    /// What has not concerned the feed, which had read all there was before it waited; `None` when that cannot be told
+    /// without reading.
+    fn passed(&mut self) -> Option<Passed>;
+}
+
+/// What a feed passes over without having read it.
+#[derive(Debug, Clone, Copy)]
+pub struct Passed {
+    /// Nothing up to here has concerned it.
+    pub up_to: Sequence,
+    /// When the last commit came.
+    pub newest_at: Instant,
 }
 
 /// How far a place lies behind.

@@ -11,7 +11,7 @@ use seqtide_storage::model::sequence::Sequence;
 use tokio::time::Instant;
 
 use super::options::{FeedMode, FeedOptions, OLDEST_SEQ};
-use super::source::Wanted;
+use super::source::{Passed, Wanted};
 use crate::end_reason::EndReason;
 use crate::known::FeedState;
 
@@ -356,10 +356,13 @@ impl Subscriber {
         self.rows_left > 0 && matches!(self.walk, Walk::Forward { .. })
     }
 
-    /// Takes note that everything up to `examined` has been looked at and concerns nobody here.
-    pub fn nothing_up_to(&mut self, examined: Sequence) {
-        if self.moves_on() {
-            self.position = self.position.max(examined.min(self.until));
+    /// Moves on to where nothing has concerned it. It is news all the same: as in CouchDB a feed ends by its timeout
+    /// when nothing is written, not when nothing passes its filter.
+    pub fn pass_over(&mut self, passed: Passed) {
+        let place = passed.up_to.min(self.until);
+        if self.moves_on() && place > self.position {
+            self.position = place;
+            self.last_news = self.last_news.max(passed.newest_at);
         }
     }
 }

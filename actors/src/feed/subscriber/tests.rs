@@ -175,7 +175,17 @@ fn a_timeout_counts_from_the_last_news() {
     sub.read(page(1, true, 1), seq(1), now + SECOND / 2);
     assert_eq!(step(&mut sub, now + SECOND / 2, seq(1)), Step::Say(Notice::CaughtUp));
     assert_eq!(step(&mut sub, now + SECOND, seq(1)), Step::Wait { until: Some(now + SECOND * 3 / 2) });
+    let mut other = Subscriber::new(&timed, seq(1), seq(1), now);
+    for sub in [&mut sub, &mut other] {
+        // Nothing has come since, and then something that does not concern it.
+        sub.pass_over(Passed { up_to: seq(1), newest_at: now + SECOND });
+    }
     assert_eq!(step(&mut sub, now + SECOND * 3 / 2, seq(1)), Step::End(EndReason::Timeout));
+    assert_eq!(step(&mut other, now, seq(1)), Step::Say(Notice::CaughtUp));
+    assert_eq!(step(&mut other, now, seq(1)), Step::Say(Notice::Waiting));
+    other.pass_over(Passed { up_to: seq(2), newest_at: now + SECOND / 2 });
+    assert_eq!(step(&mut other, now + SECOND, seq(2)), Step::Wait { until: Some(now + SECOND * 3 / 2) });
+    assert_eq!(step(&mut other, now + SECOND * 3 / 2, seq(2)), Step::End(EndReason::Timeout));
 }
 
 #[test]
@@ -212,7 +222,7 @@ fn a_feed_ends_at_the_place_it_was_asked_for_up_to_and_waits_for_one_that_lies_a
     assert_eq!(step(&mut ahead, now, seq(5)), Step::Say(Notice::CaughtUp));
     assert_eq!(step(&mut ahead, now, seq(5)), Step::Say(Notice::Waiting));
     assert!(matches!(step(&mut ahead, now, seq(5)), Step::Wait { .. }));
-    ahead.nothing_up_to(seq(12));
+    ahead.pass_over(Passed { up_to: seq(12), newest_at: now });
     assert_eq!((step(&mut ahead, now, seq(12)), ahead.position()), (Step::End(EndReason::Until), seq(9)));
 }
 
