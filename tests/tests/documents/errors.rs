@@ -94,6 +94,7 @@ fn bad_requests() -> Vec<Case> {
         bad("PUT", "/db/_revs_limit", "`_revs_limit` is a positive integer, as JSON").body(json!(0)),
         bad("PUT", "/db/_local/l", "_local documents do not accept attachments.")
             .body(json!({ "_attachments": { "x": {} } })),
+        bad("PUT", "/db/_local/l/file", "_local documents do not accept attachments."),
         bad("GET", "/db/_changes?since=zzz", "Malformed sequence supplied in 'since' parameter."),
         parse_error("/db/_all_docs?limit=x", "Invalid value for integer: \"x\""),
         parse_error("/db/_all_docs?skip=-1", "Invalid value for positive integer: \"-1\""),
@@ -125,6 +126,10 @@ fn the_rest() -> Vec<Case> {
         case("DELETE", "/db/gone?rev=2-x", 404, "not_found", "deleted"),
         case("GET", "/nope", 404, "not_found", "Database does not exist."),
         case("GET", "/db/a/file", 404, "not_found", "Document is missing attachment"),
+        case("GET", "/db/nope/file", 404, "not_found", "missing"),
+        case("GET", "/db/gone/file", 404, "not_found", "deleted"),
+        case("GET", "/db/_local/nope/file", 404, "not_found", "missing"),
+        case("GET", "/nope/a/file", 404, "not_found", "Database does not exist."),
         case("GET", "/db/_nothing", 404, "not_found", "missing"),
         not_allowed("PATCH", "/db", "Only DELETE,GET,HEAD,POST allowed"),
         not_allowed("PATCH", "/db/a", "Only DELETE,GET,HEAD,PUT,COPY allowed"),

@@ -166,5 +166,5 @@ async fn a_database_s_endpoints_are_not_below_its_design_documents() {
     database.post("/_design/d/_bulk_docs").json(&json!({ "docs": [{ "_id": "b" }] })).expect(501).await;
     database.get("/b").expect(404).await;
     let changes = database.get("/_design/d/_changes").send().await;
-    changes.assert_error(404, "not_found", "Document is missing attachment");
+    changes.assert_error(404, "not_found", "missing");
 }

@@ -89,13 +89,18 @@ pub async fn write(
     Ok(answer.body(written_json(&name, &format!("0-{revision}"))))
 }
 
+/// 400: local documents have none.
+pub fn no_attachments() -> ApiError {
+    ApiError::bad_request("_local documents do not accept attachments.")
+}
+
 /// The edit a local document asks for.
 ///
 /// # Errors
 /// 400 for a revision that is not `0-n`, and for attachments.
 pub fn edit(id: LocalId, document: Document, checked: bool) -> Result<LocalEdit, ApiError> {
     if document.attachments.is_some() {
-        return Err(ApiError::bad_request("_local documents do not accept attachments."));
+        return Err(no_attachments());
     }
     let base = document.rev.as_ref().map(number_of).transpose()?;
     let body = (!document.deleted).then_some(document.body);

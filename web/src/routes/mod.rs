@@ -82,7 +82,7 @@ async fn route(call: Call, method: &Method, resource: &Resource) -> Answer {
         }
         // A redirected write would come back as a GET from most clients.
         Resource::DesignEscaped { db, id } => Box::pin(on_document(call, method, db, id)).await,
-        Resource::Attachment { db, .. } => on_attachment(&call, method, db),
+        Resource::Attachment { db, id } => Box::pin(on_attachment(call, method, db, id)).await,
     }
 }
 
@@ -190,10 +190,15 @@ async fn on_local(call: Call, method: &Method, db: &str, id: LocalId) -> Answer 
     }
 }
 
-fn on_attachment(call: &Call, method: &Method, db: &str) -> Answer {
+async fn on_attachment(call: Call, method: &Method, db: &str, id: &str) -> Answer {
     call.state.database(db)?;
     match *method {
-        Method::GET | Method::HEAD => Err(ApiError::not_found("Document is missing attachment")),
+        Method::GET | Method::HEAD => {
+            // Of a document that cannot be read no attachment can.
+            on_document(call, method, db, id).await?;
+            Err(ApiError::not_found("Document is missing attachment"))
+        }
+        _ if LocalId::parse(id).is_some() => Err(local::no_attachments()),
         _ => Err(ApiError::not_implemented("attachments")),
     }
 }
