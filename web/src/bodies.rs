@@ -13,24 +13,27 @@ const PIECE_BYTES: usize = 1 << 10;
 /// When there may be room again, in seconds.
 const RETRY_AFTER_SECS: &str = "1";
 
-/// Room for the bodies of requests, from their second piece until nobody needs them any more. One that comes in a single
-/// piece needs none: it is no longer than what is read from a connection at once.
+/// Room for the bodies of requests, from their second piece until nobody needs them any more. The first needs none: it is
+/// no longer than what is read from a connection at once, and most have no other.
 #[derive(Clone)]
 pub struct Bodies {
     /// A permit for each piece that is free.
     free: Arc<Semaphore>,
+    pieces: usize,
     bytes_max: usize,
 }
 
 impl Bodies {
     /// Room for so many bytes.
     pub fn new(bytes_max: usize) -> Bodies {
-        Bodies { free: Arc::new(Semaphore::new(bytes_max / PIECE_BYTES)), bytes_max }
+        // One more than fit: two bodies that together are as long as may be need not end with a piece.
+        let pieces = bytes_max.div_ceil(PIECE_BYTES) + 1;
+        Bodies { free: Arc::new(Semaphore::new(pieces)), pieces, bytes_max }
     }
 
     /// How many bytes are taken now.
     pub fn bytes(&self) -> usize {
-        (self.bytes_max / PIECE_BYTES - self.free.available_permits()) * PIECE_BYTES
+        (self.pieces - self.free.available_permits()) * PIECE_BYTES
     }
 
     /// A body of at most so many bytes, of which nothing has come.
@@ -68,13 +71,22 @@ impl Body {
         if bytes > self.bytes_max {
             return Err(too_large(self.bytes_max));
         }
-        let held = self.room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits) * PIECE_BYTES;
-        let room = self.bodies.room(bytes.saturating_sub(held))?;
+        if bytes > self.bytes.capacity() {
+            self.grow(bytes)?;
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// Makes room for so many bytes, and for more of them, so that it need not grow with each piece.
+    fn grow(&mut self, bytes: usize) -> Result<(), ApiError> {
+        let capacity = (2 * self.bytes.len()).min(self.bytes_max).max(bytes).next_multiple_of(PIECE_BYTES);
+        let room = self.bodies.room(capacity - self.bytes.capacity())?;
         match &mut self.room {
             Some(held) => held.merge(room),
             None => self.room = Some(room),
         }
-        self.bytes.extend_from_slice(piece);
+        self.bytes.reserve_exact(capacity - self.bytes.len());
         Ok(())
     }
 
@@ -122,9 +134,9 @@ mod tests {
             body.add(&[b'a'; 10]).ok().unwrap();
         }
         assert_eq!(bodies.bytes(), PIECE_BYTES, "small pieces share their room");
-        let mut other = bodies.begin(MIB);
-        assert_eq!(status(other.add(&vec![b'b'; MIB])), Some(503), "the first has a part of it");
-        other.add(&vec![b'b'; MIB - PIECE_BYTES]).ok().unwrap();
+        let mut other = bodies.begin(2 * MIB);
+        assert_eq!(status(other.add(&vec![b'b'; MIB + 1])), Some(503), "the first has a part of it");
+        other.add(&vec![b'b'; MIB]).ok().unwrap();
         assert_eq!(status(body.add(&[b'a'; 100])), Some(503));
         body.add(&[b'a'; 24]).ok().unwrap();
         let whole = body.end();
@@ -134,6 +146,21 @@ mod tests {
         assert_eq!(bodies.bytes(), PIECE_BYTES, "a part of it is needed");
         drop(part);
         assert_eq!(bodies.bytes(), 0);
+    }
+
+    #[test]
+    fn there_is_room_for_what_fits_whatever_its_pieces() {
+        for bytes_max in [10, 2_000_000, MIB] {
+            let bodies = Bodies::new(bytes_max);
+            let halves = [(); 2].map(|()| {
+                let mut body = bodies.begin(bytes_max / 2);
+                for piece in vec![b'a'; bytes_max / 2].chunks(9_999) {
+                    body.add(piece).ok().unwrap();
+                }
+                body.end().len()
+            });
+            assert_eq!(halves, [bytes_max / 2; 2]);
+        }
     }
 
     #[test]

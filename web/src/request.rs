@@ -9,7 +9,7 @@ use actix_web::{HttpRequest, ResponseError, web};
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use futures_util::{FutureExt, Stream, StreamExt};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::bodies::{self, Bodies, Body};
 use crate::connection::Cutter;
@@ -21,13 +21,14 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 /// What of a gzipped body is unzipped at once.
 const UNZIPPED_BYTES: usize = 64 << 10;
 
-/// So long nothing may come of a body that is not whole: what came of it is kept in memory.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// In so long so many bytes must come of a body that is not whole: what came of it is kept in memory.
+const PROGRESS_TIME: Duration = Duration::from_secs(60);
+const PROGRESS_BYTES: usize = 64 << 10;
 
 /// Reads a request's body, of at most `bytes_max` bytes, plain or gzipped.
 ///
 /// # Errors
-/// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped; 408 when nothing more
+/// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped; 408 when too little of it
 /// comes; 503 when there is no room for it among the bodies of others.
 pub async fn read_body(
     req: &HttpRequest,
@@ -53,39 +54,64 @@ pub async fn read_body(
 }
 
 async fn read_all<E: Display>(
-    mut payload: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    payload: impl Stream<Item = Result<Bytes, E>> + Unpin,
     bodies: &Bodies,
     bytes_max: usize,
 ) -> Result<Bytes, ApiError> {
-    let Some(first) = next_piece(&mut payload).await? else { return Ok(Bytes::new()) };
+    let mut pieces = Pieces { payload, bytes: 0, due: None };
+    let Some(first) = pieces.next().await? else { return Ok(Bytes::new()) };
     if first.len() > bytes_max {
         return Err(bodies::too_large(bytes_max));
     }
     // Most come in one piece, which is not copied.
-    let Some(second) = next_piece(&mut payload).await? else { return Ok(first) };
+    let Some(second) = pieces.next().await? else { return Ok(first) };
     let mut body = bodies.begin(bytes_max);
     body.add(&first)?;
     let mut next = Some(second);
     while let Some(piece) = next {
         body.add(&piece)?;
-        next = next_piece(&mut payload).await?;
+        next = pieces.next().await?;
     }
     Ok(body.end())
 }
 
-async fn next_piece<E: Display>(
-    payload: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin),
-) -> Result<Option<Bytes>, ApiError> {
-    // Most of a body is there already, and takes no timer; for one all requests would have room, were it not boxed.
-    let next = match payload.next().now_or_never() {
-        Some(next) => next,
-        None => Box::pin(timeout(SILENCE_MAX, payload.next())).await.map_err(|_elapsed| silent())?,
-    };
-    next.transpose().map_err(|error| ApiError::bad_request(format!("the request's body is broken: {error}")))
+/// A body's pieces as they come.
+struct Pieces<P> {
+    payload: P,
+    /// What came since it was looked at last whether enough does.
+    bytes: usize,
+    /// By when enough must have come, if it was waited for since.
+    due: Option<Instant>,
 }
 
-fn silent() -> ApiError {
-    let reason = format!("nothing came of the request's body for {} s", SILENCE_MAX.as_secs());
+impl<P, E> Pieces<P>
+where
+    P: Stream<Item = Result<Bytes, E>> + Unpin,
+    E: Display,
+{
+    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        // Most of a body is there already, and takes no timer; for one all requests would have room, were it not boxed.
+        let next = match self.payload.next().now_or_never() {
+            Some(next) => next,
+            None => {
+                let due = *self.due.get_or_insert_with(|| Instant::now() + PROGRESS_TIME);
+                Box::pin(timeout_at(due, self.payload.next())).await.map_err(|_elapsed| too_slow())?
+            }
+        };
+        let next = next
+            .transpose()
+            .map_err(|error| ApiError::bad_request(format!("the request's body is broken: {error}")))?;
+        self.bytes += next.as_ref().map_or(0, Bytes::len);
+        if self.bytes >= PROGRESS_BYTES {
+            (self.bytes, self.due) = (0, None);
+        }
+        Ok(next)
+    }
+}
+
+fn too_slow() -> ApiError {
+    let (bytes, secs) = (PROGRESS_BYTES, PROGRESS_TIME.as_secs());
+    let reason = format!("of the request's body less than {bytes} bytes came in {secs} s, and not the end of it");
     ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", reason)
 }
 
@@ -159,19 +185,28 @@ mod tests {
     type Part = Result<Bytes, String>;
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_stops_half_way_is_not_waited_for() {
-        let slowly = |parts: &'static [&'static str]| {
-            let parts = stream::iter(parts).map(|part| Part::Ok(Bytes::from_static(part.as_bytes())));
-            parts.then(async |part| {
-                tokio::time::sleep(SILENCE_MAX - Duration::from_secs(1)).await;
-                part
-            })
-        };
+    async fn a_body_that_comes_too_slowly_is_not_waited_for() {
         let bodies = Bodies::new(1 << 20);
-        let whole = read_all(Box::pin(slowly(&["{", "\"a\":", "1}"])), &bodies, 100).await;
-        assert_eq!(whole.ok().as_deref(), Some(&b"{\"a\":1}"[..]), "slow as it is");
-        let stopped = read_all(Box::pin(slowly(&["{"]).chain(stream::pending())), &bodies, 100).await;
-        assert_eq!(stopped.err().map(|error| error.reason().to_owned()).as_deref(), Some(silent().reason()));
+        let slowly = async |pieces: usize, bytes: usize, every: Duration, ends: bool| {
+            let pieces = stream::iter((0..pieces).map(move |_| Part::Ok(vec![b'a'; bytes].into())));
+            let pieces = pieces.then(async |piece| {
+                tokio::time::sleep(every).await;
+                piece
+            });
+            let pieces = Box::pin(pieces).chain(if ends {
+                stream::empty().left_stream()
+            } else {
+                stream::pending().right_stream()
+            });
+            let read = read_all(pieces, &bodies, 1 << 20).await;
+            read.map(|body| body.len()).map_err(|error| error.status_code().as_u16())
+        };
+        let second = Duration::from_secs(1);
+        assert_eq!(slowly(3, 1, PROGRESS_TIME / 4, true).await, Ok(3), "slow as it is");
+        assert_eq!(slowly(61, 1, second, true).await, Err(408), "a byte at a time");
+        assert_eq!(slowly(3, PROGRESS_BYTES, PROGRESS_TIME - second, true).await, Ok(3 * PROGRESS_BYTES));
+        assert_eq!(slowly(3, PROGRESS_BYTES - 1, PROGRESS_TIME - second, true).await, Err(408));
+        assert_eq!(slowly(1, PROGRESS_BYTES, second, false).await, Err(408), "nothing more comes");
     }
 
     #[tokio::test]

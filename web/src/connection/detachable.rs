@@ -26,9 +26,11 @@ use super::head::{Ended, Read, Requests};
 /// What the framework says to who asks before it sends a body: no answer.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// How long a client may take to end what nobody waits for: the head of a later request than its first, of which the
-/// framework keeps the time, or a body behind its answer.
-const UNFINISHED_MAX: Duration = Duration::from_secs(10);
+/// How long a client may take to end the head of a request behind its first, of which the framework keeps the time.
+const HEAD_MAX: Duration = Duration::from_secs(10);
+
+/// How long it may take to end a body that was answered before it was whole.
+const BODY_MAX: Duration = Duration::from_secs(60);
 
 /// More than so much, and once what is read in one piece, does not wait behind a request: it stays with the system.
 const BEHIND_BYTES_MAX: usize = 1 << 16;
@@ -106,9 +108,13 @@ impl Socket {
         self.answer == Answer::Begun && self.is_written && !self.answer_goes_on
     }
 
-    /// Whether nobody but its client knows when what it has begun will end.
-    fn is_unfinished(&self) -> bool {
-        self.requests.is_in_head() || (self.requests.is_in_body() && self.is_on_its_way())
+    /// How long its client may take to end what it has begun, where nobody else waits for that.
+    fn patience(&self) -> Option<Duration> {
+        if self.requests.is_in_head() {
+            Some(HEAD_MAX)
+        } else {
+            (self.requests.is_in_body() && self.is_on_its_way()).then_some(BODY_MAX)
+        }
     }
 
     /// Has the next request read, if the answer to the one before is on its way.
@@ -268,14 +274,14 @@ impl Detachable {
         }
     }
 
-    /// Has its client end what it has begun, if that is up to the client.
+    /// Has its client end what it has begun in time, if nobody else does.
     fn watch_unfinished(&self) {
-        let (is_unfinished, is_watched) = {
+        let (patience, is_watched) = {
             let socket = self.0.borrow();
-            (socket.is_unfinished(), socket.unfinished.is_some())
+            (socket.patience(), socket.unfinished.is_some())
         };
-        if is_unfinished != is_watched {
-            let unfinished = is_unfinished.then(|| self.cut_when(sleep(UNFINISHED_MAX)));
+        if patience.is_some() != is_watched {
+            let unfinished = patience.map(|patience| self.cut_when(sleep(patience)));
             self.0.borrow_mut().unfinished = unfinished;
         }
     }

@@ -9,18 +9,20 @@
 use std::borrow::Cow;
 use std::mem::{MaybeUninit, take};
 
-use httparse::{Header, Request, Status, parse_chunk_size};
+use httparse::{Header, Request, Status};
 use percent_encoding::{AsciiSet, percent_encode};
+
+use super::chunks::Chunks;
 
 /// What the framework takes in no query, or in no path. Bytes beyond ASCII are escaped too.
 const ESCAPED: &AsciiSet = &AsciiSet::EMPTY.add(b'"').add(b'<').add(b'>').add(b'`');
 
 /// More of a head that is not whole is not kept: it is then given as it came, and refused. The framework takes no more.
 const KEPT_BYTES_MAX: usize = 1 << 17;
+const LINE_END: &[u8] = b"\r\n";
+
 /// With more the framework refuses a head.
 const HEADERS_MAX: usize = 96;
-/// What ends a line, and a chunk.
-const LINE_END_BYTES: u64 = 2;
 
 /// The requests that come over a connection, byte by byte. Bodies are counted off, so that nothing in them is taken for
 /// a head.
@@ -29,7 +31,7 @@ pub struct Requests {
     next: Next,
     /// Whether that is of the last request.
     is_last: bool,
-    /// The beginning of a head, or of the line with a chunk's size.
+    /// The beginning of a head.
     kept: Vec<u8>,
 }
 
@@ -40,11 +42,10 @@ enum Next {
     Head,
     /// So many bytes, up to the end of a body.
     Body(u64),
-    /// The line with the size of a body's next chunk.
-    Size,
-    /// So many bytes of a body's chunk, its line's end included.
-    Chunk(u64),
-    /// What is not looked at: there is no telling where the next head begins, or that there is one.
+    /// A body in chunks.
+    Chunks(Chunks),
+    /// What is not looked at: there is no telling where the next head begins, or that there is one. The framework ends
+    /// the connection behind its answer, unless it is a WebSocket from there on.
     Anything,
 }
 
@@ -73,7 +74,7 @@ impl Requests {
             return self.read_whole(piece);
         }
         self.kept.extend_from_slice(piece);
-        // No head and no size ends within a line: all is not read anew with each byte.
+        // No head ends within a line: all of it is not read anew with each byte.
         if !piece.contains(&b'\n') && self.kept.len() <= KEPT_BYTES_MAX {
             return Read { made: Some(Vec::new()), behind: 0, ended: None };
         }
@@ -83,14 +84,15 @@ impl Requests {
         Read { made: Some(made.unwrap_or(whole)), behind, ended }
     }
 
-    /// Whether a part of a request's head has come, and not all of it.
+    /// Whether a part of a request's head has come, and not all of it. Empty lines before it are none: some clients send
+    /// one behind a body (RFC 9112, 2.2).
     pub fn is_in_head(&self) -> bool {
-        matches!(self.next, Next::Head) && !self.kept.is_empty()
+        matches!(self.next, Next::Head) && self.kept.iter().any(|byte| !LINE_END.contains(byte))
     }
 
     /// Whether a request's head has come, and not all of its body.
     pub fn is_in_body(&self) -> bool {
-        matches!(self.next, Next::Body(_) | Next::Size | Next::Chunk(_))
+        matches!(self.next, Next::Body(_) | Next::Chunks(_))
     }
 
     /// Nothing comes any more: gives what was kept.
@@ -103,28 +105,22 @@ impl Requests {
         let mut ended = None;
         while at < piece.len() && ended.is_none() {
             let rest = &piece[at..];
-            let is_kept = rest.len() <= KEPT_BYTES_MAX;
             let (length, next) = match self.next {
                 Next::Head => match Head::of(rest) {
                     Head::Whole { length, behind, is_last, meant: head } => {
                         (meant, head_end, self.is_last) = (head, length, is_last);
                         (length, behind)
                     }
-                    Head::Begun if is_kept => break,
+                    Head::Begun if rest.len() <= KEPT_BYTES_MAX => break,
                     Head::Begun | Head::None => (0, Next::Anything),
                 },
-                Next::Size => match parse_chunk_size(rest) {
-                    Ok(Status::Complete((length, size))) => (length, Next::behind_size(size)),
-                    Ok(Status::Partial) if is_kept => break,
-                    Ok(Status::Partial) | Err(_) => (0, Next::Anything),
-                },
                 Next::Body(left) => {
-                    let (length, left) = counted(rest, left);
-                    (length, Next::behind_body(left))
+                    let length = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                    (length, Next::behind_body(left - length as u64))
                 }
-                Next::Chunk(left) => {
-                    let (length, left) = counted(rest, left);
-                    (length, if left == 0 { Next::Size } else { Next::Chunk(left) })
+                Next::Chunks(chunks) => {
+                    let (length, chunks) = chunks.read(rest);
+                    (length, chunks.map_or(Next::Head, Next::Chunks))
                 }
                 Next::Anything => (rest.len(), Next::Anything),
             };
@@ -142,24 +138,13 @@ impl Requests {
     }
 }
 
-/// How many of so many bytes are there, and how many are left.
-fn counted(there: &[u8], bytes: u64) -> (usize, u64) {
-    let length = there.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
-    (length, bytes - length as u64)
-}
-
 impl Next {
     /// What comes where so much of a body does.
     fn behind_body(bytes: u64) -> Next {
         if bytes == 0 { Next::Head } else { Next::Body(bytes) }
     }
 
-    /// What comes behind the size of a chunk. Behind the last, which is empty, the framework takes no more headers.
-    fn behind_size(bytes: u64) -> Next {
-        if bytes == 0 { Next::Body(LINE_END_BYTES) } else { Next::Chunk(bytes.saturating_add(LINE_END_BYTES)) }
-    }
-
-    /// What comes behind a head. Only a body whose end is beyond doubt is counted off.
+    /// What comes behind a head, as the framework takes it. Only a body whose end is beyond doubt is counted off.
     fn behind_head(request: &Request<'_, '_>) -> Next {
         let (mut body, mut is_chunked) = (None, false);
         for Header { name, value } in request.headers.iter() {
@@ -179,9 +164,10 @@ impl Next {
             }
         }
         match (body, is_chunked) {
-            _ if request.method == Some("CONNECT") || is_upgrade(request) => Next::Anything,
             (Some(_), true) => Next::Anything,
-            (None, true) => Next::Size,
+            (None, true) => Next::Chunks(Chunks::BEGIN),
+            _ if headers(request, "upgrade").any(|header| is_websocket(header.value)) => Next::Anything,
+            (None | Some(0), false) if request.method == Some("CONNECT") => Next::Anything,
             (bytes, false) => Next::behind_body(bytes.unwrap_or(0)),
         }
     }
@@ -212,17 +198,15 @@ impl Head {
     }
 }
 
-/// Whether nothing may follow a request: RFC 9112, 9.3 and 9.6.
+/// Whether nothing may follow a request: RFC 9112, 9.3 and 9.6, and nothing is known of what may follow an upgrade.
 fn is_last(request: &Request<'_, '_>) -> bool {
-    says(request, b"close") || (request.version == Some(0) && !says(request, b"keep-alive"))
+    says(request, b"close")
+        || (says(request, b"upgrade") && !has_offer(request))
+        || (request.version == Some(0) && !says(request, b"keep-alive"))
 }
 
-/// Whether something else than requests may follow a request. The framework asks no more of one for a WebSocket.
-fn is_upgrade(request: &Request<'_, '_>) -> bool {
-    let mut upgrades = headers(request, "upgrade").filter(|header| !offers(header.name, header.value)).peekable();
-    upgrades.peek().is_some()
-        && (says(request, b"upgrade")
-            || upgrades.any(|header| header.value.trim_ascii().eq_ignore_ascii_case(b"websocket")))
+fn is_websocket(upgrade: &[u8]) -> bool {
+    upgrade.trim_ascii().eq_ignore_ascii_case(b"websocket")
 }
 
 /// Whether a request says this of its connection.
@@ -240,8 +224,7 @@ fn headers<'h>(request: &'h Request<'_, '_>, name: &str) -> impl Iterator<Item =
 /// The head that is meant, if that is another one.
 fn meant(request: &Request<'_, '_>) -> Option<Vec<u8>> {
     let target = Cow::from(percent_encode(request.path?.as_bytes(), ESCAPED));
-    let upgrades = || headers(request, "upgrade");
-    let has_offer = upgrades().next().is_some() && upgrades().all(|header| offers(header.name, header.value));
+    let has_offer = has_offer(request);
     if matches!(target, Cow::Borrowed(_)) && !has_offer {
         return None;
     }
@@ -254,6 +237,12 @@ fn meant(request: &Request<'_, '_>) -> Option<Vec<u8>> {
     }
     head.extend_from_slice(b"\r\n");
     Some(head)
+}
+
+/// Whether a request offers HTTP/2, and nothing else.
+fn has_offer(request: &Request<'_, '_>) -> bool {
+    let upgrades = || headers(request, "upgrade");
+    upgrades().next().is_some() && upgrades().all(|header| offers(header.name, header.value))
 }
 
 /// Whether a header offers HTTP/2 and nothing else.
@@ -312,6 +301,9 @@ mod tests {
             ("PUT /db/a HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n1;a=b\r\n{\r\n01\r\n}\r\n0\r\n\r\n", plain),
             ("POST /db HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", plain),
             ("GET / HTTP/1.1\r\nUpgrade: another\r\n\r\n", plain),
+            ("GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: another\r\n\r\n", last),
+            ("CONNECT /a HTTP/1.1\r\nContent-Length: 1\r\n\r\n1", plain),
+            ("CONNECT /a HTTP/1.1\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n\r\n", plain),
             ("GET / HTTP/1.1\r\nConnection: x, Close\r\n\r\n", last),
             ("PUT /db/a HTTP/1.1\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", last),
             ("GET / HTTP/1.0\r\n\r\n", last),
@@ -329,6 +321,16 @@ mod tests {
             assert_eq!(requests.read(begin).ended, None, "{first}");
             let read = requests.read(end);
             assert_eq!((read.behind, read.ended), (behind, expected), "{first}");
+        }
+    }
+
+    #[test]
+    fn empty_lines_before_a_head_begin_none() {
+        let mut requests = Requests::default();
+        for (piece, is_in_head) in [("\r\n", false), ("\r\n\r", false), ("\nGET", true), (" / HTTP/1.1\r\n\r\n", false)]
+        {
+            requests.read(piece.as_bytes());
+            assert_eq!(requests.is_in_head(), is_in_head, "{piece:?}");
         }
     }
 
@@ -368,13 +370,11 @@ mod tests {
         for first in [
             "GET /_feed HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
             "GET /_feed HTTP/1.1\r\nUpgrade: websocket\r\n\r\n",
-            "GET /_feed HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: another\r\n\r\n",
             "CONNECT /a HTTP/1.1\r\n\r\n",
             "POST /db HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
             "POST /db HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             "POST /db HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             "POST /db HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
-            "POST /db HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nsize\r\n\r\n",
             "PUT /db/a HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
             "PUT /db/a HTTP/1.1\r\nContent-Length: +2\r\n\r\n{}",
             "PUT /db/a HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",

@@ -3,6 +3,7 @@
 //!
 //! Requests know the socket of theirs, as the [`Detachable`] among the connection's data.
 
+mod chunks;
 mod cutting;
 mod detachable;
 mod head;
