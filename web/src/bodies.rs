@@ -13,8 +13,8 @@ const PIECE_BYTES: usize = 1 << 10;
 /// When there may be room again, in seconds.
 const RETRY_AFTER_SECS: &str = "1";
 
-/// Room for the bodies of requests, from their second piece until nobody needs them any more. The first needs none: it is
-/// no longer than what is read from a connection at once, and most have no other.
+/// Room for the bodies of requests, from their second piece until nobody needs them any more. The first needs none: it
+/// is no longer than what is read from a connection at once, and most have no other.
 #[derive(Clone)]
 pub struct Bodies {
     /// A permit for each piece that is free.

@@ -28,8 +28,8 @@ const PROGRESS_BYTES: usize = 64 << 10;
 /// Reads a request's body, of at most `bytes_max` bytes, plain or gzipped.
 ///
 /// # Errors
-/// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped; 408 when too little of it
-/// comes; 503 when there is no room for it among the bodies of others.
+/// 413 `too_large`; 415 for another encoding; 400 when it is cut short or not properly gzipped; 408 when it comes too
+/// slowly; 503 when there is no room for it among the bodies of others.
 pub async fn read_body(
     req: &HttpRequest,
     payload: web::Payload,

@@ -84,8 +84,8 @@ impl Requests {
         Read { made: Some(made.unwrap_or(whole)), behind, ended }
     }
 
-    /// Whether a part of a request's head has come, and not all of it. Empty lines before it are none: some clients send
-    /// one behind a body (RFC 9112, 2.2).
+    /// Whether a part of a request's head has come, and not all of it. Empty lines before it are none: some clients
+    /// send one behind a body (RFC 9112, 2.2).
     pub fn is_in_head(&self) -> bool {
         matches!(self.next, Next::Head) && self.kept.iter().any(|byte| !LINE_END.contains(byte))
     }
