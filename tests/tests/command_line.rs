@@ -77,6 +77,15 @@ fn an_unknown_variable_or_key_is_refused_by_name() {
     assert!(exit.stderr.contains("hartbeat_ms"), "{exit:?}");
 }
 
+#[test]
+fn a_number_that_cannot_be_is_refused_by_its_key() {
+    for args in [&["--workers", "-1"][..], &["--workers=-1"]] {
+        let exit = args.iter().fold(Server::launch(), |launch, arg| launch.arg(*arg)).run_to_exit();
+        assert_eq!(exit.status.code(), Some(1), "{exit:?}");
+        assert!(exit.stderr.contains("`-1`, expected a whole number, 0 or more in `workers`"), "{exit:?}");
+    }
+}
+
 /// It said that it listens, and then a worker that had no file left broke off.
 #[test]
 fn a_server_that_may_open_too_few_files_does_not_start_and_says_what_to_raise() {

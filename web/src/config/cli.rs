@@ -179,6 +179,8 @@ fn named(arg: Arg, defaults: &Table) -> Arg {
     }
     let key = arg.get_id().to_string();
     let arg = arg.long(keys::flag(&key)).env(keys::variable(&key)).hide_env_values(true);
+    // It is none of the settings', but who gives one is to be told so, and not that there is no such flag.
+    let arg = arg.allow_negative_numbers(true);
     match (arg.get_help().cloned(), layers::value_at(defaults, &key)) {
         (Some(help), Some(default)) => arg.help(format!("{help} [default: {default}]")),
         _ => arg,
