@@ -92,18 +92,20 @@ async fn requests_in_one_piece_are_each_answered_as_if_alone() {
     let last = request("GET /db HTTP/1.1", "Connection: close\r\n");
     for round in 0..10 {
         let (put, behind) = (put(&format!("p{round}")), put(&format!("behind{round}")));
-        let all = [&put, &head, &get, &feed, &head, &keys, &head, &last, &behind].map(String::as_str).concat();
+        let all = [&put, &head, &get, &feed, &head, &get, &head, &keys, &head, &last, &behind];
+        let all = all.map(String::as_str).concat();
         let (_, answers) = raw::open(server.address(), &all, |text| text.contains("db_name")).await;
         let body =
             |answer: &'_ str| answer.split_once("\r\n\r\n").map_or_else(String::new, |(_, body)| body.to_owned());
         let bodies: Vec<String> = answers.split("HTTP/1.1 ").skip(1).map(body).collect();
         let of_a_get = |body: &str| body.starts_with("{\"_id\":\"a\"") && body.ends_with("}\n");
-        assert_eq!(bodies.len(), 8, "none to what is behind the last: {answers}");
+        assert_eq!(bodies.len(), 10, "none to what is behind the last: {answers}");
         assert!(bodies[0].contains("\"ok\":true"), "{answers}");
-        assert!(of_a_get(&bodies[2]) && bodies[5].contains("\"key\":\"a\""), "{answers}");
+        assert!(of_a_get(&bodies[2]) && of_a_get(&bodies[5]), "{answers}");
+        assert!(bodies[7].contains("\"key\":\"a\""), "{answers}");
         assert!(bodies[3].contains("\"last_seq\"") && bodies[3].ends_with("\r\n0\r\n\r\n"), "{answers}");
-        assert_eq!([1, 4, 6].map(|head| &*bodies[head]), [""; 3], "no body behind a HEAD: {answers}");
-        assert!(bodies[7].contains("\"db_name\""), "{answers}");
+        assert_eq!([1, 4, 6, 8].map(|head| &*bodies[head]), [""; 4], "no body behind a HEAD: {answers}");
+        assert!(bodies[9].contains("\"db_name\""), "{answers}");
         let answer = raw::exchange(server.address(), &[&last, &behind].map(String::as_str).concat()).await;
         assert!(answer.body.ends_with("}\n"), "it ends behind the last, and answers nothing behind it: {answer:?}");
     }
