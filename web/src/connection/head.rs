@@ -111,7 +111,10 @@ impl Requests {
                         (meant, head_end, self.is_last) = (head, length, is_last);
                         (length, behind)
                     }
-                    Head::Begun if rest.len() <= KEPT_BYTES_MAX => break,
+                    Head::Begun if rest.len() <= KEPT_BYTES_MAX => {
+                        self.kept = rest.to_vec();
+                        return Read { made: Some(Vec::new()), behind: 0, ended };
+                    }
                     Head::Begun | Head::None => (0, Next::Anything),
                 },
                 Next::Body(left) => {
@@ -127,14 +130,8 @@ impl Requests {
             (at, self.next) = (at + length, next);
             ended = matches!(next, Next::Head).then_some(Ended { is_last: self.is_last });
         }
-        let behind = if ended.is_some() { piece.len() - at } else { 0 };
-        // What has begun and has no end yet.
-        self.kept = piece[at..piece.len() - behind].to_vec();
-        let made = (meant.is_some() || !self.kept.is_empty()).then(|| {
-            let head = meant.as_deref().unwrap_or(&piece[..head_end]);
-            [head, &piece[head_end..at]].concat()
-        });
-        Read { made, behind, ended }
+        let made = meant.map(|head| [&head, &piece[head_end..at]].concat());
+        Read { made, behind: piece.len() - at, ended }
     }
 }
 
