@@ -40,6 +40,7 @@ mod state;
 mod subscriptions;
 mod takeover;
 mod telemetry;
+pub mod web_threads;
 mod wire;
 
 use std::io::Write;

@@ -28,6 +28,7 @@ use crate::state::State;
 use crate::subscriptions::connections::Connections;
 use crate::takeover::roll::Workers;
 use crate::takeover::worker::Worker;
+use crate::web_threads::WebThreads;
 use crate::telemetry::Metrics;
 
 /// Connections that wait to be taken, where the system allows so many: after a restart thousands of readers come back.
@@ -170,7 +171,11 @@ pub async fn serve(
             .default_service(web::to(routes::dispatch))
     };
     let shutdown_timeout_secs = config.shutdown_timeout.as_secs().max(1);
-    let settings = Settings { workers: config.workers, shutdown_timeout_secs };
+    let threads = WebThreads::new(config.workers);
+    for _ in 0..threads.helping {
+        Worker::start_helping(&workers).map_err(StartError::Serve)?;
+    }
+    let settings = Settings { workers: threads.taking, shutdown_timeout_secs };
     let server = {
         let workers = workers.clone();
         listener::serve(listener, &settings, move || Worker::of(&workers), app)?

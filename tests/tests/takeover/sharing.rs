@@ -44,9 +44,20 @@ async fn write_until_shared(server: &Server, database: &Database) -> usize {
     rounds * (AT_ONCE + WRITERS * BY_EACH)
 }
 
+/// One of the threads takes connections.
+#[tokio::test(flavor = "multi_thread")]
+async fn feeds_that_are_moved_to_a_worker_without_connections_get_every_row_once_and_in_order() {
+    every_row_comes_once_and_in_order_from(2).await;
+}
+
+/// Two of the threads take connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn feeds_that_are_moved_to_another_worker_get_every_row_once_and_in_order() {
-    let server = Server::launch().arg("--workers=3").env("SEQTIDE_LOG", "debug").start();
+    every_row_comes_once_and_in_order_from(4).await;
+}
+
+async fn every_row_comes_once_and_in_order_from(web_threads: usize) {
+    let server = Server::launch().arg(format!("--workers={web_threads}")).env("SEQTIDE_LOG", "debug").start();
     let database = Database::create(&server, "db").await;
     let mut reading = JoinSet::new();
     for _ in 0..READERS {

@@ -51,7 +51,7 @@ pub struct Config {
     pub log: String,
     /// Form of the log.
     pub log_format: LogFormat,
-    /// Web threads; 0 is one a core.
+    /// Web threads; 0 is one a core. Half of them take connections.
     pub workers: usize,
     /// Origins whose pages may use the server.
     pub cors_origins: CorsOrigins,

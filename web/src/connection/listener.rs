@@ -27,7 +27,7 @@ const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How the server runs.
 pub struct Settings {
-    /// Threads that serve; 0 is one a core.
+    /// Threads that take connections.
     pub workers: usize,
     /// How long requests under way may take when the server stops, in seconds.
     pub shutdown_timeout_secs: u64,
@@ -57,10 +57,8 @@ where
     B: MessageBody + 'static,
 {
     let address = listener.local_addr()?;
-    let mut server = Server::build().disable_signals().shutdown_timeout(settings.shutdown_timeout_secs);
-    if settings.workers > 0 {
-        server = server.workers(settings.workers);
-    }
+    let server = Server::build().disable_signals().shutdown_timeout(settings.shutdown_timeout_secs);
+    let server = server.workers(settings.workers);
     let stopping = server.graceful_shutdown_signal();
     let server = server.listen("http", listener, move || {
         let (own, stopping) = (own(), stopping.clone());

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use actix::{Actor, Addr};
+use actix::{Actor, Addr, Arbiter};
 
 use super::feeds::Feeds;
 use super::homes::Homes;
@@ -21,6 +21,21 @@ impl Worker {
     /// One of these workers.
     pub fn of(workers: &Workers) -> Worker {
         Worker { feeds: Rc::default(), workers: workers.clone() }
+    }
+
+    /// Starts one that takes no connections, on a thread of its own: it serves feeds that others share with it. It ends
+    /// with the actors' system, on which this is called.
+    ///
+    /// # Errors
+    /// When the system has no more threads, or no open files for one.
+    pub fn start_helping(workers: &Workers) -> io::Result<()> {
+        let workers = workers.clone();
+        Arbiter::try_new()?.spawn_fn(move || {
+            if let Err(error) = Worker::of(&workers).feeds() {
+                tracing::error!(%error, "a web thread cannot help with feeds");
+            }
+        });
+        Ok(())
     }
 
     /// Where feeds that give the same are served.
