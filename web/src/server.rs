@@ -28,8 +28,8 @@ use crate::state::State;
 use crate::subscriptions::connections::Connections;
 use crate::takeover::roll::Workers;
 use crate::takeover::worker::Worker;
-use crate::web_threads::WebThreads;
 use crate::telemetry::Metrics;
+use crate::web_threads::WebThreads;
 
 /// Connections that wait to be taken, where the system allows so many: after a restart thousands of readers come back.
 const BACKLOG: i32 = 4096;
