@@ -25,6 +25,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(120);
 /// How long a connection that is closed may take to end.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Most connections of a thread that takes some; when all have so many, the next wait to be accepted. Feeds whose
+/// sockets have left the framework do not count.
+const CONNECTIONS_MAX: usize = 51_200;
+
 /// How the server runs.
 pub struct Settings {
     /// Threads that take connections.
@@ -58,7 +62,7 @@ where
 {
     let address = listener.local_addr()?;
     let server = Server::build().disable_signals().shutdown_timeout(settings.shutdown_timeout_secs);
-    let server = server.workers(settings.workers);
+    let server = server.workers(settings.workers).max_concurrent_connections(CONNECTIONS_MAX);
     let stopping = server.graceful_shutdown_signal();
     let server = server.listen("http", listener, move || {
         let (own, stopping) = (own(), stopping.clone());
