@@ -3,8 +3,8 @@
 use std::num::NonZero;
 use std::thread;
 
-/// How many web threads there are, by what they do. Each more that takes connections makes for more wake-ups with less
-/// to do in each, on processors that whoever writes, reads and reads along needs as well.
+/// How many web threads there are, by what they do. The more of them take connections, the more wake-ups there are,
+/// each with less to do, on processors that writers and readers of the disk need as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebThreads {
     /// They take connections, and serve requests and feeds.

@@ -60,7 +60,7 @@ impl Workers {
         &self.homes
     }
 
-    /// All that have been asked for a feed.
+    /// All that have been asked for a feed, and those that take no connections.
     pub fn all(&self) -> Vec<Addr<Feeds>> {
         self.feeds.lock().clone()
     }
