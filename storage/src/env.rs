@@ -23,6 +23,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::disk::{MetaPages, READERS_NAME, allocate_lock_file};
 use crate::error::StorageError;
 use crate::gauge::StoreGauge;
+use crate::last_commits::LastCommits;
 use crate::notice::{Notice, SyncedBy, Tell};
 use crate::room::Room;
 use crate::rows::ToWrite;
@@ -96,11 +97,19 @@ pub(crate) struct Env {
     map_bytes: AtomicUsize,
     /// How large a page is.
     page_bytes: usize,
-    /// One write at a time, its transaction opened, used and committed on one thread. What a failed commit may have
-    /// changed of the meta pages is here until it is undone on disk.
-    writing: Mutex<Option<MetaPages>>,
+    /// One write at a time, its transaction opened, used and committed on one thread.
+    writing: Mutex<Writing>,
     /// When it was last looked for readers that are gone.
     cleared: Mutex<Instant>,
+}
+
+/// What is known between two writes.
+#[derive(Default)]
+struct Writing {
+    /// What a failed commit may have changed of the meta pages, until it is undone on disk.
+    undone: Option<MetaPages>,
+    /// With relaxed durability alone; with full durability the meta pages are synced.
+    last_commits: LastCommits,
 }
 
 /// An open environment and its tables.
@@ -121,7 +130,7 @@ impl Env {
         drop(txn);
         let (end_bytes, map_bytes) = (AtomicUsize::new(lmdb.end_bytes()), AtomicUsize::new(lmdb.map_bytes()));
         let page_bytes = lmdb.page_bytes();
-        let (lmdb, writing) = (RwLock::new(Some(lmdb)), Mutex::new(None));
+        let (lmdb, writing) = (RwLock::new(Some(lmdb)), Mutex::new(Writing::default()));
         let (folder, seals) = (folder.to_owned(), Seals::Optional);
         let cleared = Mutex::new(Instant::now());
         Ok(Env { folder, options, seals, lmdb, used_bytes, end_bytes, map_bytes, page_bytes, writing, cleared })
@@ -138,9 +147,9 @@ impl Env {
         match self.try_read() {
             Err(StorageError::Closed | StorageError::Lmdb(heed::Error::Mdb(MdbError::Panic))) => {
                 // The writer is about to open the environment anew, or could not: then it may be possible by now.
-                let mut undone = self.writing.lock();
-                let settled = self.settle(&mut undone);
-                drop(undone);
+                let mut writing = self.writing.lock();
+                let settled = self.settle(&mut writing);
+                drop(writing);
                 self.try_read().map_err(|closed| settled.err().unwrap_or(closed))
             }
             read => read,
@@ -172,12 +181,16 @@ impl Env {
         mut plan: impl FnMut(View<'_>) -> Result<(R, T), StorageError>,
         committed: impl FnOnce(&T),
     ) -> Result<T, StorageError> {
-        let mut undone = self.writing.lock();
+        let mut writing = self.writing.lock();
         let mut attempts = 1..DISK_ATTEMPTS;
         loop {
-            self.settle(&mut undone)?;
+            self.settle(&mut writing)?;
             let lmdb = self.lmdb()?;
             self.clear_stale_readers(&lmdb);
+            let relaxed = self.options.durability == Durability::Relaxed;
+            if relaxed {
+                writing.last_commits.keep(&lmdb.env)?;
+            }
             let before = lmdb.meta_pages()?;
             let mut used_bytes = self.used_bytes();
             let check_room = |used| {
@@ -187,16 +200,19 @@ impl Env {
             let synced = |took| (self.options.tell)(&self.folder, &Notice::Synced { by: SyncedBy::Lmdb, took });
             let written = lmdb.try_write(check_room, self.seals, synced, &mut plan);
             if written.is_ok() {
+                if relaxed {
+                    writing.last_commits.follow(&lmdb.env);
+                }
                 self.used_bytes.store(used_bytes, Ordering::Relaxed);
             }
             self.end_bytes.store(lmdb.end_bytes(), Ordering::Relaxed);
             drop(lmdb);
             match written {
-                Err(StorageError::Lmdb(heed::Error::Mdb(MdbError::MapFull))) => self.grow()?,
+                Err(StorageError::Lmdb(heed::Error::Mdb(MdbError::MapFull))) => self.grow(&mut writing.last_commits)?,
                 Err(StorageError::DiskFull { source } | StorageError::Lmdb(heed::Error::Io(source))) => {
                     let why = before.why(source);
-                    *undone = Some(before);
-                    match self.undo(&mut undone, why) {
+                    writing.undone = Some(before);
+                    match self.undo(&mut writing, why) {
                         StorageError::DiskFailed { .. } if attempts.next().is_some() => {}
                         failed => return Err(failed),
                     }
@@ -216,10 +232,10 @@ impl Env {
     }
 
     /// Undoes a commit that failed; gives the answer for its writers.
-    fn undo(&self, undone: &mut Option<MetaPages>, why: io::Error) -> StorageError {
+    fn undo(&self, writing: &mut Writing, why: io::Error) -> StorageError {
         // LMDB panics when it was overwriting a meta page, and at no other failure.
         let may_stand = self.panicked();
-        match self.settle(undone) {
+        match self.settle(writing) {
             Err(_) if may_stand => StorageError::InDoubt { source: why },
             _ => StorageError::disk(why),
         }
@@ -227,12 +243,13 @@ impl Env {
 
     /// Undoes what a failed commit may have changed, opening the environment anew where that is needed. Until it has
     /// succeeded nothing is written; reading goes on as soon as the meta pages are those of the last commit.
-    fn settle(&self, undone: &mut Option<MetaPages>) -> Result<(), StorageError> {
+    fn settle(&self, writing: &mut Writing) -> Result<(), StorageError> {
+        let Writing { undone, last_commits } = writing;
         let Some(before) = undone.as_ref() else { return self.open_again() };
         // First: until it is done, whoever opens the file may find half a commit.
         let put_back = before.put_back();
         if self.panicked() {
-            self.close_lmdb();
+            self.close_lmdb(last_commits);
         }
         put_back.map_err(StorageError::disk)?;
         self.open_again()?;
@@ -261,21 +278,24 @@ impl Env {
         Ok(())
     }
 
-    fn close_lmdb(&self) {
+    fn close_lmdb(&self, last_commits: &mut LastCommits) {
+        last_commits.let_go();
         if let Some(Lmdb { env, .. }) = self.alone().take() {
             env.prepare_for_closing().wait();
         }
     }
 
-    fn grow(&self) -> Result<(), StorageError> {
+    fn grow(&self, last_commits: &mut LastCommits) -> Result<(), StorageError> {
         let (map_bytes, map_bytes_max) = (self.map_bytes(), self.options.map_bytes_max);
         // Before readers are waited for, which may be long.
         if map_bytes >= map_bytes_max {
             return Err(StorageError::MapFull { map_bytes_max });
         }
+        last_commits.let_go();
         let alone = self.alone();
         let lmdb = alone.as_ref().ok_or(StorageError::Closed)?;
-        // SAFETY: no transaction is open: readers hold the gate, the only writer is this thread between two attempts.
+        // SAFETY: no transaction is open: readers hold the gate, the only writer is this thread between two attempts,
+        // and the last commits are let go.
         let grown = unsafe { lmdb.env.resize(map_bytes.saturating_mul(2).min(map_bytes_max)) };
         if grown.is_ok() {
             // Where it has failed there is no map to be asked.
@@ -284,7 +304,7 @@ impl Env {
         drop(alone);
         if grown.is_err() {
             // LMDB has let go of the old map before it asked for the new one.
-            self.close_lmdb();
+            self.close_lmdb(last_commits);
             self.open_again()?;
         }
         Ok(grown?)
@@ -327,7 +347,7 @@ impl Env {
 
     /// Closes the environment, waiting until no transaction uses it.
     pub fn close(&self) {
-        self.close_lmdb();
+        self.close_lmdb(&mut self.writing.lock().last_commits);
     }
 }
 
@@ -341,8 +361,10 @@ fn open_lmdb(folder: &Path, options: EnvOptions) -> Result<Lmdb, StorageError> {
     let map_bytes = options.map_bytes.min(options.map_bytes_max);
     open.map_size(map_bytes).max_readers(options.readers_max).max_dbs(16);
     // SAFETY: the data folder's lock keeps other processes away (`data_folder.rs`), the catalogue opens a folder once;
-    // NO_META_SYNC leaves the file whole after a crash.
+    // NO_META_SYNC leaves the file whole after a crash, with `last_commits.rs`.
     let env = unsafe { open.flags(flags).open(folder)? };
+    // What a process that was killed had not synced is what the first commit builds on.
+    env.force_sync()?;
     let data = Arc::new(env.try_clone_inner_file()?);
     keep_from_children(&data)?;
     env.clear_stale_readers()?;

@@ -21,6 +21,7 @@ mod error;
 mod feed_index;
 mod gauge;
 pub mod json;
+mod last_commits;
 mod leaf_body;
 mod log;
 pub mod model;

@@ -38,7 +38,7 @@ pub(super) struct Meta {
     /// What it says.
     transaction: u64,
     /// What is wrong with what must be the same in every file.
-    problems: Vec<String>,
+    pub problems: Vec<String>,
 }
 
 /// The newest commit.
@@ -141,7 +141,7 @@ pub(super) fn newest(file: &PageFile) -> Result<Newest, Damage> {
 }
 
 /// A meta page, with the number of its commit.
-fn numbered(file: &PageFile, page: u64) -> Result<(u64, Meta), Damage> {
+pub(super) fn numbered(file: &PageFile, page: u64) -> Result<(u64, Meta), Damage> {
     let bytes = file.page(page).map_err(|wrong| Damage::of_database(page, wrong))?;
     let mut meta = Meta::read(bytes, page, file.page_bytes());
     let commit = meta.commit(file).unwrap_or(meta.transaction);

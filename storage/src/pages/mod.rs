@@ -21,7 +21,7 @@ mod tree;
 mod walk;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use damage::{At, Damage, Lost};
 pub(crate) use file::FileState;

@@ -1,9 +1,25 @@
+use std::path::Path;
+
 use proptest::prelude::*;
 
 use super::fields::u64_at;
+use super::file::PageFile;
+use super::meta::numbered;
 use super::page::{Content, Nodes, read_run_header};
+use super::walk::walk;
+use crate::seal::Seals;
 
 const PAGE_BYTES: usize = 4096;
+
+/// What is wrong with the two commits that the meta pages of a folder's file lead to, of which an opening looks at one.
+pub(crate) fn damages_of_both_commits(folder: &Path) -> Vec<String> {
+    let mut file = PageFile::open(folder).unwrap().unwrap();
+    file.set_page_bytes(PAGE_BYTES);
+    let metas = [0, 1].map(|page| numbered(&file, page).unwrap().1);
+    let of = |meta| walk(&file, meta, Seals::Required).damages;
+    let walked = metas.iter().flat_map(|meta| of(meta).into_iter().map(|damage| damage.to_string()));
+    metas.iter().flat_map(|meta| meta.problems.clone()).chain(walked).collect()
+}
 
 /// A page of noise with a header that may make sense.
 fn any_page() -> impl Strategy<Value = Vec<u8>> {
