@@ -7,7 +7,7 @@
 //! once more, then synced.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use crate::error::{StorageError, is_full};
 
 /// LMDB has two meta pages, at the beginning of its file.
 const META_PAGES: usize = 2;
+/// The largest pages that LMDB makes.
+const PAGE_BYTES_MAX: u64 = 32 << 10;
 
 /// As much as the smallest file system's block: what does not fit is refused, not cut short.
 const PROBE: [u8; 4096] = [0; 4096];
@@ -71,6 +73,22 @@ impl MetaPages {
             _ => error,
         }
     }
+}
+
+/// Syncs LMDB's data file, if there is one, before it is opened.
+///
+/// # Errors
+/// [`io::Error`]. The meta pages are written once more then: by themselves, they would count as synced the next time.
+pub(crate) fn sync_what_is_there(data: &Path) -> io::Result<()> {
+    let data = match OpenOptions::new().read(true).write(true).open(data) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    data.sync_data().inspect_err(|_| {
+        let mut pages = Vec::new();
+        let read = (&data).take(META_PAGES as u64 * PAGE_BYTES_MAX).read_to_end(&mut pages);
+        let _ = read.and_then(|_| data.write_all_at(&pages, 0));
+    })
 }
 
 /// Writes behind the end of a file as much as tells whether its disk is full, or a quota used up.

@@ -20,7 +20,7 @@ use rustix::fs::{Stat, fstat};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Resource, getrlimit};
 
-use crate::disk::{MetaPages, READERS_NAME, allocate_lock_file};
+use crate::disk::{MetaPages, READERS_NAME, allocate_lock_file, sync_what_is_there};
 use crate::error::StorageError;
 use crate::gauge::StoreGauge;
 use crate::last_commits::LastCommits;
@@ -124,6 +124,8 @@ struct Lmdb {
 impl Env {
     /// Opens the environment in a folder, which must exist, and makes the tables that are missing.
     pub fn open(folder: &Path, options: EnvOptions) -> Result<Env, StorageError> {
+        // The first commit builds on what a process that was killed may not have synced.
+        sync_what_is_there(&folder.join(DATA_FILE)).map_err(StorageError::disk)?;
         let lmdb = open_lmdb(folder, options)?;
         let txn = lmdb.env.read_txn()?;
         let used_bytes = AtomicUsize::new(lmdb.used_bytes(&txn)?);
@@ -187,18 +189,19 @@ impl Env {
             self.settle(&mut writing)?;
             let lmdb = self.lmdb()?;
             self.clear_stale_readers(&lmdb);
-            let relaxed = self.options.durability == Durability::Relaxed;
-            if relaxed {
-                writing.last_commits.keep(&lmdb.env)?;
-            }
             let before = lmdb.meta_pages()?;
+            let relaxed = self.options.durability == Durability::Relaxed;
+            let kept = if relaxed { writing.last_commits.keep(&lmdb.env) } else { Ok(()) };
             let mut used_bytes = self.used_bytes();
             let check_room = |used| {
                 used_bytes = used;
                 room.check(used, self.options.map_bytes_max)
             };
             let synced = |took| (self.options.tell)(&self.folder, &Notice::Synced { by: SyncedBy::Lmdb, took });
-            let written = lmdb.try_write(check_room, self.seals, synced, &mut plan);
+            let written = match kept {
+                Ok(()) => lmdb.try_write(check_room, self.seals, synced, &mut plan),
+                Err(why) => Err(why.into()),
+            };
             if written.is_ok() {
                 if relaxed {
                     writing.last_commits.follow(&lmdb.env);
@@ -289,6 +292,9 @@ impl Env {
         let (map_bytes, map_bytes_max) = (self.map_bytes(), self.options.map_bytes_max);
         // Before readers are waited for, which may be long.
         if map_bytes >= map_bytes_max {
+            if last_commits.make_room() {
+                return Ok(());
+            }
             return Err(StorageError::MapFull { map_bytes_max });
         }
         last_commits.let_go();
@@ -352,19 +358,17 @@ impl Env {
 }
 
 fn open_lmdb(folder: &Path, options: EnvOptions) -> Result<Lmdb, StorageError> {
-    allocate_lock_file(folder, options.readers_max)?;
-    let flags = match options.durability {
-        Durability::Full => EnvFlags::empty(),
-        Durability::Relaxed => EnvFlags::NO_META_SYNC,
+    let (flags, readers_max) = match options.durability {
+        Durability::Full => (EnvFlags::empty(), options.readers_max),
+        Durability::Relaxed => (EnvFlags::NO_META_SYNC, options.readers_max + LastCommits::READERS),
     };
+    allocate_lock_file(folder, readers_max)?;
     let mut open = EnvOpenOptions::new().read_txn_without_tls();
     let map_bytes = options.map_bytes.min(options.map_bytes_max);
-    open.map_size(map_bytes).max_readers(options.readers_max).max_dbs(16);
+    open.map_size(map_bytes).max_readers(readers_max).max_dbs(16);
     // SAFETY: the data folder's lock keeps other processes away (`data_folder.rs`), the catalogue opens a folder once;
     // NO_META_SYNC leaves the file whole after a crash, with `last_commits.rs`.
     let env = unsafe { open.flags(flags).open(folder)? };
-    // What a process that was killed had not synced is what the first commit builds on.
-    env.force_sync()?;
     let data = Arc::new(env.try_clone_inner_file()?);
     keep_from_children(&data)?;
     env.clear_stale_readers()?;

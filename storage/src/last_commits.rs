@@ -1,9 +1,9 @@
 //! With relaxed durability: which commits a power cut may fall back to.
 //!
 //! A commit n syncs its pages, which makes safe the meta page of commit n - 1 too, and leaves its own in the system's
-//! cache. Until the next sync the disk may have the meta pages of n - 1 and n - 2. LMDB writes over pages of n - 2 as
-//! soon as n is made, as it takes n - 1 to be the oldest that anybody may ask for: then what the older meta page leads
-//! to, its commit's number among it, is of no commit at all.
+//! cache. While n is made, the disk has the meta pages of n - 1 and n - 2, or those of n - 2 and n - 3. LMDB takes n - 1
+//! for the oldest commit that anybody may ask for, and spares that and the one before. So it would write over pages of
+//! n - 3: what the older meta page leads to, its commit's number among it, would be of no commit at all.
 
 use std::collections::VecDeque;
 
@@ -12,8 +12,8 @@ use heed::{Env, RoTxn, WithoutTls};
 /// Commits.
 const KEPT: usize = 2;
 
-/// Keeps the pages of the last two commits from being used again: with what the next one writes, a power cut finds two
-/// of the three whole.
+/// Keeps the pages of the last three commits from being used again, by reading the last two: LMDB spares the commit
+/// before one that is read, too.
 #[derive(Default)]
 pub(crate) struct LastCommits {
     /// The older first. Empty until the last commit is known to be safe.
@@ -21,8 +21,14 @@ pub(crate) struct LastCommits {
 }
 
 impl LastCommits {
+    /// How many of LMDB's places for readers this may take.
+    pub const READERS: u32 = KEPT as u32 + 1;
+
     /// To be called before a commit is made. Where the last commits are not kept, as when nobody may read any more,
     /// they are synced.
+    ///
+    /// # Errors
+    /// When that fails. The meta pages are to be written once more then, before anything else is.
     pub fn keep(&mut self, env: &Env<WithoutTls>) -> heed::Result<()> {
         if self.read.is_empty() {
             env.force_sync()?;
@@ -49,6 +55,14 @@ impl LastCommits {
     /// To be called before the map changes or the environment is closed.
     pub fn let_go(&mut self) {
         self.read.clear();
+    }
+
+    /// Lets go of what keeps pages from being used by the next commit, which is synced for instead. `false` where
+    /// nothing did.
+    pub fn make_room(&mut self) -> bool {
+        let keeps_pages = self.read.len() == KEPT;
+        self.let_go();
+        keeps_pages
     }
 }
 
@@ -130,6 +144,28 @@ mod tests {
             assert_cut_is_survived(&env, folder.path(), number);
         }
         assert!(env.gauge().map_bytes > 128 << 10, "the map has not grown");
+    }
+
+    /// What was freed two commits ago is the last room that there is.
+    #[test]
+    fn pages_are_not_kept_from_a_commit_that_has_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let (map_bytes, durability) = (512 << 10, Durability::Relaxed);
+        let options = EnvOptions { map_bytes, map_bytes_max: map_bytes, readers_max: 8, durability, tell: |_, _| {} };
+        let env = Env::open(folder.path(), options).unwrap();
+        let write = |rows: u32, value: Option<[u8; 1000]>| {
+            let plan = |_: View<'_>| {
+                let mut planned = Rows::default();
+                (0..rows).for_each(|row| planned.set(Table::Bodies, row.to_be_bytes(), value));
+                Ok::<_, StorageError>((planned, ()))
+            };
+            env.write(Room::Reserve, plan, |()| {}).unwrap();
+        };
+        for _ in 0..20 {
+            write(300, Some([1; 1000]));
+            write(300, None);
+            write(1, Some([2; 1000]));
+        }
     }
 
     /// The places for readers are all taken: each commit is synced instead.
