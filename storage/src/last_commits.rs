@@ -1,9 +1,9 @@
 //! With relaxed durability: which commits a power cut may fall back to.
 //!
 //! A commit n syncs its pages, which makes safe the meta page of commit n - 1 too, and leaves its own in the system's
-//! cache. While n is made, the disk has the meta pages of n - 1 and n - 2, or those of n - 2 and n - 3. LMDB takes n - 1
-//! for the oldest commit that anybody may ask for, and spares that and the one before. So it would write over pages of
-//! n - 3: what the older meta page leads to, its commit's number among it, would be of no commit at all.
+//! cache. While n is made, the disk has the meta pages of n - 1 and n - 2, or those of n - 2 and n - 3. LMDB takes
+//! n - 1 for the oldest commit that anybody may ask for, and spares that and the one before. So it would write over
+//! pages of n - 3: what the older meta page leads to, its commit's number among it, would be of no commit at all.
 
 use std::collections::VecDeque;
 
