@@ -198,10 +198,9 @@ impl Env {
                 room.check(used, self.options.map_bytes_max)
             };
             let synced = |took| (self.options.tell)(&self.folder, &Notice::Synced { by: SyncedBy::Lmdb, took });
-            let written = match kept {
-                Ok(()) => lmdb.try_write(check_room, self.seals, synced, &mut plan),
-                Err(why) => Err(why.into()),
-            };
+            let written = kept
+                .map_err(StorageError::from)
+                .and_then(|()| lmdb.try_write(check_room, self.seals, synced, &mut plan));
             if written.is_ok() {
                 if relaxed {
                     writing.last_commits.follow(&lmdb.env);

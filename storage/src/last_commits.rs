@@ -45,8 +45,9 @@ impl LastCommits {
             Ok(newest) if newest.id() == last => {}
             Ok(newest) => {
                 self.read.push_back(newest);
-                let older = self.read.len().saturating_sub(KEPT);
-                self.read.drain(..older);
+                if self.read.len() > KEPT {
+                    self.read.pop_front();
+                }
             }
             Err(_) => self.let_go(),
         }
@@ -83,21 +84,22 @@ mod tests {
     const META_PAGES: Range<usize> = 0..2 * 4096;
     const COMMITS: u32 = 200;
 
-    fn open(folder: &Path, map_bytes: usize) -> Env {
-        let (map_bytes_max, durability) = (64 << 20, Durability::Relaxed);
+    fn open(folder: &Path, map_bytes: usize, map_bytes_max: usize) -> Env {
+        let durability = Durability::Relaxed;
         Env::open(folder, EnvOptions { map_bytes, map_bytes_max, readers_max: 8, durability, tell: |_, _| {} }).unwrap()
+    }
+
+    fn write(env: &Env, room: Room, rows: &Rows) {
+        env.write(room, |_: View<'_>| Ok::<_, StorageError>((rows.clone(), ())), |()| {}).unwrap();
     }
 
     /// Writes one row over again, and now and then many, so that pages come free and are used again.
     fn commit(env: &Env, number: u32) {
-        let plan = |_: View<'_>| {
-            let mut rows = Rows::default();
-            for row in 0..if number.is_multiple_of(7) { 300 } else { 1 } {
-                rows.put(Table::Bodies, (row * 13 % 300_u32).to_be_bytes(), [number as u8; 100]);
-            }
-            Ok::<_, StorageError>((rows, ()))
-        };
-        env.write(Room::Ordinary, plan, |()| {}).unwrap();
+        let mut rows = Rows::default();
+        for row in 0..if number.is_multiple_of(7) { 300 } else { 1 } {
+            rows.put(Table::Bodies, (row * 13 % 300_u32).to_be_bytes(), [number as u8; 100]);
+        }
+        write(env, Room::Ordinary, &rows);
     }
 
     /// What the disk may have when the power is cut while commit n is synced: the meta pages of n - 1 and n - 2 or, as
@@ -120,7 +122,7 @@ mod tests {
     #[test]
     fn a_cut_in_a_commit_leaves_the_two_that_are_safe_whole() {
         let folder = tempfile::tempdir().unwrap();
-        let env = open(folder.path(), 16 << 20);
+        let env = open(folder.path(), 16 << 20, 64 << 20);
         for number in (2..COMMITS).step_by(2) {
             assert_cut_is_survived(&env, folder.path(), number);
         }
@@ -130,7 +132,7 @@ mod tests {
     fn so_does_one_soon_after_an_opening() {
         let folder = tempfile::tempdir().unwrap();
         for number in (2..COMMITS).step_by(2) {
-            let env = open(folder.path(), 16 << 20);
+            let env = open(folder.path(), 16 << 20, 64 << 20);
             assert_cut_is_survived(&env, folder.path(), number);
             env.close();
         }
@@ -139,7 +141,7 @@ mod tests {
     #[test]
     fn so_does_one_soon_after_the_map_has_grown() {
         let folder = tempfile::tempdir().unwrap();
-        let env = open(folder.path(), 128 << 10);
+        let env = open(folder.path(), 128 << 10, 64 << 20);
         for number in (2..COMMITS).step_by(2) {
             assert_cut_is_survived(&env, folder.path(), number);
         }
@@ -150,21 +152,16 @@ mod tests {
     #[test]
     fn pages_are_not_kept_from_a_commit_that_has_no_others() {
         let folder = tempfile::tempdir().unwrap();
-        let (map_bytes, durability) = (512 << 10, Durability::Relaxed);
-        let options = EnvOptions { map_bytes, map_bytes_max: map_bytes, readers_max: 8, durability, tell: |_, _| {} };
-        let env = Env::open(folder.path(), options).unwrap();
-        let write = |rows: u32, value: Option<[u8; 1000]>| {
-            let plan = |_: View<'_>| {
-                let mut planned = Rows::default();
-                (0..rows).for_each(|row| planned.set(Table::Bodies, row.to_be_bytes(), value));
-                Ok::<_, StorageError>((planned, ()))
-            };
-            env.write(Room::Reserve, plan, |()| {}).unwrap();
+        let env = open(folder.path(), 512 << 10, 512 << 10);
+        let set = |count: u32, value: Option<[u8; 1000]>| {
+            let mut rows = Rows::default();
+            (0..count).for_each(|row| rows.set(Table::Bodies, row.to_be_bytes(), value));
+            write(&env, Room::Reserve, &rows);
         };
         for _ in 0..20 {
-            write(300, Some([1; 1000]));
-            write(300, None);
-            write(1, Some([2; 1000]));
+            set(300, Some([1; 1000]));
+            set(300, None);
+            set(1, Some([2; 1000]));
         }
     }
 
@@ -172,7 +169,7 @@ mod tests {
     #[test]
     fn commits_that_cannot_be_kept_are_made_all_the_same() {
         let folder = tempfile::tempdir().unwrap();
-        let env = open(folder.path(), 16 << 20);
+        let env = open(folder.path(), 16 << 20, 64 << 20);
         let mut readers = Vec::new();
         while let Ok(reader) = env.read() {
             readers.push(reader);
