@@ -1,7 +1,7 @@
 //! One LMDB environment: opening it, reading it, writing rows to it, growing its map.
 //!
-//! The only place of the project that needs `unsafe`: a file that is mapped can be changed by others, of which only
-//! lock files keep them, and LMDB's map may be resized only while no transaction of the process is open.
+//! It needs `unsafe`: a file that is mapped can be changed by others, of which only lock files keep them, and LMDB's
+//! map may be resized only while no transaction of the process is open.
 #![allow(unsafe_code)]
 
 use std::fs::{File, OpenOptions};

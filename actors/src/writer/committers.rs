@@ -17,12 +17,23 @@ impl Committers {
     /// # Errors
     /// [`io::Error`] when the system has no more of them, or no open files for them.
     pub fn start(threads: usize) -> io::Result<Committers> {
-        let threads = (0..threads).map(|_| Ok(Arbiter::try_new()?.handle())).collect::<io::Result<_>>()?;
+        let threads: Vec<_> = (0..threads).map(|_| Ok(Arbiter::try_new()?.handle())).collect::<io::Result<_>>()?;
+        for thread in &threads {
+            thread.spawn_fn(have_short_slices);
+        }
         Ok(Committers { threads, next: AtomicUsize::new(0) })
     }
 
     /// The thread for the next writer.
     pub fn next(&self) -> &ArbiterHandle {
         &self.threads[self.next.fetch_add(1, Ordering::Relaxed) % self.threads.len()]
+    }
+}
+
+/// Has this thread have its turns soon; where it cannot, it has them as others do.
+fn have_short_slices() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = super::short_slices::ask() {
+        tracing::debug!(%error, "a thread that commits has slices as others have");
     }
 }

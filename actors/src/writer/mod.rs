@@ -5,6 +5,8 @@ mod commit;
 pub(crate) mod committers;
 pub(crate) mod load;
 pub(crate) mod queue;
+#[cfg(target_os = "linux")]
+mod short_slices;
 #[cfg(test)]
 mod tests;
 pub(crate) mod waiting;
