@@ -57,6 +57,10 @@ pub struct EngineOptions {
     /// each other within half a millisecond: it saves writers what it takes to wake them. Zero keeps none, and none is
     /// kept where the process has only one or may not use all the time of those that it has.
     pub awake_processors_max: usize,
+    /// Called on each thread that writes, a few times each time that it rests after it wrote, and has to return soon. Here
+    /// a program has its allocator give back what such a thread has allocated and others have freed, where the allocator
+    /// leaves that to the thread. Does nothing by default.
+    pub at_rest: fn(),
     /// How functions of design documents are run.
     pub functions: FunctionsOptions,
 }
@@ -76,6 +80,7 @@ impl EngineOptions {
             feeds_max: 20_000,
             committers: thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
             awake_processors_max: 2,
+            at_rest: || {},
             functions: FunctionsOptions::default(),
         }
     }
@@ -146,7 +151,7 @@ impl Engine {
             reclaim: options.reclaim,
         };
         let committers = options.committers.max(1);
-        let committers = system.start_on(move || Committers::start(committers))?;
+        let committers = system.start_on(move || Committers::start(committers, options.at_rest))?;
         let surroundings = Surroundings {
             runtime: system.runtime().clone(),
             folder: Arc::clone(&folder),

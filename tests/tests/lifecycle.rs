@@ -9,11 +9,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use seqtide_bench::process::Process;
+use seqtide_tests::database::fresh;
 use seqtide_tests::doors::{FeedSocket, feed_url};
 use seqtide_tests::raw;
 use seqtide_tests::server::{Exit, seqtide_command, seqtide_command_behind};
 use seqtide_tests::{Api, Database, Server};
 
+/// Rows wait for LMDB for a second or three, and a writer looks every five seconds whether it rests.
+const AT_REST_WITHIN: Duration = Duration::from_secs(60);
 /// Ten times what is promised: a test machine may be busy.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -295,4 +299,24 @@ async fn a_database_whose_tables_are_gone_is_damaged_as_long_as_there_is_a_log()
     }
     server.restart_on_same_port_and_data();
     assert_eq!(database.info().await["doc_count"], json!(3));
+}
+
+/// What is left behind a load is what LMDB keeps for its next transaction. Without an allocator that is told to, all would
+/// be left: the thread that puts rows into LMDB frees what the writer's has allocated.
+#[tokio::test]
+async fn memory_that_a_load_took_is_given_back_when_the_writer_rests() {
+    let (server, database) = fresh().await;
+    let process = Process(server.pid());
+    let anonymous_bytes = || process.anonymous_bytes().expect("the server");
+    let mut most = 0;
+    for batch in 0..100 {
+        let doc = |n| json!({ "_id": format!("{:06}", 1000 * batch + n), "pad": "x".repeat(200) });
+        database.bulk(&(0..1000).map(doc).collect::<Vec<Value>>()).await;
+        most = most.max(anonymous_bytes());
+    }
+    let deadline = Instant::now() + AT_REST_WITHIN;
+    while anonymous_bytes() > most / 4 * 3 {
+        assert!(Instant::now() < deadline, "{} bytes are left of {most}", anonymous_bytes());
+        sleep(Duration::from_millis(100)).await;
+    }
 }

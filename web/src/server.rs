@@ -23,6 +23,7 @@ use crate::connection::listener::{self, Settings};
 use crate::cors::cors;
 use crate::dashboard::{self, Figures};
 use crate::front::Front;
+use crate::memory;
 use crate::routes;
 use crate::state::State;
 use crate::subscriptions::connections::Connections;
@@ -90,6 +91,7 @@ fn engine_options(config: &Config) -> EngineOptions {
         feeds_max: limits.feeds_max,
         committers: if storage.committers == 0 { defaults.committers } else { storage.committers },
         awake_processors_max: storage.awake_processors_max,
+        at_rest: memory::give_back,
         functions: FunctionsOptions {
             worker: this_program().map(|program| worker_command(program, functions)),
             workers_max: functions.workers_max,

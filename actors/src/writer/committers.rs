@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actix::{Arbiter, ArbiterHandle};
 
+use super::rest::call_at_rest;
+
 /// A fixed number of threads.
 pub(crate) struct Committers {
     threads: Vec<ArbiterHandle>,
@@ -12,14 +14,16 @@ pub(crate) struct Committers {
 }
 
 impl Committers {
-    /// Starts the threads; they end with the actors' system, on which this is called.
+    /// Starts the threads; they end with the actors' system, on which this is called. Each calls this when it
+    /// [rests](super::rest).
     ///
     /// # Errors
     /// [`io::Error`] when the system has no more of them, or no open files for them.
-    pub fn start(threads: usize) -> io::Result<Committers> {
+    pub fn start(threads: usize, at_rest: fn()) -> io::Result<Committers> {
         let threads: Vec<_> = (0..threads).map(|_| Ok(Arbiter::try_new()?.handle())).collect::<io::Result<_>>()?;
         for thread in &threads {
             thread.spawn_fn(have_short_slices);
+            thread.spawn(call_at_rest(at_rest));
         }
         Ok(Committers { threads, next: AtomicUsize::new(0) })
     }

@@ -5,6 +5,7 @@ mod commit;
 pub(crate) mod committers;
 pub(crate) mod load;
 pub(crate) mod queue;
+mod rest;
 #[cfg(target_os = "linux")]
 mod short_slices;
 #[cfg(test)]
@@ -234,6 +235,7 @@ impl Writer {
         let mut jobs = if self.full { self.queue.take_alike() } else { self.queue.take() };
         let requests: Vec<_> = jobs.iter_mut().map(|job| std::mem::take(&mut job.request)).collect();
         let began = Instant::now();
+        rest::commits();
         let results = commit(&self.store, &requests, &*self.write);
         let mut jobs = jobs.into_iter().zip(requests).map(|(job, request)| Job { request, ..job });
         // Where all come upon the same damage it is said once.

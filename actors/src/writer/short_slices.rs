@@ -76,7 +76,7 @@ mod tests {
         let usual = slice_nanos();
         let expected = if usual == 0 { 0 } else { SLICE_NANOS };
         let (of_committer, of_its_child) = System::new().block_on(async {
-            let committers = Committers::start(1).unwrap();
+            let committers = Committers::start(1, || {}).unwrap();
             let (tell, told) = oneshot::channel();
             committers.next().spawn_fn(|| {
                 let its_child = thread::spawn(slice_nanos).join().unwrap();

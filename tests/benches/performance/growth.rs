@@ -26,6 +26,8 @@ const MANY: u64 = 10_000_000;
 const LENGTH: Duration = Duration::from_secs(20);
 /// How often its memory is looked at meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// What filling took has been given back when the memory has not fallen for so long.
+const STANDS_STILL: Duration = Duration::from_secs(12);
 /// The numbers of the first documents that are written then.
 const WRITTEN_FROM: [u64; 2] = [100_000_000_000, 200_000_000_000];
 /// Least rate beside many documents, of that beside few.
@@ -71,19 +73,34 @@ struct Grown {
 fn grown(runtime: &Runtime, seqtide: &Seqtide, filling: Range<u64>, written_from: u64) -> Grown {
     eprintln!("growth: {} documents", filling.end);
     let Service { address, publish, .. } = seqtide.service(Transport::Sse);
+    let process = Process(seqtide.server.pid());
+    let anonymous_mb = || process.anonymous_bytes().expect("the server") as f64 / 1e6;
     runtime.block_on(fill(address, DATABASE, filling)).expect("documents");
+    runtime.block_on(stands_still(anonymous_mb));
     let insert = |place| Inserts::new(&publish, written_from, place, CONNECTIONS);
     let mut senders: Vec<Inserts> = (0..CONNECTIONS).map(insert).collect();
-    let (process, mut seen) = (Process(seqtide.server.pid()), Vec::new());
+    let mut seen = Vec::new();
     let looks = async {
         loop {
-            seen.push(process.anonymous_bytes().expect("the server") as f64 / 1e6);
+            seen.push(anonymous_mb());
             sleep(LOOK_EVERY).await;
         }
     };
     let load = load::run(address, &mut senders, Pace::AsAnswered, LENGTH);
     let load = runtime.block_on(async { tokio::select!(load = load => load, never = looks => never) });
     Grown { rate: load.expect("writes").rate, anonymous_mb: seen.iter().sum::<f64>() / seen.len() as f64 }
+}
+
+/// Waits until a value has not fallen for a while.
+async fn stands_still(value: impl Fn() -> f64) {
+    let (mut least, mut since) = (value(), Instant::now());
+    while since.elapsed() < STANDS_STILL {
+        sleep(LOOK_EVERY).await;
+        let now = value();
+        if now < least {
+            (least, since) = (now, Instant::now());
+        }
+    }
 }
 
 /// The first read of a document, by a server that was started again after an orderly end.
