@@ -57,9 +57,9 @@ pub struct EngineOptions {
     /// each other within half a millisecond: it saves writers what it takes to wake them. Zero keeps none, and none is
     /// kept where the process has only one or may not use all the time of those that it has.
     pub awake_processors_max: usize,
-    /// Called on each thread that writes, a few times each time that it rests after it wrote, and has to return soon. Here
-    /// a program has its allocator give back what such a thread has allocated and others have freed, where the allocator
-    /// leaves that to the thread. Does nothing by default.
+    /// Called on each thread that writes, a few times each time that it rests after it wrote, and has to return soon.
+    /// Here a program has its allocator give back what such a thread has allocated and others have freed, where the
+    /// allocator leaves that to the thread. Does nothing by default.
     pub at_rest: fn(),
     /// How functions of design documents are run.
     pub functions: FunctionsOptions,

@@ -301,8 +301,8 @@ async fn a_database_whose_tables_are_gone_is_damaged_as_long_as_there_is_a_log()
     assert_eq!(database.info().await["doc_count"], json!(3));
 }
 
-/// What is left behind a load is what LMDB keeps for its next transaction. Without an allocator that is told to, all would
-/// be left: the thread that puts rows into LMDB frees what the writer's has allocated.
+/// What is left behind a load is what LMDB keeps for its next transaction. Were the allocator not told to, all would be
+/// left: the thread that puts rows into LMDB frees what the writer's has allocated.
 #[tokio::test]
 async fn memory_that_a_load_took_is_given_back_when_the_writer_rests() {
     let (server, database) = fresh().await;
