@@ -220,6 +220,9 @@ impl Writer {
         self.turn_comes = false;
         let work = self.next_work();
         self.sliced_last = matches!(work, Some(Work::Reclaim | Work::Index));
+        if work.is_some() {
+            rest::count_work();
+        }
         match work {
             Some(Work::Commit) => self.commit(ctx),
             Some(Work::Reclaim) => self.reclaim(),
@@ -235,7 +238,6 @@ impl Writer {
         let mut jobs = if self.full { self.queue.take_alike() } else { self.queue.take() };
         let requests: Vec<_> = jobs.iter_mut().map(|job| std::mem::take(&mut job.request)).collect();
         let began = Instant::now();
-        rest::commits();
         let results = commit(&self.store, &requests, &*self.write);
         let mut jobs = jobs.into_iter().zip(requests).map(|(job, request)| Job { request, ..job });
         // Where all come upon the same damage it is said once.
