@@ -40,7 +40,7 @@ const JOINS_FOR: Duration = Duration::from_millis(10);
 const LONG_ROUNDS: usize = 8;
 
 /// A round that takes longer than this is long, and one that rests and finds the next row there already.
-const LONG_ROUND: Duration = Duration::from_millis(10);
+const LONG_ROUND: Duration = Duration::from_millis(2);
 
 /// What a feed gave.
 pub enum News {
