@@ -114,8 +114,9 @@ pub fn location(req: &HttpRequest, segments: &[&str]) -> (header::HeaderName, St
 fn url(scheme: &str, host: &str, segments: &[&str]) -> String {
     let server = if host.is_empty() { [""; 3] } else { [scheme, "://", host] };
     let path = segments.iter().flat_map(|segment| once("/").chain(utf8_percent_encode(segment, PLAIN)));
-    // There is room for most.
-    let mut url = String::with_capacity(128);
+    // As long as it is where nothing is escaped: a header's value that has room left takes a box more.
+    let bytes = server.iter().map(|part| part.len()).chain(segments.iter().map(|segment| 1 + segment.len())).sum();
+    let mut url = String::with_capacity(bytes);
     url.extend(server.into_iter().chain(path));
     url
 }

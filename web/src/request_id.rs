@@ -25,7 +25,8 @@ pub fn name_answer<B>(mut answer: ServiceResponse<B>) -> ServiceResponse<B> {
 /// system call.
 fn new_id() -> String {
     let random = RandomState::new().hash_one(());
-    format!("{:010x}", random & 0xff_ffff_ffff)
+    let digit = |place| char::from_digit((random >> (4 * place)) as u32 & 0xf, 16).unwrap_or('0');
+    (0..10).map(digit).collect()
 }
 
 fn log<B>(answer: &ServiceResponse<B>, id: &str) {
@@ -39,5 +40,19 @@ fn log<B>(answer: &ServiceResponse<B>, id: &str) {
         tracing::warn!(request = id, %method, path, status, reason, "a request failed");
     } else {
         tracing::debug!(request = id, %method, path, status, reason, "a request was refused");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_ten_hex_digits_and_nobody_elses() {
+        let [one, other] = [new_id(), new_id()];
+        assert_ne!(one, other);
+        for id in [one, other] {
+            assert!(id.len() == 10 && id.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')), "{id}");
+        }
     }
 }
