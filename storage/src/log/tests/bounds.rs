@@ -203,7 +203,7 @@ fn many_rows_wait_longer_for_others_while_there_is_memory() {
     assert_eq!(rest(0), 0);
 }
 
-/// LMDB keeps 64 MiB of changed pages in memory. What is more it writes before the commit, and reads again where it is
+/// LMDB keeps 32 MiB of changed pages in memory. What is more it writes before the commit, and reads again where it is
 /// changed once more. The first attempt ends with a map that is full.
 #[test]
 fn a_transaction_of_more_pages_than_lmdb_has_in_memory_is_whole() {
