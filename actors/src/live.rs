@@ -87,6 +87,10 @@ impl Live {
         let rows: Vec<Arc<Row>> = changes.into_iter().map(|change| Arc::new(Row::new(change, self.format))).collect();
         let mut tail = self.tail.write();
         tail.push(rows.iter().cloned(), gone, newest);
+        // Who joins from here on begins at the newest row, or further back, where the disk has them.
+        if !self.matcher.is_anybody_there() {
+            tail.shorten(rows.len());
+        }
         // Counted when there is nothing of them to be read any more: who has read when they were counted need not look
         // again.
         self.count_purged(purged);
@@ -197,18 +201,23 @@ mod tests {
     use seqtide_storage::Previous;
 
     use super::*;
+    use crate::filter::Ids;
 
     /// More rows take longer to be made than a reader takes to look.
     const ROWS: u64 = 20_000;
 
+    fn seq(version: u64) -> Sequence {
+        Sequence::new(0, version)
+    }
+
+    fn change(version: u64) -> Change {
+        let id = DocId::parse(&format!("d{version}")).unwrap();
+        Change { seq: seq(version), id, leaves: Vec::new(), body: None, previous: Previous::Nothing }
+    }
+
     #[test]
     fn who_reads_when_a_purge_is_counted_reads_nothing_that_it_took_away() {
         let live = Live::new(Sequence::ZERO, SeqFormat::Integer, 1 << 30, Duration::ZERO, || {});
-        let seq = |version| Sequence::new(0, version);
-        let change = |version| {
-            let id = DocId::parse(&format!("d{version}")).unwrap();
-            Change { seq: seq(version), id, leaves: Vec::new(), body: None, previous: Previous::Nothing }
-        };
         live.publish(vec![change(1)], &[], &[], [], seq(1));
         let purged = change(1).id;
         let others = (2..ROWS).map(change).collect();
@@ -220,5 +229,23 @@ mod tests {
             live.publish(others, &[seq(1)], std::slice::from_ref(&purged), [(purged.clone(), seq(ROWS))], seq(ROWS));
             assert!(!reader.join().unwrap());
         });
+    }
+
+    #[test]
+    fn the_tail_is_as_long_as_it_may_be_while_there_is_a_feed() {
+        let live = Live::new(Sequence::ZERO, SeqFormat::Integer, 1 << 30, Duration::ZERO, || {});
+        let publish = |versions: std::ops::RangeInclusive<u64>| {
+            let newest = seq(*versions.end());
+            live.publish(versions.map(change).collect(), &[], &[], [], newest);
+            live.tail().valid_from()
+        };
+        let of_all = live.join(&Filter::ALL, false);
+        assert_eq!(publish(1..=ROWS), seq(0));
+        let of_one = live.join(&Filter { ids: Ids::Prefix("d7".into()), ..Filter::ALL }, false);
+        let again = of_one.again();
+        drop((of_all, of_one));
+        assert_eq!(publish(ROWS + 1..=2 * ROWS), seq(0));
+        drop(again);
+        assert_eq!(publish(2 * ROWS + 1..=2 * ROWS + 1), seq(2));
     }
 }

@@ -21,6 +21,12 @@ const ROWS_EXAMINED_MAX: usize = 10_000;
 /// follow are behind by less.
 const FRAMED_BYTES_MAX: usize = 16 << 20;
 
+/// So much is kept where there is no feed: one that comes back finds it, and what is forgotten is mostly still in a
+/// cache of the processor.
+const SHORT_BYTES_MAX: usize = 1 << 20;
+/// A tail that is to be short forgets so many rows for each that comes: no commit waits while all of it is forgotten.
+const FORGOTTEN_A_NEW_ROW: usize = 2;
+
 pub(crate) struct Tail {
     rows: BTreeMap<Sequence, Arc<Row>>,
     valid_from: Sequence,
@@ -122,11 +128,24 @@ impl Tail {
     }
 
     fn trim(&mut self) {
-        while self.bytes() > self.bytes_max {
-            let Some((seq, row)) = self.rows.pop_first() else { return };
-            self.take_off(seq, &row);
-            self.valid_from = seq;
+        while self.bytes() > self.bytes_max && self.forget_oldest() {}
+    }
+
+    /// Forgets older rows, as there is no feed, now that so many new ones have come.
+    pub fn shorten(&mut self, new_rows: usize) {
+        for _ in 0..FORGOTTEN_A_NEW_ROW * new_rows {
+            if self.bytes() <= SHORT_BYTES_MAX || !self.forget_oldest() {
+                return;
+            }
         }
+    }
+
+    /// `false` when there is none.
+    fn forget_oldest(&mut self) -> bool {
+        let Some((seq, row)) = self.rows.pop_first() else { return false };
+        self.take_off(seq, &row);
+        self.valid_from = seq;
+        true
     }
 
     /// The row at a sequence, if it is here.
@@ -280,6 +299,28 @@ mod tests {
         tail.push([row(5, "4")], &[seq(4)], seq(5));
         assert_eq!(tail.bytes(), 2 * weight);
         assert_eq!(seqs(&read(&tail, seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 5]);
+    }
+
+    #[test]
+    fn without_feeds_it_becomes_short_by_and_by_and_stays_so() {
+        let weight = framed(&row(1, "d0000001"));
+        let fits = (SHORT_BYTES_MAX / weight) as u64;
+        let mut tail = Tail::new(seq(0), 1 << 30);
+        let long = fits + 100;
+        tail.push((1..=long).map(|n| row(n, &format!("d{n:07}"))), &[], seq(long));
+        let mut lengths = Vec::new();
+        for n in long + 1..=long + 150 {
+            tail.push([row(n, &format!("d{n:07}"))], &[], seq(n));
+            tail.shorten(1);
+            lengths.push(tail.rows.len() as u64);
+        }
+        let expected: Vec<u64> = (1..=150).map(|n| (long - n).max(fits)).collect();
+        assert_eq!(lengths, expected);
+        // It knows how far it reaches back.
+        let (newest, oldest) = (long + 150, long + 150 - fits);
+        assert!(read(&tail, seq(oldest - 1), Sequence::MAX, 10, |_| true).is_none());
+        assert_eq!(seqs(&read(&tail, seq(oldest), Sequence::MAX, 1, |_| true).unwrap()), [oldest + 1]);
+        assert_eq!(seqs(&read(&tail, seq(newest - 1), Sequence::MAX, 10, |_| true).unwrap()), [newest]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(crate) struct Matcher {
     /// Everyone who waits for any change.
     all: watch::Sender<Mark>,
     groups: Mutex<Groups>,
+    /// Whoever has a place in any group has a share of it.
+    places: Arc<()>,
     /// Every change up to here has woken whom it concerns.
     examined: watch::Sender<Sequence>,
 }
@@ -65,17 +67,18 @@ pub(crate) struct Wake {
     /// What the first to wake it since it looked has left.
     note: Note,
     group: Option<Arc<Group>>,
+    place: Arc<()>,
 }
 
 impl Wake {
-    fn new(mut woken: watch::Receiver<Mark>, group: Option<Arc<Group>>) -> Wake {
+    fn new(mut woken: watch::Receiver<Mark>, group: Option<Arc<Group>>, place: Arc<()>) -> Wake {
         let note = woken.borrow_and_update().look();
-        Wake { woken, note, group }
+        Wake { woken, note, group, place }
     }
 
     /// Another place in the same group.
     pub fn again(&self) -> Wake {
-        Wake::new(self.woken.clone(), self.group.clone())
+        Wake::new(self.woken.clone(), self.group.clone(), Arc::clone(&self.place))
     }
 
     /// The same for all who are in one group, as long as one of them is.
@@ -108,7 +111,13 @@ impl Wake {
 impl Matcher {
     /// The groups of a database whose update sequence is `at`.
     pub fn new(at: Sequence) -> Matcher {
-        Matcher { all: watch::Sender::default(), groups: Mutex::default(), examined: watch::Sender::new(at) }
+        let (all, examined) = (watch::Sender::default(), watch::Sender::new(at));
+        Matcher { all, groups: Mutex::default(), places: Arc::default(), examined }
+    }
+
+    /// Whether anybody has a place in a group.
+    pub fn is_anybody_there(&self) -> bool {
+        Arc::strong_count(&self.places) > 1
     }
 
     /// Up to where every change has woken whom it concerns.
@@ -124,14 +133,14 @@ impl Matcher {
     /// Joins the group that waits for what may pass the filter.
     pub fn join(&self, filter: &Filter, all_leaves: bool) -> Wake {
         if *filter == Filter::ALL {
-            return Wake::new(self.all.subscribe(), None);
+            return Wake::new(self.all.subscribe(), None, Arc::clone(&self.places));
         }
         let group = match &filter.ids {
             Ids::Listed(ids) => self.join_listed(ids, filter, all_leaves),
             Ids::All => self.groups.lock().join(filter, None, all_leaves),
             Ids::Prefix(prefix) => self.groups.lock().join(filter, Some(prefix), all_leaves),
         };
-        Wake::new(group.woken.subscribe(), Some(group))
+        Wake::new(group.woken.subscribe(), Some(group), Arc::clone(&self.places))
     }
 
     /// A commit does not wait until the whole of a long list is in its places.
