@@ -30,6 +30,7 @@ use crate::rows::ToWrite;
 use crate::seal::Seals;
 use crate::tables::{Handles, Table};
 use crate::view::View;
+use crate::write_out::write_out;
 use crate::write_rows::{WriteRows, note_commit};
 
 /// LMDB's file in a database's folder.
@@ -198,9 +199,14 @@ impl Env {
                 room.check(used, self.options.map_bytes_max)
             };
             let synced = |took| (self.options.tell)(&self.folder, &Notice::Synced { by: SyncedBy::Lmdb, took });
+            let before_sync = |rows: &R| {
+                if rows.are_many() {
+                    write_out(&self.folder.join(DATA_FILE), || rows.may_rest());
+                }
+            };
             let written = kept
                 .map_err(StorageError::from)
-                .and_then(|()| lmdb.try_write(check_room, self.seals, synced, &mut plan));
+                .and_then(|()| lmdb.try_write(check_room, self.seals, before_sync, synced, &mut plan));
             if written.is_ok() {
                 if relaxed {
                     writing.last_commits.follow(&lmdb.env);
@@ -408,6 +414,7 @@ impl Lmdb {
         &self,
         check_room: impl FnOnce(usize) -> Result<(), StorageError>,
         seals: Seals,
+        before_sync: impl FnOnce(&R),
         synced: impl FnOnce(Duration),
         plan: &mut impl FnMut(View<'_>) -> Result<(R, T), StorageError>,
     ) -> Result<T, StorageError> {
@@ -421,6 +428,7 @@ impl Lmdb {
         rows.in_order().try_for_each(|row| writing.write(row))?;
         note_commit(&mut txn, self.handles.of(Table::Meta))?;
         check_room(self.used_bytes(&txn)?)?;
+        before_sync(&rows);
         // Its commits are its syncs.
         let began = Instant::now();
         txn.commit()?;

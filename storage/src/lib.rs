@@ -47,6 +47,7 @@ mod unwinding;
 mod updates;
 mod view;
 mod write;
+mod write_out;
 mod write_rows;
 
 pub use batch::Commit;

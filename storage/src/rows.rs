@@ -58,6 +58,16 @@ pub(crate) trait ToWrite {
 
     /// The rows table by table, each in the order of its keys.
     fn in_order(&self) -> impl Iterator<Item = Row<'_>>;
+
+    /// Whether they are so many that the disk is to take them bit by bit.
+    fn are_many(&self) -> bool {
+        false
+    }
+
+    /// Whether the disk may rest between two bits: nobody waits for these rows.
+    fn may_rest(&self) -> bool {
+        false
+    }
 }
 
 impl Default for Rows {

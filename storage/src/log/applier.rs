@@ -177,7 +177,7 @@ impl Shared {
         let plan = |_: View<'_>| {
             #[cfg(test)]
             meanwhile::happens();
-            let frozen = Frozen { rows: Arc::clone(&frozen), up_to: meta::encode_number(up_to) };
+            let frozen = Frozen { rows: Arc::clone(&frozen), up_to: meta::encode_number(up_to), shared: self };
             Ok((frozen, ()))
         };
         // A panic is a failure like others: told, and tried again.
@@ -215,12 +215,13 @@ fn be_nice() {
 }
 
 /// Frozen rows, and up to which commit they are.
-struct Frozen {
+struct Frozen<'a> {
     rows: Arc<Memtable>,
     up_to: Vec<u8>,
+    shared: &'a Shared,
 }
 
-impl ToWrite for Frozen {
+impl ToWrite for Frozen<'_> {
     fn is_empty(&self) -> bool {
         false
     }
@@ -228,5 +229,14 @@ impl ToWrite for Frozen {
     fn in_order(&self) -> impl Iterator<Item = Row<'_>> {
         let up_to = Row { table: Table::Meta, key: META_LOG, value: Some(&self.up_to[..]) };
         self.rows.rows().chain([up_to])
+    }
+
+    fn are_many(&self) -> bool {
+        self.rows.len() >= MANY_ROWS
+    }
+
+    fn may_rest(&self) -> bool {
+        let state = self.shared.state();
+        !state.closing && !state.is_large()
     }
 }
