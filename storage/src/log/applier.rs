@@ -59,6 +59,27 @@ impl State {
     pub fn rest(&self, waited: Duration) -> Duration {
         if self.is_large() { Duration::ZERO } else { self.patience().wait.saturating_sub(waited) }
     }
+
+    /// Whether what is put into LMDB may take its time.
+    pub fn is_unhurried(&self) -> bool {
+        self.waiting == 0 && !self.closing && !self.is_large()
+    }
+}
+
+/// Somebody waits until LMDB has come further, for as long as this lives.
+pub(super) struct Waits<'a>(&'a Shared);
+
+impl<'a> Waits<'a> {
+    pub fn for_lmdb(shared: &'a Shared) -> Waits<'a> {
+        shared.state().waiting += 1;
+        Waits(shared)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.state().waiting -= 1;
+    }
 }
 
 impl Logged {
@@ -141,6 +162,7 @@ impl Shared {
 
     /// Waits until LMDB has come up to a commit; `false` where that cannot be waited for.
     pub fn wait_until_covered(&self, number: u64) -> bool {
+        let _waits = Waits::for_lmdb(self);
         let mut state = self.state();
         while state.covered < number {
             if state.failed.is_some() || !state.running {
@@ -155,6 +177,7 @@ impl Shared {
 
     /// Puts all rows into LMDB, here and now.
     pub fn drain(&self) -> Result<(), StorageError> {
+        let _waits = Waits::for_lmdb(self);
         loop {
             self.state().freeze();
             if self.state().over.is_empty() {
@@ -236,7 +259,6 @@ impl ToWrite for Frozen<'_> {
     }
 
     fn may_rest(&self) -> bool {
-        let state = self.shared.state();
-        !state.closing && !state.is_large()
+        self.shared.state().is_unhurried()
     }
 }

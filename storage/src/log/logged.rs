@@ -102,6 +102,8 @@ pub(super) struct State {
     pub covered: u64,
     /// Since when there are rows that are not frozen.
     pub since: Option<Instant>,
+    /// How many wait until LMDB has come further.
+    pub waiting: usize,
     /// That LMDB failed to take the frozen rows the last time.
     pub failed: Option<Failure>,
     /// Whether the thread runs.
@@ -209,6 +211,7 @@ impl Logged {
             frozen_up_to: number,
             covered,
             since: None,
+            waiting: 0,
             failed: None,
             running: false,
             closing: false,

@@ -1,6 +1,7 @@
 //! What a log may take of the disk, of the map, of readers' slots and of memory, and what it does where it may not.
 
 use super::*;
+use crate::log::applier::Waits;
 use crate::log::claims::{Claim, Total};
 
 /// Whether a commit goes to the log, and not to LMDB by itself.
@@ -201,6 +202,30 @@ fn many_rows_wait_longer_for_others_while_there_is_memory() {
     assert_eq!(rest(0), 3_000);
     commit(80_000..240_000);
     assert_eq!(rest(0), 0);
+}
+
+#[test]
+fn lmdb_takes_its_time_only_while_nobody_waits_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    logged.with_segments(Segments::are_large);
+    logged.shared.state().memory = Claim::on(new_total());
+    let is_unhurried = || logged.shared.state().is_unhurried();
+    assert!(is_unhurried());
+    let waits = [Waits::for_lmdb(&logged.shared), Waits::for_lmdb(&logged.shared)];
+    assert!(!is_unhurried());
+    let [one, other] = waits;
+    drop(one);
+    assert!(!is_unhurried(), "the other waits still");
+    drop(other);
+    assert!(is_unhurried());
+    let rows = (0..240_000usize).map(|number| (Table::BySeq, number.to_be_bytes().to_vec(), Some(Vec::new())));
+    write(&logged, &rows.collect()).unwrap();
+    assert!(!is_unhurried(), "as much waits as may");
+    logged.shared.drain().unwrap();
+    assert!(is_unhurried());
+    logged.stop();
+    assert!(!is_unhurried());
 }
 
 /// LMDB keeps 32 MiB of changed pages in memory. What is more it writes before the commit, and reads again where it is
