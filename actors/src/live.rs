@@ -88,8 +88,9 @@ impl Live {
         let mut tail = self.tail.write();
         tail.push(rows.iter().cloned(), gone, newest);
         // Who joins from here on begins at the newest row, or further back, where the disk has them.
-        if !self.matcher.is_anybody_there() {
-            tail.shorten(rows.len());
+        match self.matcher.is_anybody_there() {
+            true => tail.note_followed(),
+            false => tail.shorten(rows.len()),
         }
         // Counted when there is nothing of them to be read any more: who has read when they were counted need not look
         // again.
@@ -199,6 +200,7 @@ mod tests {
     use std::thread;
 
     use seqtide_storage::Previous;
+    use tokio::time::advance;
 
     use super::*;
     use crate::filter::Ids;
@@ -231,8 +233,8 @@ mod tests {
         });
     }
 
-    #[test]
-    fn the_tail_is_as_long_as_it_may_be_while_there_is_a_feed() {
+    #[tokio::test(start_paused = true)]
+    async fn the_tail_is_as_long_as_it_may_be_while_there_is_a_feed() {
         let live = Live::new(Sequence::ZERO, SeqFormat::Integer, 1 << 30, Duration::ZERO, || {});
         let publish = |versions: std::ops::RangeInclusive<u64>| {
             let newest = seq(*versions.end());
@@ -246,6 +248,8 @@ mod tests {
         drop((of_all, of_one));
         assert_eq!(publish(ROWS + 1..=2 * ROWS), seq(0));
         drop(again);
-        assert_eq!(publish(2 * ROWS + 1..=2 * ROWS + 1), seq(2));
+        assert_eq!(publish(2 * ROWS + 1..=2 * ROWS + 1), seq(0));
+        advance(Duration::from_secs(10)).await;
+        assert_eq!(publish(2 * ROWS + 2..=2 * ROWS + 2), seq(2));
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{PageLimits, ReadChanges};
@@ -24,6 +25,9 @@ const FRAMED_BYTES_MAX: usize = 16 << 20;
 /// So much is kept where there is no feed: one that comes back finds it, and what is forgotten is mostly still in a
 /// cache of the processor.
 const SHORT_BYTES_MAX: usize = 1 << 20;
+/// A tail stays long for so long after the first commit without feeds: they may have lost their connections, and come
+/// back.
+const LONG_FOR: Duration = Duration::from_secs(10);
 /// A tail that is to be short forgets so many rows for each that comes: no commit waits while all of it is forgotten.
 const FORGOTTEN_A_NEW_ROW: usize = 2;
 
@@ -40,6 +44,10 @@ pub(crate) struct Tail {
     /// What the other rows take.
     bare_bytes: usize,
     bytes_max: usize,
+    /// Whether there was a feed at the last commit.
+    followed: bool,
+    /// How long it stays long without one.
+    long_until: Option<Instant>,
 }
 
 /// Part of the tail.
@@ -63,6 +71,8 @@ impl Tail {
             framed_bytes: 0,
             bare_bytes: 0,
             bytes_max,
+            followed: false,
+            long_until: None,
         }
     }
 
@@ -131,8 +141,20 @@ impl Tail {
         while self.bytes() > self.bytes_max && self.forget_oldest() {}
     }
 
-    /// Forgets older rows, as there is no feed, now that so many new ones have come.
+    /// There is a feed.
+    pub fn note_followed(&mut self) {
+        self.followed = true;
+    }
+
+    /// There is no feed, now that so many new rows have come. Where there has been none for a while, older ones are
+    /// forgotten.
     pub fn shorten(&mut self, new_rows: usize) {
+        if std::mem::take(&mut self.followed) {
+            self.long_until = Some(self.newest_at + LONG_FOR);
+        }
+        if self.long_until.is_some_and(|until| self.newest_at < until) {
+            return;
+        }
         for _ in 0..FORGOTTEN_A_NEW_ROW * new_rows {
             if self.bytes() <= SHORT_BYTES_MAX || !self.forget_oldest() {
                 return;
@@ -194,6 +216,7 @@ mod tests {
     use seqtide_storage::model::rev::RevId;
     use seqtide_storage::model::sequence::SeqFormat;
     use seqtide_storage::{Change, Detail, Direction, LeafRev, Previous};
+    use tokio::time::advance;
 
     use super::*;
     use crate::row::RowShape;
@@ -299,6 +322,24 @@ mod tests {
         tail.push([row(5, "4")], &[seq(4)], seq(5));
         assert_eq!(tail.bytes(), 2 * weight);
         assert_eq!(seqs(&read(&tail, seq(2), Sequence::MAX, 10, |_| true).unwrap()), [3, 5]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_stays_long_for_a_while_after_the_last_feed() {
+        let mut tail = Tail::new(seq(0), 1 << 30);
+        let many = 2 * (SHORT_BYTES_MAX / framed(&row(1, "d0000001"))) as u64;
+        tail.push((1..=many).map(|n| row(n, &format!("d{n:07}"))), &[], seq(many));
+        tail.note_followed();
+        let mut commit = |n: u64| {
+            tail.push([row(many + n, "more")], &[], seq(many + n));
+            tail.shorten(1);
+            tail.valid_from()
+        };
+        assert_eq!(commit(1), seq(0));
+        advance(LONG_FOR.checked_sub(Duration::from_millis(1)).unwrap()).await;
+        assert_eq!(commit(2), seq(0));
+        advance(Duration::from_millis(1)).await;
+        assert_eq!(commit(3), seq(2));
     }
 
     #[test]

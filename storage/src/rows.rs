@@ -64,9 +64,9 @@ pub(crate) trait ToWrite {
         false
     }
 
-    /// Whether the disk may rest between two bits: nobody waits for these rows.
-    fn may_rest(&self) -> bool {
-        false
+    /// Whether somebody waits until they are written, or soon will.
+    fn are_awaited(&self) -> bool {
+        true
     }
 }
 

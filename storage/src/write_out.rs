@@ -10,46 +10,36 @@ use std::path::Path;
 
 /// A file has at most so many parts.
 #[cfg(any(target_os = "linux", test))]
-const PARTS_MAX: u64 = 4_096;
+const PARTS_MAX: u64 = 512;
 /// The smallest part. Of a file that is changed all over it is a fraction of a millisecond's work.
 #[cfg(any(target_os = "linux", test))]
 const PART_BYTES_MIN: u64 = 256 << 10;
 
-/// Writes out what was changed of a file, and rests between two parts for as long as the first has taken, while it may.
-/// It promises nothing: the sync that follows writes what is left, and tells what failed.
+/// Writes out what was changed of a file, one part after the other, until it is awaited. It promises nothing:
+/// the sync that follows writes whatever is left, and tells what failed.
 #[cfg(target_os = "linux")]
-pub(crate) fn write_out(file: &Path, may_rest: impl Fn() -> bool) {
+pub(crate) fn write_out(file: &Path, is_awaited: impl Fn() -> bool) {
     use std::fs::File;
     use std::os::fd::AsRawFd;
-    use std::thread;
-    use std::time::{Duration, Instant};
 
     use libc::{SYNC_FILE_RANGE_WAIT_AFTER, SYNC_FILE_RANGE_WAIT_BEFORE, SYNC_FILE_RANGE_WRITE, sync_file_range};
 
-    /// What takes less has found nothing to write.
-    const WORTH_A_REST: Duration = Duration::from_micros(50);
-    const REST_MAX: Duration = Duration::from_millis(2);
-
-    // Opened for this alone: an error is told once to each who has the file open, and the sync is to hear of it.
+    // Opened for this alone: since Linux 4.13 an error is told once to each who has the file open, and the sync is to
+    // hear of it.
     let Ok(file) = File::open(file) else { return };
     let Ok(length) = file.metadata().map(|file| file.len()) else { return };
     let flags = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     for (at, bytes) in parts(length) {
-        let began = Instant::now();
         // SAFETY: it takes numbers, and the descriptor is open.
-        if unsafe { sync_file_range(file.as_raw_fd(), at as _, bytes as _, flags) } != 0 {
+        if is_awaited() || unsafe { sync_file_range(file.as_raw_fd(), at as _, bytes as _, flags) } != 0 {
             return;
-        }
-        let took = began.elapsed();
-        if took > WORTH_A_REST && may_rest() {
-            thread::sleep(took.min(REST_MAX));
         }
     }
 }
 
 /// Elsewhere all of it is left to the sync.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn write_out(_file: &Path, _may_rest: impl Fn() -> bool) {}
+pub(crate) fn write_out(_file: &Path, _is_awaited: impl Fn() -> bool) {}
 
 /// The parts of a file: where each begins, and how long it is.
 #[cfg(any(target_os = "linux", test))]
@@ -61,6 +51,29 @@ fn parts(length: u64) -> impl Iterator<Item = (u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn it_goes_on_to_the_end_unless_somebody_waits() {
+        use std::cell::Cell;
+
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let bytes = vec![7; 4 * PART_BYTES_MIN as usize];
+        std::fs::write(&file, &bytes).unwrap();
+        let asked = |awaited_from: usize| {
+            let count = Cell::new(0);
+            write_out(&file, || {
+                count.set(count.get() + 1);
+                count.get() >= awaited_from
+            });
+            count.get()
+        };
+        assert_eq!(asked(usize::MAX), 4);
+        assert_eq!(asked(2), 2);
+        assert_eq!(std::fs::read(&file).unwrap(), bytes);
+        write_out(&folder.path().join("none"), || unreachable!("there is no such file"));
+    }
 
     #[test]
     fn parts_are_as_many_as_they_may_be_and_leave_nothing_out() {

@@ -420,6 +420,8 @@ fn a_feed_of_many_ids_is_opened_where_its_runtime_has_no_thread_to_spare() {
 async fn a_feed_that_reads_what_is_in_memory_lets_others_have_their_turns() {
     let (engine, _folder) = engine(|options| options.tail_bytes_max = 256 << 20);
     let database = engine.create_database("db").await.unwrap();
+    // Without a feed little would be in memory.
+    let _follows = database.feed(live()).await.unwrap();
     for batch in 0..60 {
         let edit = |n| Write::Edit(Edit::interactive(doc_id(&format!("{batch}-{n}")), None, false, Body::empty()));
         database.write((0..5_000).map(edit).collect()).await.unwrap();
@@ -445,6 +447,7 @@ async fn a_feed_that_reads_what_is_in_memory_lets_others_have_their_turns() {
 async fn a_feed_that_passes_over_what_is_in_memory_lets_others_have_their_turns() {
     let (engine, _folder) = engine(|_| {});
     let database = engine.create_database("db").await.unwrap();
+    let _follows = database.feed(live()).await.unwrap();
     let edit = |n| Write::Edit(Edit::interactive(doc_id(&format!("{n}")), None, false, Body::empty()));
     database.write((0..5_000).map(edit).collect()).await.unwrap();
     let filter = Filter::selector(Selector::from_json(r#"{"never": 1}"#).unwrap());

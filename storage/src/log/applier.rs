@@ -59,11 +59,6 @@ impl State {
     pub fn rest(&self, waited: Duration) -> Duration {
         if self.is_large() { Duration::ZERO } else { self.patience().wait.saturating_sub(waited) }
     }
-
-    /// Whether what is put into LMDB may take its time.
-    pub fn is_unhurried(&self) -> bool {
-        self.waiting == 0 && !self.closing && !self.is_large()
-    }
 }
 
 /// Somebody waits until LMDB has come further, for as long as this lives.
@@ -238,10 +233,10 @@ fn be_nice() {
 }
 
 /// Frozen rows, and up to which commit they are.
-struct Frozen<'a> {
-    rows: Arc<Memtable>,
-    up_to: Vec<u8>,
-    shared: &'a Shared,
+pub(super) struct Frozen<'a> {
+    pub rows: Arc<Memtable>,
+    pub up_to: Vec<u8>,
+    pub shared: &'a Shared,
 }
 
 impl ToWrite for Frozen<'_> {
@@ -258,7 +253,8 @@ impl ToWrite for Frozen<'_> {
         self.rows.len() >= MANY_ROWS
     }
 
-    fn may_rest(&self) -> bool {
-        self.shared.state().is_unhurried()
+    fn are_awaited(&self) -> bool {
+        let state = self.shared.state();
+        state.waiting > 0 || state.closing || state.is_large()
     }
 }

@@ -33,6 +33,9 @@ impl Running {
         let database = runtime.block_on(async {
             let database = engine.create_database("db").await.expect("a database");
             let body = scanned();
+            // Without a feed little would stay in the tail.
+            let options = FeedOptions::live(FeedKind::Embedded);
+            let _follows = database.feed(options).await.expect("a feed");
             let edit = |number| Write::Edit(Edit::interactive(id(number), None, false, body.clone()));
             database.write((0..DOCUMENTS).map(edit).collect()).await.expect("a commit");
             database

@@ -1,8 +1,9 @@
 //! What a log may take of the disk, of the map, of readers' slots and of memory, and what it does where it may not.
 
 use super::*;
-use crate::log::applier::Waits;
+use crate::log::applier::{Frozen, Waits};
 use crate::log::claims::{Claim, Total};
+use crate::rows::ToWrite;
 
 /// Whether a commit goes to the log, and not to LMDB by itself.
 fn goes_to_the_log(logged: &Logged, key: &str) -> bool {
@@ -205,27 +206,26 @@ fn many_rows_wait_longer_for_others_while_there_is_memory() {
 }
 
 #[test]
-fn lmdb_takes_its_time_only_while_nobody_waits_for_it() {
+fn rows_are_awaited_while_somebody_waits_for_lmdb_or_many_more_have_come_and_from_the_end_on() {
     let folder = tempfile::tempdir().unwrap();
     let logged = open(folder.path());
     logged.with_segments(Segments::are_large);
     logged.shared.state().memory = Claim::on(new_total());
-    let is_unhurried = || logged.shared.state().is_unhurried();
-    assert!(is_unhurried());
-    let waits = [Waits::for_lmdb(&logged.shared), Waits::for_lmdb(&logged.shared)];
-    assert!(!is_unhurried());
-    let [one, other] = waits;
+    let shared = &logged.shared;
+    let frozen = Frozen { rows: Arc::default(), up_to: Vec::new(), shared };
+    assert!(!frozen.are_awaited());
+    let [one, other] = [Waits::for_lmdb(shared), Waits::for_lmdb(shared)];
     drop(one);
-    assert!(!is_unhurried(), "the other waits still");
+    assert!(frozen.are_awaited(), "the other waits still");
     drop(other);
-    assert!(is_unhurried());
+    assert!(!frozen.are_awaited());
     let rows = (0..240_000usize).map(|number| (Table::BySeq, number.to_be_bytes().to_vec(), Some(Vec::new())));
     write(&logged, &rows.collect()).unwrap();
-    assert!(!is_unhurried(), "as much waits as may");
-    logged.shared.drain().unwrap();
-    assert!(is_unhurried());
+    assert!(frozen.are_awaited(), "as many wait as may");
+    shared.drain().unwrap();
+    assert!(!frozen.are_awaited());
     logged.stop();
-    assert!(!is_unhurried());
+    assert!(frozen.are_awaited());
 }
 
 /// LMDB keeps 32 MiB of changed pages in memory. What is more it writes before the commit, and reads again where it is
