@@ -25,8 +25,8 @@ const FRAMED_BYTES_MAX: usize = 16 << 20;
 /// So much is kept where there is no feed: one that comes back finds it, and what is forgotten is mostly still in a
 /// cache of the processor.
 const SHORT_BYTES_MAX: usize = 1 << 20;
-/// A tail stays long for so long after the first commit without feeds: they may have lost their connections, and come
-/// back.
+/// A tail stays long for so long after the first commit without the feeds there were: they may have lost their
+/// connections, and come back.
 const LONG_FOR: Duration = Duration::from_secs(10);
 /// A tail that is to be short forgets so many rows for each that comes: no commit waits while all of it is forgotten.
 const FORGOTTEN_A_NEW_ROW: usize = 2;

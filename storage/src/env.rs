@@ -118,8 +118,8 @@ struct Writing {
 struct Lmdb {
     env: heed::Env<WithoutTls>,
     handles: Handles,
-    /// The data file: writing must not need another descriptor. Where there is none, nothing is written out before a
-    /// sync, which costs time alone.
+    /// The data file: writing must not need another descriptor. Only [`write_out`] opens one, and does without it where
+    /// there is none to be had.
     data: Arc<File>,
 }
 
