@@ -181,6 +181,11 @@ pub(crate) struct SharedRow {
 }
 
 impl SharedRow {
+    /// The first of its bytes.
+    pub fn first_byte(&self) -> u8 {
+        self.record[self.place as usize]
+    }
+
     pub fn row(&self) -> Row<'_> {
         Row::at(&self.record, self.place as usize)
     }

@@ -33,8 +33,7 @@ pub fn cors(origins: CorsOrigins) -> Cors {
 }
 
 /// What answers vary with, as the middleware says it.
-const VARY: header::HeaderValue =
-    header::HeaderValue::from_static("Origin, Access-Control-Request-Method, Access-Control-Request-Headers");
+pub const VARY: &str = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
 
 /// Whether a page sends the request: it names its origin, or asks beforehand what it may send.
 pub fn is_from_page(req: &ServiceRequest) -> bool {
@@ -45,7 +44,7 @@ pub fn is_from_page(req: &ServiceRequest) -> bool {
 
 /// An answer that no page reads. It tells caches what one to a page would vary with.
 pub fn for_no_page<B>(mut answer: ServiceResponse<B>) -> ServiceResponse<EitherBody<B>> {
-    answer.headers_mut().append(header::VARY, VARY);
+    answer.headers_mut().append(header::VARY, header::HeaderValue::from_static(VARY));
     answer.map_into_left_body()
 }
 

@@ -28,6 +28,7 @@ mod memory;
 mod multipart;
 mod nearest;
 mod pages;
+mod plain_put;
 mod query;
 mod reply;
 mod request;

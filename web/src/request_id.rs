@@ -2,9 +2,10 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use actix_web::HttpResponse;
 use actix_web::dev::ServiceResponse;
-use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
 
 /// The header.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-couch-request-id");
@@ -13,7 +14,7 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-couch-request-id")
 pub fn name_answer<B>(mut answer: ServiceResponse<B>) -> ServiceResponse<B> {
     let id = new_id();
     if answer.status().is_server_error() {
-        log(&answer, &id);
+        log(&id, answer.request().method(), answer.request().path(), answer.response());
     }
     if let Ok(value) = HeaderValue::try_from(id) {
         answer.headers_mut().insert(REQUEST_ID, value);
@@ -23,17 +24,17 @@ pub fn name_answer<B>(mut answer: ServiceResponse<B>) -> ServiceResponse<B> {
 
 /// Ten random hex digits, as CouchDB's. They come from the keys of a new hasher, which are others each time and cost no
 /// system call.
-fn new_id() -> String {
+pub fn new_id() -> String {
     let random = RandomState::new().hash_one(());
     let digit = |place| char::from_digit((random >> (4 * place)) as u32 & 0xf, 16).unwrap_or('0');
     (0..10).map(digit).collect()
 }
 
-fn log<B>(answer: &ServiceResponse<B>, id: &str) {
-    let (method, path) = (answer.request().method(), answer.request().path());
+/// Logs a request of this name that failed by the server's fault.
+pub fn log<B>(id: &str, method: &Method, path: &str, answer: &HttpResponse<B>) {
     // Who knows the name of a connection may change what it follows.
     let path = if path.starts_with("/_feed/") { "/_feed/…" } else { path };
-    let reason = answer.response().error().map(ToString::to_string).unwrap_or_default();
+    let reason = answer.error().map(ToString::to_string).unwrap_or_default();
     let status = answer.status().as_u16();
     // What is above 500 is not there, or not possible now: clients that try again would fill the log.
     if answer.status() == StatusCode::INTERNAL_SERVER_ERROR {

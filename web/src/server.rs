@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,14 +17,17 @@ use seqtide::{Engine, EngineOptions};
 use socket2::SockRef;
 use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::bodies::Bodies;
 use crate::config::{self, Config};
+use crate::connection::Shortcut;
 use crate::connection::listener::{self, Settings};
 use crate::cors::cors;
 use crate::dashboard::{self, Figures};
 use crate::front::Front;
 use crate::memory;
+use crate::plain_put::PlainPuts;
 use crate::routes;
 use crate::state::State;
 use crate::subscriptions::connections::Connections;
@@ -165,7 +169,11 @@ pub async fn serve(
         ending: ending.clone(),
     });
     let sampling = actix_web::rt::spawn(dashboard::sample(state.clone()));
-    let origins = config.cors_origins.clone();
+    let (origins, plain_puts) = (config.cors_origins.clone(), TaskTracker::new());
+    let shortcut = {
+        let (state, under_way) = (state.clone(), plain_puts.clone());
+        move || -> Rc<dyn Shortcut> { Rc::new(PlainPuts::new(state.clone(), under_way.clone())) }
+    };
     let app = move || {
         App::new()
             .app_data(state.clone())
@@ -180,7 +188,7 @@ pub async fn serve(
     let settings = Settings { workers: threads.taking, shutdown_timeout_secs };
     let server = {
         let workers = workers.clone();
-        listener::serve(listener, &settings, move || Worker::of(&workers), app)?
+        listener::serve(listener, &settings, move || Worker::of(&workers), shortcut, app)?
     };
     let handle = server.handle();
     let mut running = actix_web::rt::spawn(server);
@@ -195,7 +203,9 @@ pub async fn serve(
             ending.cancel();
             connections.end();
             figures.end();
-            let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), engine.feeds_closed()).await.is_ok();
+            plain_puts.close();
+            let ended = async { tokio::join!(engine.feeds_closed(), plain_puts.wait()) };
+            let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), ended).await.is_ok();
             handle.stop(in_time).await;
             running.await
         }

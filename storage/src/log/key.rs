@@ -28,6 +28,11 @@ impl Keyed {
     pub fn row(&self) -> Row<'_> {
         self.row.row()
     }
+
+    /// Where its row begins in memory.
+    pub fn first_byte(&self) -> u8 {
+        self.row.first_byte()
+    }
 }
 
 impl From<SharedRow> for Keyed {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use imbl::OrdSet;
 
+use super::fetched::fetched;
 use super::key::{Keyed, Sought};
 use super::maybe_there::MaybeThere;
 use crate::range::{Direction, KeyRange};
@@ -71,7 +72,7 @@ impl Memtable {
 
     /// All rows, table by table, each in the order of its keys.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.tables.iter().flatten().map(Keyed::row)
+        fetched(self.tables.iter().flatten()).map(Keyed::row)
     }
 }
 

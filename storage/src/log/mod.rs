@@ -10,6 +10,7 @@
 mod applier;
 mod blocks;
 mod claims;
+mod fetched;
 mod key;
 mod load;
 pub(crate) mod logged;

@@ -12,6 +12,7 @@ mod ids;
 mod listings;
 mod local;
 mod multipart;
+mod plain_put;
 mod purge;
 mod read;
 mod replicated;

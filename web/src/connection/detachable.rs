@@ -4,6 +4,9 @@
 //! that it has read ahead it takes what it knows of the one that it answers, such as that it is a `HEAD`, and it goes
 //! on to those that come behind the last one of a connection. Behind a request whose end is not looked for
 //! ([`Requests`]) it reads ahead.
+//!
+//! Requests that a [`Shortcut`] answers it is not given. It ends a connection that says nothing, so it is given one now
+//! and then, the first among them.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -12,7 +15,7 @@ use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix_web::rt::time::sleep;
 use bytes::{Buf, Bytes, BytesMut};
@@ -22,6 +25,7 @@ use tokio::net::TcpStream;
 
 use super::cutting::Cutting;
 use super::head::{Ended, Read, Requests};
+use super::shortcut::{Answering, Shortcut};
 
 /// What the framework says to who asks before it sends a body: no answer.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -31,6 +35,10 @@ const HEAD_MAX: Duration = Duration::from_secs(10);
 
 /// How long it may take to end a body that was answered before it was whole.
 const BODY_MAX: Duration = Duration::from_secs(60);
+
+/// For how long behind an answer of the framework's there is a shortcut. To the framework the connection then says
+/// nothing.
+pub const SHORTCUT_FOR: Duration = Duration::from_secs(60);
 
 /// More than so much, and once what is read in one piece, does not wait behind a request: it stays with the system.
 const BEHIND_BYTES_MAX: usize = 1 << 16;
@@ -49,6 +57,12 @@ struct Socket {
     /// Waits for that.
     reads: Option<Waker>,
     requests: Requests,
+    /// Answers some of them.
+    shortcut: Option<Rc<dyn Shortcut>>,
+    /// The answer to one of those.
+    answering: Option<Answering>,
+    /// When the framework has answered one.
+    answered: Option<Instant>,
     answer: Answer,
     /// More of that answer comes, piece by piece.
     answer_goes_on: bool,
@@ -120,7 +134,7 @@ impl Socket {
     /// Has the next request read, if the answer to the one before is on its way.
     fn read_on(&mut self) {
         if self.is_on_its_way() && !self.requests.is_in_body() {
-            self.answer = Answer::NotAwaited;
+            (self.answer, self.answered) = (Answer::NotAwaited, Some(Instant::now()));
             if let Some(reads) = self.reads.take() {
                 reads.wake();
             }
@@ -130,6 +144,7 @@ impl Socket {
     /// Gives the framework what it may read.
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         while self.left.is_empty() && buf.remaining() > 0 {
+            ready!(self.poll_answering(cx))?;
             if self.answer != Answer::NotAwaited && !self.requests.is_in_body() {
                 return self.poll_end(cx, buf);
             }
@@ -145,7 +160,11 @@ impl Socket {
                 self.left = self.requests.end().into();
                 break;
             }
-            let Read { made, behind, ended } = self.requests.read(came);
+            let shortcut = self.shortcut.as_ref().filter(|_| self.answered.is_some_and(is_short_ago));
+            let Read { made, behind, ended } = self.requests.read(came, |head, body| {
+                self.answering = shortcut.and_then(|shortcut| shortcut.answer(head, body));
+                self.answering.is_some()
+            });
             let (read, behind) = came.split_at(came.len() - behind);
             if is_from_stream {
                 self.behind.extend_from_slice(behind);
@@ -168,6 +187,15 @@ impl Socket {
         }
         let room = buf.remaining().min(self.left.len());
         buf.put_slice(&self.left.split_to(room));
+        Poll::Ready(Ok(()))
+    }
+
+    /// Answers the request that the framework was not given, if there is one.
+    fn poll_answering(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let (Some(answering), Some(stream)) = (&mut self.answering, &mut self.stream) {
+            ready!(answering.poll_write(cx, stream))?;
+        }
+        self.answering = None;
         Poll::Ready(Ok(()))
     }
 
@@ -198,10 +226,15 @@ impl Socket {
     }
 }
 
+/// Whether the framework will not end a connection soon for what it said last.
+fn is_short_ago(answered: Instant) -> bool {
+    answered.elapsed() < SHORTCUT_FOR
+}
+
 impl Detachable {
     /// What is written leaves at once: an answer in pieces would wait for the client to acknowledge the one before, and
     /// clients take 40 ms for that.
-    pub fn new(stream: TcpStream) -> Detachable {
+    pub fn new(stream: TcpStream, shortcut: Option<Rc<dyn Shortcut>>) -> Detachable {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection's pieces may wait for each other");
         }
@@ -211,6 +244,9 @@ impl Detachable {
             behind: BytesMut::new(),
             reads: None,
             requests: Requests::default(),
+            shortcut,
+            answering: None,
+            answered: None,
             answer: Answer::NotAwaited,
             answer_goes_on: false,
             wanted: Wanted::Not,
@@ -347,6 +383,8 @@ impl AsyncWrite for Detachable {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Of what it was not given the framework does not know that it is under way.
+        ready!(self.0.borrow_mut().poll_answering(cx))?;
         self.with_stream(cx, |stream, cx| stream.poll_shutdown(cx))
     }
 }
@@ -359,6 +397,8 @@ mod tests {
     use futures_util::FutureExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
+    use tokio::sync::Notify;
+    use tokio_util::task::TaskTracker;
 
     use super::*;
 
@@ -366,7 +406,111 @@ mod tests {
     async fn connection() -> (Detachable, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        (Detachable::new(listener.accept().await.unwrap().0), client)
+        (Detachable::new(listener.accept().await.unwrap().0, None), client)
+    }
+
+    /// Answers a `PUT` with its body, once it is told to.
+    struct Echo {
+        told: Rc<Notify>,
+        under_way: TaskTracker,
+    }
+
+    impl Shortcut for Echo {
+        fn answer(&self, head: &httparse::Request<'_, '_>, body: &[u8]) -> Option<Answering> {
+            let (told, body) = (Rc::clone(&self.told), body.to_vec());
+            let is_put = head.method == Some("PUT");
+            is_put.then(|| {
+                Answering::new(self.under_way.token(), async move {
+                    told.notified().await;
+                    body
+                })
+            })
+        }
+    }
+
+    /// A connection with a shortcut, whose framework has answered a first request.
+    async fn connection_with_shortcut() -> (Detachable, TcpStream, Rc<Notify>, TaskTracker) {
+        let (told, under_way) = (Rc::<Notify>::default(), TaskTracker::new());
+        under_way.close();
+        let (mut framework, mut client) = connection().await;
+        let echo = Echo { told: Rc::clone(&told), under_way: under_way.clone() };
+        framework.0.borrow_mut().shortcut = Some(Rc::new(echo));
+        told.notify_one();
+        client.write_all(PUT.as_bytes()).await.unwrap();
+        is_given(&mut framework, PUT).await;
+        framework.write_all(b"0").await.unwrap();
+        framework.flush().await.unwrap();
+        assert_eq!(client.read_u8().await.unwrap(), b'0');
+        assert!(told.notified().now_or_never().is_some(), "nobody else asked whether they were told");
+        (framework, client, told, under_way)
+    }
+
+    const PUT: &str = "PUT /a HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}";
+    const GET: &str = "GET / HTTP/1.1\r\n\r\n";
+
+    async fn is_given(framework: &mut Detachable, request: &str) {
+        let mut piece = [0; 1000];
+        let length = framework.read(&mut piece).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&piece[..length]), request);
+    }
+
+    #[tokio::test]
+    async fn what_the_shortcut_answers_the_framework_is_not_given() {
+        let (mut framework, mut client, told, under_way) = connection_with_shortcut().await;
+        client.write_all([PUT, PUT, GET].concat().as_bytes()).await.unwrap();
+        let mut answers = [0; 4];
+        {
+            let mut given = pin!(is_given(&mut framework, GET));
+            let mut answer = pin!(client.read_exact(&mut answers));
+            poll_fn(|cx| {
+                assert!(given.as_mut().poll(cx).is_pending() && answer.as_mut().poll(cx).is_pending());
+                if under_way.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+            })
+            .await;
+            told.notify_one();
+            let telling_again = async {
+                tokio::task::yield_now().await;
+                told.notify_one();
+            };
+            let (_, answer, ()) = tokio::join!(given, answer, telling_again);
+            assert_eq!(answer.unwrap(), 4);
+        }
+        assert_eq!(&answers, b"{}{}");
+        under_way.wait().await;
+        framework.write_all(b"1").await.unwrap();
+        framework.flush().await.unwrap();
+        assert_eq!(client.read_u8().await.unwrap(), b'1');
+    }
+
+    #[tokio::test]
+    async fn there_is_a_shortcut_for_some_time_behind_an_answer_of_the_framework() {
+        let (mut framework, mut client, _told, _) = connection_with_shortcut().await;
+        let long_ago = Instant::now().checked_sub(SHORTCUT_FOR).unwrap();
+        framework.0.borrow_mut().answered = Some(long_ago);
+        client.write_all(PUT.as_bytes()).await.unwrap();
+        is_given(&mut framework, PUT).await;
+        framework.write_all(b"1").await.unwrap();
+        framework.flush().await.unwrap();
+        assert!(framework.0.borrow().answered.is_some_and(is_short_ago));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_ended_is_ended_behind_the_answer_that_is_under_way() {
+        let (mut framework, mut client, told, under_way) = connection_with_shortcut().await;
+        client.write_all(PUT.as_bytes()).await.unwrap();
+        poll_fn(|cx| {
+            let mut piece = [0; 1000];
+            assert!(pin!(framework.read(&mut piece)).poll(cx).is_pending());
+            if under_way.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+        assert!(framework.shutdown().now_or_never().is_none());
+        told.notify_one();
+        framework.shutdown().await.unwrap();
+        assert!(under_way.is_empty());
+        let mut all = String::new();
+        client.read_to_string(&mut all).await.unwrap();
+        assert_eq!(all, "{}");
     }
 
     #[tokio::test]

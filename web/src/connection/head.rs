@@ -68,10 +68,12 @@ pub struct Ended {
 }
 
 impl Requests {
-    /// Reads what came in one piece, up to the end of the request that is begun or begins with it.
-    pub fn read(&mut self, piece: &[u8]) -> Read {
+    /// Reads what came in one piece, up to the end of the request that is begun or begins with it. A request that came
+    /// as a whole, and may be followed by others, is offered to `is_taken`, its head and its body; one that is
+    /// taken is as if it had not come.
+    pub fn read(&mut self, piece: &[u8], is_taken: impl FnOnce(&Request<'_, '_>, &[u8]) -> bool) -> Read {
         if self.kept.is_empty() {
-            return self.read_whole(piece);
+            return self.read_whole(piece, is_taken);
         }
         self.kept.extend_from_slice(piece);
         // No head ends within a line: all of it is not read anew with each byte.
@@ -79,7 +81,7 @@ impl Requests {
             return Read { made: Some(Vec::new()), behind: 0, ended: None };
         }
         let mut whole = take(&mut self.kept);
-        let Read { made, behind, ended } = self.read_whole(&whole);
+        let Read { made, behind, ended } = self.read_whole(&whole, is_taken);
         whole.truncate(whole.len() - behind);
         Read { made: Some(made.unwrap_or(whole)), behind, ended }
     }
@@ -100,13 +102,16 @@ impl Requests {
         take(&mut self.kept)
     }
 
-    fn read_whole(&mut self, piece: &[u8]) -> Read {
+    fn read_whole(&mut self, piece: &[u8], is_taken: impl FnOnce(&Request<'_, '_>, &[u8]) -> bool) -> Read {
         let (mut meant, mut head_end, mut at) = (None, 0, 0);
-        let mut ended = None;
+        let (mut ended, mut is_taken) = (None, Some(is_taken));
         while at < piece.len() && ended.is_none() {
             let rest = &piece[at..];
             let (length, next) = match self.next {
-                Next::Head => match Head::of(rest) {
+                Next::Head => match Head::of(rest, &mut is_taken) {
+                    Head::Taken { length } => {
+                        return Read { made: Some(Vec::new()), behind: rest.len() - length, ended };
+                    }
                     Head::Whole { length, behind, is_last, meant: head } => {
                         (meant, head_end, self.is_last) = (head, length, is_last);
                         (length, behind)
@@ -141,6 +146,15 @@ impl Next {
         if bytes == 0 { Next::Head } else { Next::Body(bytes) }
     }
 
+    /// The body that comes next, where it is counted and has come as a whole.
+    fn body(self, came: &[u8]) -> Option<&[u8]> {
+        match self {
+            Next::Head => Some(&[]),
+            Next::Body(bytes) => came.get(..usize::try_from(bytes).ok()?),
+            Next::Chunks(_) | Next::Anything => None,
+        }
+    }
+
     /// What comes behind a head, as the framework takes it. Only a body whose end is beyond doubt is counted off.
     fn behind_head(request: &Request<'_, '_>) -> Next {
         let (mut body, mut is_chunked) = (None, false);
@@ -172,6 +186,8 @@ impl Next {
 
 /// What bytes begin with.
 enum Head {
+    /// One of a request of so many bytes, which was taken.
+    Taken { length: usize },
     /// A head of so many bytes, and what it is to be in their place.
     Whole { length: usize, behind: Next, is_last: bool, meant: Option<Vec<u8>> },
     /// The beginning of one.
@@ -181,12 +197,18 @@ enum Head {
 }
 
 impl Head {
-    fn of(bytes: &[u8]) -> Head {
+    fn of(bytes: &[u8], is_taken: &mut Option<impl FnOnce(&Request<'_, '_>, &[u8]) -> bool>) -> Head {
         let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
         let mut request = Request::new(&mut []);
         match request.parse_with_uninit_headers(bytes, &mut headers) {
             Ok(Status::Complete(length)) => {
                 let (behind, is_last) = (Next::behind_head(&request), is_last(&request));
+                let body = if is_last { None } else { behind.body(&bytes[length..]) };
+                if let Some(body) = body
+                    && is_taken.take().is_some_and(|is_taken| is_taken(&request, body))
+                {
+                    return Head::Taken { length: length + body.len() };
+                }
                 Head::Whole { length, behind, is_last, meant: meant(&request) }
             }
             Ok(Status::Partial) => Head::Begun,
@@ -268,13 +290,17 @@ mod tests {
 
     use super::*;
 
+    fn not_taken(_: &Request<'_, '_>, _: &[u8]) -> bool {
+        false
+    }
+
     /// What is read of what comes in these pieces, and how many requests ended with one.
     fn read_and_count<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> (Vec<u8>, usize) {
         let mut requests = Requests::default();
         let (mut all, mut count) = (Vec::new(), 0);
         for mut piece in pieces {
             while !piece.is_empty() {
-                let Read { made, behind, ended } = requests.read(piece);
+                let Read { made, behind, ended } = requests.read(piece, not_taken);
                 let (read, rest) = piece.split_at(piece.len() - behind);
                 all.extend(made.unwrap_or_else(|| read.to_vec()));
                 count += usize::from(ended.is_some());
@@ -309,15 +335,47 @@ mod tests {
             let sent = [first, "HEAD /db/b HTTP/1.1\r\n"].concat();
             let behind = sent.len() - first.len();
             assert_eq!(
-                Requests::default().read(sent.as_bytes()),
+                Requests::default().read(sent.as_bytes(), not_taken),
                 Read { made: None, behind, ended: expected },
                 "{first}"
             );
             let (begin, end) = sent.as_bytes().split_at(first.len() - 3);
             let mut requests = Requests::default();
-            assert_eq!(requests.read(begin).ended, None, "{first}");
-            let read = requests.read(end);
+            assert_eq!(requests.read(begin, not_taken).ended, None, "{first}");
+            let read = requests.read(end, not_taken);
             assert_eq!((read.behind, read.ended), (behind, expected), "{first}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_came_as_a_whole_and_is_not_the_last_may_be_taken() {
+        let (head, body, next) = ("PUT /a HTTP/1.1\r\nContent-Length: 2\r\n\r\n", "{}", "GET / HTTP/1.1\r\n");
+        let read = |pieces: [&str; 2]| {
+            let (mut requests, mut offered) = (Requests::default(), Vec::new());
+            let read = pieces.map(|piece| {
+                requests.read(piece.as_bytes(), |request, body| {
+                    offered.push((request.method.unwrap().to_owned(), body.to_vec()));
+                    true
+                })
+            });
+            let left = String::from_utf8(requests.end()).unwrap();
+            (read.map(|read| (read.made.map(|made| made.len()), read.behind, read.ended.is_some())), offered, left)
+        };
+        let put = vec![("PUT".to_owned(), b"{}".to_vec())];
+        let whole = [head, body, next].concat();
+        assert_eq!(
+            read([&whole, next]),
+            ([(Some(0), next.len(), false), (Some(0), 0, false)], put.clone(), next.to_owned())
+        );
+        let in_two = read([&head[..9], &[&head[9..], body].concat()]);
+        assert_eq!(in_two, ([(Some(0), 0, false); 2], put, String::new()), "a head in two pieces");
+        let (_, offered, _) = read([head, body]);
+        assert_eq!(offered, [], "its body comes later");
+        let none = read(["GET /a HTTP/1.1\r\n\r\n", ""]).1;
+        assert_eq!(none, [("GET".to_owned(), Vec::new())], "no body");
+        for more in ["Connection: close\r\n", "Transfer-Encoding: chunked\r\n", "Content-Length: 2\r\n"] {
+            let other = head.replacen("\r\n", &format!("\r\n{more}"), 1);
+            assert_eq!(read([&[&other, body].concat(), ""]).1, [], "{more}");
         }
     }
 
@@ -326,7 +384,7 @@ mod tests {
         let mut requests = Requests::default();
         for (piece, is_in_head) in [("\r\n", false), ("\r\n\r", false), ("\nGET", true), (" / HTTP/1.1\r\n\r\n", false)]
         {
-            requests.read(piece.as_bytes());
+            requests.read(piece.as_bytes(), not_taken);
             assert_eq!(requests.is_in_head(), is_in_head, "{piece:?}");
         }
     }

@@ -2,8 +2,10 @@
 //! sockets than its own.
 
 use std::fmt::Debug;
+use std::future::ready;
 use std::io;
 use std::net::TcpListener;
+use std::rc::Rc;
 use std::time::Duration;
 
 use actix_http::body::MessageBody;
@@ -14,14 +16,16 @@ use actix_web::Error;
 use actix_web::dev::AppConfig;
 use tokio::net::TcpStream;
 
-use super::detachable::Detachable;
+use super::detachable::{Detachable, SHORTCUT_FOR};
+use super::shortcut::Shortcut;
 use crate::wire::pieces::PIECE_BYTES;
 
 /// How long a client may take to send the head of its first request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection that says nothing is kept for its next request: longer than most who keep one for later do
-/// (nginx 60 s, Go 90 s), so that it is seldom closed as its next request comes.
-const KEEP_ALIVE: Duration = Duration::from_secs(120);
+/// How long a connection that says nothing to the framework is kept for its next request. Behind what was answered by a
+/// shortcut it is shorter by as much as there is one for: longer still than most who keep one for later do (nginx 60 s,
+/// Go 90 s), so that it is seldom closed as its next request comes.
+const KEEP_ALIVE: Duration = Duration::from_secs(120).saturating_add(SHORTCUT_FOR);
 /// How long a connection that is closed may take to end.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -38,7 +42,7 @@ pub struct Settings {
 }
 
 /// Serves an app. Each worker makes one `own` for itself, which the requests that it serves find among their
-/// connection's data.
+/// connection's data, and a `shortcut`, which answers some of them before the app would.
 ///
 /// # Errors
 /// When the listener cannot be used.
@@ -46,6 +50,7 @@ pub fn serve<O, F, I, S, B>(
     listener: TcpListener,
     settings: &Settings,
     own: impl Fn() -> O + Send + Clone + 'static,
+    shortcut: impl Fn() -> Rc<dyn Shortcut> + Send + Clone + 'static,
     app: F,
 ) -> io::Result<Server>
 where
@@ -65,7 +70,7 @@ where
     let server = server.workers(settings.workers).max_concurrent_connections(CONNECTIONS_MAX);
     let stopping = server.graceful_shutdown_signal();
     let server = server.listen("http", listener, move || {
-        let (own, stopping) = (own(), stopping.clone());
+        let (own, shortcut, stopping) = (own(), shortcut(), stopping.clone());
         let app = app().into_factory().map_err(|error| error.into().error_response());
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {
@@ -85,9 +90,9 @@ where
                 data.insert(own.clone());
             })
             .finish(map_config(app, |()| AppConfig::default()));
-        fn_service(async |stream: TcpStream| {
+        fn_service(move |stream: TcpStream| {
             let peer = stream.peer_addr().ok();
-            Ok((Detachable::new(stream), Protocol::Http1, peer))
+            ready(Ok((Detachable::new(stream, Some(Rc::clone(&shortcut))), Protocol::Http1, peer)))
         })
         .and_then(http)
     })?;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use seqtide::functions::check_design;
 use seqtide::storage::Edit;
 use seqtide::storage::json::{Document, DocumentError, scan_document, write_json_string};
-use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::model::rev_path::RevPath;
 use serde::Deserialize;
@@ -64,6 +64,17 @@ impl Named {
 pub async fn scan_body(body: Bytes, state: &CallState) -> Result<Document, ApiError> {
     let state = state.clone();
     request::parse(body, move |text| scan(text, &state)).await
+}
+
+/// Takes out the id that a document says it has, where its URL says which it is to have.
+///
+/// # Errors
+/// 400 `illegal_docid` for what could be no document's.
+pub fn check_own_id(document: &mut Document) -> Result<(), ApiError> {
+    if let Some(ignored) = document.id.take().filter(|given| LocalId::parse(given).is_none()) {
+        DocId::parse(&ignored)?;
+    }
+    Ok(())
 }
 
 /// Takes the ancestry that a replicated revision comes with.

@@ -6,7 +6,7 @@ mod changes;
 mod database;
 mod dbs_info;
 mod document;
-mod edit;
+pub(crate) mod edit;
 mod feed;
 mod feed_index;
 mod feeds;
@@ -20,7 +20,7 @@ mod resource;
 mod revs;
 mod server;
 mod subscriptions;
-mod update;
+pub(crate) mod update;
 mod updates;
 
 pub(crate) use resource::Resource;

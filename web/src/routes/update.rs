@@ -4,15 +4,16 @@ use std::future::{Future, ready};
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponseBuilder};
-use seqtide::Database;
 use seqtide::documents::{Extras, Which, read_document};
 use seqtide::storage::json::{Body, Document};
 use seqtide::storage::model::doc_id::{DocId, LocalId};
 use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{Edit, Outcome, Snapshot, Write};
+use seqtide::{Database, Written};
 
 use super::edit::{
-    accepted, agreed_rev, attachments, edit, replicated, replicated_path, scan_body, unattended, written_json,
+    accepted, agreed_rev, attachments, check_own_id, edit, replicated, replicated_path, scan_body, unattended,
+    written_json,
 };
 use super::local;
 use crate::call::{Answer, Call};
@@ -31,9 +32,7 @@ pub async fn put(mut call: Call, db: &str, id: &str) -> Answer {
     // By the time it waits for the write, it need not have room for the document any more.
     let (status, writes) = {
         let mut document = scan_body(call.body().await?, &call.state).await?;
-        if let Some(ignored) = document.id.take().filter(|given| LocalId::parse(given).is_none()) {
-            DocId::parse(&ignored)?;
-        }
+        check_own_id(&mut document)?;
         document.rev = agreed_rev(&call.req, &call.query, document.rev)?;
         if unattended(&call.query) {
             return Box::pin(target.write_later(document)).await;
@@ -167,13 +166,21 @@ impl Target<'_> {
     ) -> Result<(String, HttpResponseBuilder), ApiError> {
         let written = state.write_prepared(self.database, writes).await?;
         let answer = reply::written(status, self.database.seq_format().await?, written.seq);
-        match written.outcomes.into_iter().next() {
-            Some(Outcome::Written { rev, .. } | Outcome::Known { rev }) => Ok((rev.to_string(), answer)),
-            Some(Outcome::Refused(refusal)) => Err(ApiError::from(&refusal)),
-            _ => {
-                tracing::debug!(db = %self.database.name(), id = %self.id, "conflict");
-                Err(ApiError::conflict())
-            }
+        Ok((outcome(self.database, &self.id, written)?, answer))
+    }
+}
+
+/// What came of a write of one document: its revision, as text.
+///
+/// # Errors
+/// 409 and others: why it was not written.
+pub fn outcome(database: &Database, id: &DocId, written: Written) -> Result<String, ApiError> {
+    match written.outcomes.into_iter().next() {
+        Some(Outcome::Written { rev, .. } | Outcome::Known { rev }) => Ok(rev.to_string()),
+        Some(Outcome::Refused(refusal)) => Err(ApiError::from(&refusal)),
+        _ => {
+            tracing::debug!(db = %database.name(), %id, "conflict");
+            Err(ApiError::conflict())
         }
     }
 }

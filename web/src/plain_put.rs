@@ -1,0 +1,242 @@
+//! A `PUT` of one document in its plainest form, which most writes have: answered at the socket. The framework takes as
+//! long for its request and answer as all else that is done for it.
+//!
+//! What it answers is what [`update::put`](crate::routes) does, of which it has all parts that decide on anything. What
+//! it is not sure of, and all that is refused before it is written, it leaves to the framework.
+
+use std::io::Write as _;
+use std::time::SystemTime;
+
+use actix_web::body::MessageBody;
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::Data;
+use actix_web::{HttpResponse, ResponseError};
+use httparse::{Header, Request};
+use httpdate::HttpDate;
+use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::sequence::{SeqFormat, Sequence};
+use seqtide::storage::{Edit, Write};
+use seqtide::{Database, WriteOptions};
+use tokio_util::task::TaskTracker;
+
+use crate::connection::{Answering, Shortcut};
+use crate::error::ApiError;
+use crate::routes::edit::{check_own_id, edit, scan, write_written};
+use crate::routes::update::outcome;
+use crate::state::State;
+use crate::{cors, reply, request_id};
+
+/// Headers that change nothing of what is answered.
+const MEANINGLESS: [&str; 7] =
+    ["accept", "accept-encoding", "accept-language", "authorization", "content-length", "sec-fetch-mode", "user-agent"];
+
+/// Answers plain `PUT`s.
+pub struct PlainPuts {
+    state: Data<State>,
+    /// Those that are under way; closed when no more are to be.
+    under_way: TaskTracker,
+}
+
+impl PlainPuts {
+    /// Of a server that waits for those under way when it ends.
+    pub fn new(state: Data<State>, under_way: TaskTracker) -> PlainPuts {
+        PlainPuts { state, under_way }
+    }
+}
+
+impl Shortcut for PlainPuts {
+    fn answer(&self, head: &Request<'_, '_>, body: &[u8]) -> Option<Answering> {
+        let Target { db, id, host } = Target::of(head)?;
+        if self.under_way.is_closed() {
+            return None;
+        }
+        let (database, id) = (self.state.database(db).ok()?, DocId::parse(id).ok()?);
+        let mut document = scan(body, &self.state).ok()?;
+        check_own_id(&mut document).ok()?;
+        let status = if document.deleted { StatusCode::OK } else { StatusCode::CREATED };
+        let edit = edit(id.clone(), None, document).ok()?;
+        let (state, host) = (self.state.clone(), host.to_owned());
+        Some(Answering::new(self.under_way.token(), async move {
+            match written(&state, &database, &id, edit).await {
+                Ok(written) => written.answer(status, &host, &database, &id),
+                Err(error) => refused(&database, &id, error.error_response()),
+            }
+        }))
+    }
+}
+
+/// Where a plain `PUT` writes to.
+#[derive(Debug, PartialEq, Eq)]
+struct Target<'a> {
+    db: &'a str,
+    id: &'a str,
+    /// What the client calls the server.
+    host: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// `None` where a request may be another than it seems, or ask for more.
+    fn of(head: &Request<'_, 'a>) -> Option<Target<'a>> {
+        if head.method != Some("PUT") || head.version != Some(1) {
+            return None;
+        }
+        let (db, id) = head.path?.strip_prefix('/')?.split_once('/')?;
+        let mut host = None;
+        for &Header { name, value } in head.headers.iter() {
+            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            match value {
+                _ if is("host") && host.is_none() => host = Some(std::str::from_utf8(value).ok()?),
+                b"application/json" if is("content-type") => {}
+                b"keep-alive" if is("connection") => {}
+                _ if MEANINGLESS.into_iter().any(is) => {}
+                _ => return None,
+            }
+        }
+        let host = host.filter(|host| !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic()))?;
+        (is_plain(db) && is_plain(id)).then_some(Target { db, id, host })
+    }
+}
+
+/// Whether a segment of a path is a name as it stands, and no endpoint's.
+fn is_plain(segment: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    segment.starts_with(|first: char| first.is_ascii_alphanumeric()) && segment.bytes().all(is_plain)
+}
+
+/// A document that was written.
+struct Written {
+    rev: String,
+    seq: Sequence,
+    format: SeqFormat,
+}
+
+async fn written(state: &State, database: &Database, id: &DocId, edit: Edit) -> Result<Written, ApiError> {
+    let written = state.write_with(database, vec![Write::Edit(edit)], WriteOptions::default()).await?;
+    let (format, seq) = (database.seq_format().await?, written.seq);
+    Ok(Written { rev: outcome(database, id, written)?, seq, format })
+}
+
+impl Written {
+    fn answer(&self, status: StatusCode, host: &str, database: &Database, id: &DocId) -> Vec<u8> {
+        let (db, id, rev) = (database.name().as_str(), id.as_str(), &*self.rev);
+        let mut body = Vec::with_capacity(96);
+        write_written(&mut body, id, rev);
+        body.push(b'\n');
+        let mut answer = begun(status, body.len());
+        let seq = self.format.plain(self.seq);
+        // Memory takes whatever is written to it.
+        let _ = write!(
+            answer,
+            "content-type: application/json\r\ncache-control: must-revalidate\r\nseqtide-seq: {seq}\r\n\
+             location: http://{host}/{db}/{id}\r\n"
+        );
+        if let Some(etag) = reply::rev_etag(rev) {
+            let _ = write!(answer, "etag: {etag}\r\n");
+        }
+        ended(answer, &request_id::new_id(), &body)
+    }
+}
+
+/// What the framework would make of an answer that says why nothing was written.
+fn refused(database: &Database, id: &DocId, refusal: HttpResponse) -> Vec<u8> {
+    let name = request_id::new_id();
+    if refusal.status().is_server_error() {
+        request_id::log(&name, &Method::PUT, &format!("/{}/{id}", database.name()), &refusal);
+    }
+    let (head, body) = refusal.into_parts();
+    let body = body.try_into_bytes().unwrap_or_default();
+    let mut answer = begun(head.status(), body.len());
+    for (name, value) in head.headers() {
+        answer.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    ended(answer, &name, &body)
+}
+
+/// The beginning of an answer.
+fn begun(status: StatusCode, length: usize) -> Vec<u8> {
+    let mut answer = Vec::with_capacity(640);
+    let reason = status.canonical_reason().unwrap_or_default();
+    // Memory takes whatever is written to it.
+    let _ = write!(answer, "HTTP/1.1 {} {reason}\r\ncontent-length: {length}\r\n", status.as_u16());
+    answer
+}
+
+/// An answer whose own headers are written, with those that all have.
+fn ended(mut answer: Vec<u8>, name: &str, body: &[u8]) -> Vec<u8> {
+    let (vary, date) = (cors::VARY, HttpDate::from(SystemTime::now()));
+    let _ = write!(answer, "vary: {vary}\r\n{}: {name}\r\ndate: {date}\r\n\r\n", request_id::REQUEST_ID);
+    answer.extend_from_slice(body);
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_taken(head: &str) -> bool {
+        let mut headers = [httparse::EMPTY_HEADER; 16];
+        let mut request = Request::new(&mut headers);
+        assert!(request.parse(head.as_bytes()).unwrap().is_complete(), "{head}");
+        Target::of(&request).is_some()
+    }
+
+    #[test]
+    fn what_may_ask_for_more_than_a_plain_put_is_left_to_the_framework() {
+        let put = |target: &str, headers: &str| format!("PUT {target} HTTP/1.1\r\nHost: a:1\r\n{headers}\r\n");
+        let plain = "content-length: 2\r\nContent-Type: application/json\r\nConnection: keep-alive\r\nAccept: */*\r\n";
+        for head in [put("/db/a", ""), put("/db/a-b.c~D_1", plain)] {
+            assert!(is_taken(&head), "{head}");
+        }
+        for target in [
+            "/db",
+            "/db/",
+            "//a",
+            "/db//a",
+            "/db/_local/a",
+            "/db/_design/a",
+            "/_users/a",
+            "/db/_a",
+            "/db/a/b",
+            "/db/a?rev=1-a",
+            "/db/%61",
+            "/d%62/a",
+            "/db/a%2Fb",
+            "/db/.",
+            "/db/..",
+            "http://a:1/db/a",
+            "/db/a?",
+            "/db/a+b",
+            "*",
+        ] {
+            assert!(!is_taken(&put(target, plain)), "{target}");
+        }
+        for headers in [
+            "Host: b",
+            "If-Match: \"1-a\"",
+            "Idempotency-Key: a",
+            "Origin: http://b",
+            "Expect: 100-continue",
+            "Content-Encoding: gzip",
+            "Content-Type: multipart/related; boundary=a",
+            "Connection: close",
+            "Upgrade: h2c",
+            "X-Forwarded-Host: b",
+            "X-Forwarded-Proto: https",
+            "Forwarded: host=b",
+            "X-HTTP-Method-Override: DELETE",
+            "Transfer-Encoding: chunked",
+            "X-Unheard-Of: 1",
+        ] {
+            assert!(!is_taken(&put("/db/a", &format!("{headers}\r\n"))), "{headers}");
+        }
+        for head in [
+            "PUT /db/a HTTP/1.1\r\n\r\n",
+            "PUT /db/a HTTP/1.1\r\nHost:\r\n\r\n",
+            "PUT /db/a HTTP/1.0\r\nHost: a\r\n\r\n",
+            "POST /db/a HTTP/1.1\r\nHost: a\r\n\r\n",
+            "DELETE /db/a HTTP/1.1\r\nHost: a\r\n\r\n",
+        ] {
+            assert!(!is_taken(head), "{head}");
+        }
+    }
+}
