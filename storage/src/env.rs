@@ -526,4 +526,9 @@ impl ReadTxn<'_> {
     pub fn view(&self) -> View<'_> {
         View::of_lmdb(&self.txn, self.handles, self.seals)
     }
+
+    /// How many pages have a table's rows.
+    pub fn leaf_pages(&self, table: Table) -> Result<usize, StorageError> {
+        Ok(self.handles.of(table).stat(&self.txn)?.leaf_pages)
+    }
 }

@@ -102,6 +102,8 @@ pub(super) struct State {
     pub covered: u64,
     /// Since when there are rows that are not frozen.
     pub since: Option<Instant>,
+    /// How many pages LMDB has of documents, as it was last looked at.
+    pub docs_pages: usize,
     /// How many wait until LMDB has come further.
     pub waiting: usize,
     /// That LMDB failed to take the frozen rows the last time.
@@ -211,6 +213,7 @@ impl Logged {
             frozen_up_to: number,
             covered,
             since: None,
+            docs_pages: 0,
             waiting: 0,
             failed: None,
             running: false,

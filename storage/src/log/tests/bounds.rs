@@ -125,6 +125,28 @@ fn files_are_made_for_the_second_of_two_commits_that_follow_each_other_soon() {
 }
 
 #[test]
+fn many_rows_wait_for_more_only_where_they_would_share_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    let documents = |count: u32| {
+        let row = |number: u32| (Table::Docs, number.to_be_bytes().to_vec(), Some(vec![1; 100]));
+        write(&logged, &(0..count).map(row).collect()).unwrap();
+    };
+    let waits = || !logged.shared.state().rest(Duration::from_secs(1)).is_zero();
+    documents(30_000);
+    assert!(!waits(), "they are few");
+    documents(50_000);
+    assert!(waits());
+    logged.shared.state().docs_pages = 300_000;
+    assert!(!waits(), "each would have a page to itself");
+    logged.shared.drain().unwrap();
+    let pages = logged.shared.state().docs_pages;
+    assert!((1_250..5_000).contains(&pages), "{pages} pages have 50,000 rows of some 120 bytes");
+    documents(50_000);
+    assert!(waits());
+}
+
+#[test]
 fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
     const MEMORY_MAX: u64 = 256 << 20;
     let folder = tempfile::tempdir().unwrap();
