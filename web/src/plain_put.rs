@@ -7,10 +7,10 @@
 use std::io::Write as _;
 use std::time::SystemTime;
 
+use actix_web::HttpResponse;
 use actix_web::body::MessageBody;
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::Data;
-use actix_web::{HttpResponse, ResponseError};
 use httparse::{Header, Request};
 use httpdate::HttpDate;
 use seqtide::storage::model::doc_id::DocId;
@@ -19,6 +19,7 @@ use seqtide::storage::{Edit, Write};
 use seqtide::{Database, WriteOptions};
 use tokio_util::task::TaskTracker;
 
+use crate::connection::listener::KEEP_ALIVE;
 use crate::connection::{Answering, Shortcut};
 use crate::error::ApiError;
 use crate::routes::edit::{check_own_id, edit, scan, write_written};
@@ -27,8 +28,17 @@ use crate::state::State;
 use crate::{cors, reply, request_id};
 
 /// Headers that change nothing of what is answered.
-const MEANINGLESS: [&str; 7] =
-    ["accept", "accept-encoding", "accept-language", "authorization", "content-length", "sec-fetch-mode", "user-agent"];
+const MEANINGLESS: [&str; 9] = [
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "authorization",
+    "content-length",
+    "sec-fetch-mode",
+    "user-agent",
+    "x-forwarded-for",
+    "x-real-ip",
+];
 
 /// Answers plain `PUT`s.
 pub struct PlainPuts {
@@ -47,7 +57,10 @@ impl PlainPuts {
 impl Shortcut for PlainPuts {
     fn answer(&self, head: &Request<'_, '_>, body: &[u8]) -> Option<Answering> {
         let Target { db, id, host } = Target::of(head)?;
-        if self.under_way.is_closed() {
+        let limits = &self.state.config.limits;
+        // The framework does not know that anybody waits.
+        let may_take_long = limits.write_timeout >= KEEP_ALIVE;
+        if may_take_long || body.len() > limits.request_bytes_max || self.under_way.is_closed() {
             return None;
         }
         let (database, id) = (self.state.database(db).ok()?, DocId::parse(id).ok()?);
@@ -59,7 +72,7 @@ impl Shortcut for PlainPuts {
         Some(Answering::new(self.under_way.token(), async move {
             match written(&state, &database, &id, edit).await {
                 Ok(written) => written.answer(status, &host, &database, &id),
-                Err(error) => refused(&database, &id, error.error_response()),
+                Err(error) => refused(&database, &id, HttpResponse::from_error(error)),
             }
         }))
     }
@@ -183,7 +196,7 @@ mod tests {
     #[test]
     fn what_may_ask_for_more_than_a_plain_put_is_left_to_the_framework() {
         let put = |target: &str, headers: &str| format!("PUT {target} HTTP/1.1\r\nHost: a:1\r\n{headers}\r\n");
-        let plain = "content-length: 2\r\nContent-Type: application/json\r\nConnection: keep-alive\r\nAccept: */*\r\n";
+        let plain = "content-length: 2\r\nContent-Type: application/json\r\nConnection: keep-alive\r\nAccept: */*\r\nX-Real-IP: ::1\r\n";
         for head in [put("/db/a", ""), put("/db/a-b.c~D_1", plain)] {
             assert!(is_taken(&head), "{head}");
         }

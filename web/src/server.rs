@@ -204,9 +204,10 @@ pub async fn serve(
             connections.end();
             figures.end();
             plain_puts.close();
-            let ended = async { tokio::join!(engine.feeds_closed(), plain_puts.wait()) };
-            let in_time = timeout(Duration::from_secs(shutdown_timeout_secs), ended).await.is_ok();
-            handle.stop(in_time).await;
+            let within = Duration::from_secs(shutdown_timeout_secs);
+            // Of a client that does not read its answers nobody else is to know.
+            let (feeds, _) = tokio::join!(timeout(within, engine.feeds_closed()), timeout(within, plain_puts.wait()));
+            handle.stop(feeds.is_ok()).await;
             running.await
         }
     };

@@ -10,6 +10,7 @@ use super::logged::{Failure, Logged, Shared, State};
 use super::memtable::Memtable;
 use super::permits::APPLYING;
 use crate::codec::meta;
+use crate::env::Env;
 use crate::error::StorageError;
 use crate::notice::Notice;
 use crate::room::Room;
@@ -38,8 +39,9 @@ const LONG: Patience = Patience { wait: LONGEST_WAIT, rows: 240_000, bytes: 48 <
 pub const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// So many are many: fewer would have most of the pages to themselves after three seconds too.
 const MANY_ROWS: usize = 40_000;
-/// Among so many pages of documents all that may wait have theirs nearly to themselves: the 80,000 new documents that are
-/// so many rows have 66,000 of them, and three transactions of 27,000 have 76,000. That is no reason to keep them.
+/// Among so many pages of documents all that may wait have theirs nearly to themselves, which is no reason to keep
+/// them: the 80,000 new documents that are so many rows have 66,000 of them, and three transactions of 27,000 have
+/// 76,000.
 const PAGES_MANY: usize = 200_000;
 /// A thread that has nothing to do for so long ends.
 const IDLE_MAX: Duration = Duration::from_secs(1);
@@ -205,8 +207,7 @@ impl Shared {
         let written = unwinding(|| self.env.write(Room::Reserve, plan, |()| {}));
         drop(permit);
         let applied = written.map_err(StorageError::of_an_earlier_one);
-        // Where no reader may look, what was is kept.
-        let docs_pages = self.env.read().and_then(|reading| reading.leaf_pages(Table::Docs)).ok();
+        let docs_pages = applied.is_ok().then(|| docs_pages(&self.env)).flatten();
         let mut state = self.state();
         let failure = applied.as_ref().err().map(|error| Failure { error: error.again(), at: Instant::now() });
         let failed_before = std::mem::replace(&mut state.failed, failure).is_some();
@@ -228,6 +229,11 @@ impl Shared {
         }
         applied
     }
+}
+
+/// How many pages there are of documents; `None` where no reader may look.
+pub(super) fn docs_pages(env: &Env) -> Option<usize> {
+    env.read().and_then(|reading| reading.leaf_pages(Table::Docs)).ok()
 }
 
 /// Makes this thread nicer than those that write. Nobody waits for it before much has come. Where processors are few it

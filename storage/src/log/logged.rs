@@ -18,6 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::applier::docs_pages;
 use super::claims::{Claim, DISK, MEMORY};
 use super::load::{Coming, Load};
 use super::memtable::Overlay;
@@ -213,7 +214,7 @@ impl Logged {
             frozen_up_to: number,
             covered,
             since: None,
-            docs_pages: 0,
+            docs_pages: docs_pages(&env).unwrap_or(0),
             waiting: 0,
             failed: None,
             running: false,

@@ -51,8 +51,10 @@ fn rev(body: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plain_put_is_answered_as_any_other() {
-    let server = Server::launch().env("SEQTIDE_LIMITS_DOCUMENT_BYTES_MAX", "1000").start();
-    let large = json!({ "text": "a".repeat(1_000) }).to_string();
+    let limits = ["SEQTIDE_LIMITS_DOCUMENT_BYTES_MAX", "SEQTIDE_LIMITS_REQUEST_BYTES_MAX"];
+    let server = limits.into_iter().fold(Server::launch(), |launch, limit| launch.env(limit, "1000")).start();
+    let large = json!({ "text": "a".repeat(985) }).to_string();
+    let spaced = format!("{{\"a\":{}1}}", " ".repeat(1_000));
     let mut answers = Vec::new();
     // The same of two databases, over a connection each.
     for (name, more) in [("aa", ""), ("bb", UNHEARD_OF)] {
@@ -90,6 +92,9 @@ async fn a_plain_put_is_answered_as_any_other() {
         let rev = database.get("/2").expect(200).await.json()["_rev"].clone();
         let tombstone = json!({ "_rev": rev, "_deleted": true }).to_string();
         of_this.push(exchange(&mut socket, &put(&format!("/{name}/2"), more, &tombstone)).await);
+        of_this.push(exchange(&mut socket, &put(&format!("/{name}/3"), more, &spaced)).await);
+        let mut socket = TcpStream::connect(server.address()).await.unwrap();
+        exchange(&mut socket, "GET / HTTP/1.1\r\nHost: here:1\r\n\r\n").await;
         // Behind a body that nobody read the connection ends.
         of_this.push(exchange(&mut socket, &put(&format!("/{name}{name}/1"), more, "{}")).await);
         answers.push(of_this);

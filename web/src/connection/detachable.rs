@@ -36,8 +36,8 @@ const HEAD_MAX: Duration = Duration::from_secs(10);
 /// How long it may take to end a body that was answered before it was whole.
 const BODY_MAX: Duration = Duration::from_secs(60);
 
-/// For how long behind an answer of the framework's there is a shortcut. To the framework the connection then says
-/// nothing.
+/// For how long behind an answer of the framework's there is a shortcut. The framework sees nothing of what comes by
+/// it, and may end a connection that says nothing; when it begins to count is its own affair.
 pub const SHORTCUT_FOR: Duration = Duration::from_secs(60);
 
 /// More than so much, and once what is read in one piece, does not wait behind a request: it stays with the system.
@@ -57,7 +57,7 @@ struct Socket {
     /// Waits for that.
     reads: Option<Waker>,
     requests: Requests,
-    /// Answers some of them.
+    /// Answers some of them, if there is one.
     shortcut: Option<Rc<dyn Shortcut>>,
     /// The answer to one of those.
     answering: Option<Answering>,
@@ -105,6 +105,10 @@ impl Socket {
             self.answer == Answer::Awaited || (self.answer == Answer::NotAwaited && self.requests.is_in_body());
         if is_asked && !CONTINUE.ends_with(bytes) {
             self.answer = Answer::Begun;
+            if self.requests.is_in_body() {
+                // The framework says that it takes nothing behind this, and is not to be proved wrong.
+                self.shortcut = None;
+            }
         }
     }
 
@@ -492,6 +496,19 @@ mod tests {
         framework.write_all(b"1").await.unwrap();
         framework.flush().await.unwrap();
         assert!(framework.0.borrow().answered.is_some_and(is_short_ago));
+    }
+
+    #[actix_web::test]
+    async fn behind_a_request_that_was_answered_before_it_was_whole_there_is_no_shortcut() {
+        let (mut framework, mut client, _told, _) = connection_with_shortcut().await;
+        let (head, body) = PUT.split_at(PUT.len() - 2);
+        client.write_all(head.as_bytes()).await.unwrap();
+        is_given(&mut framework, head).await;
+        framework.write_all(b"refused").await.unwrap();
+        framework.flush().await.unwrap();
+        client.write_all([body, PUT].concat().as_bytes()).await.unwrap();
+        is_given(&mut framework, body).await;
+        is_given(&mut framework, PUT).await;
     }
 
     #[tokio::test]

@@ -22,10 +22,10 @@ use crate::wire::pieces::PIECE_BYTES;
 
 /// How long a client may take to send the head of its first request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection that says nothing to the framework is kept for its next request. Behind what was answered by a
-/// shortcut it is shorter by as much as there is one for: longer still than most who keep one for later do (nginx 60 s,
-/// Go 90 s), so that it is seldom closed as its next request comes.
-const KEEP_ALIVE: Duration = Duration::from_secs(120).saturating_add(SHORTCUT_FOR);
+/// How long a connection that says nothing is kept for its next request: longer than most who keep one for later do
+/// (nginx 60 s, Go 90 s), so that it is seldom closed as its next request comes, also where the framework counts it
+/// from the last request that came to it.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(120).saturating_add(SHORTCUT_FOR);
 /// How long a connection that is closed may take to end.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
