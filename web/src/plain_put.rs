@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::connection::listener::KEEP_ALIVE;
 use crate::connection::{Answering, Shortcut};
 use crate::error::ApiError;
-use crate::routes::edit::{check_own_id, edit, scan, write_written};
+use crate::routes::edit::{check_own_id, edit, scan, written_json};
 use crate::routes::update::outcome;
 use crate::state::State;
 use crate::{cors, reply, request_id};
@@ -132,9 +132,7 @@ async fn written(state: &State, database: &Database, id: &DocId, edit: Edit) -> 
 impl Written {
     fn answer(&self, status: StatusCode, host: &str, database: &Database, id: &DocId) -> Vec<u8> {
         let (db, id, rev) = (database.name().as_str(), id.as_str(), &*self.rev);
-        let mut body = Vec::with_capacity(96);
-        write_written(&mut body, id, rev);
-        body.push(b'\n');
+        let body = written_json(id, rev);
         let mut answer = begun(status, body.len());
         let seq = self.format.plain(self.seq);
         // Memory takes whatever is written to it.
