@@ -5,12 +5,13 @@
 //! on to those that come behind the last one of a connection. Behind a request whose end is not looked for
 //! ([`Requests`]) it reads ahead.
 //!
-//! Requests that a [`Shortcut`] answers it is not given. It ends a connection that says nothing, so it is given one now
-//! and then, the first among them.
+//! Requests that a [`Shortcut`] answers it is not given, and where nothing but those comes it is not polled. It ends a
+//! connection that says nothing, so it is given one now and then, the first among them.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -43,6 +44,9 @@ pub const SHORTCUT_FOR: Duration = Duration::from_secs(60);
 /// More than so much, and once what is read in one piece, does not wait behind a request: it stays with the system.
 const BEHIND_BYTES_MAX: usize = 1 << 16;
 
+/// So much is read in one piece where a shortcut may answer it: requests that are longer have the framework's time.
+const SHORTCUT_BYTES: usize = 1 << 14;
+
 /// The socket of a connection, for the framework and for the requests on it.
 #[derive(Clone)]
 pub struct Detachable(Rc<RefCell<Socket>>);
@@ -56,6 +60,8 @@ struct Socket {
     behind: BytesMut,
     /// Waits for that.
     reads: Option<Waker>,
+    /// Whom what comes wakes, if that is not who reads it.
+    task: Option<Waker>,
     requests: Requests,
     /// Answers some of them, if there is one.
     shortcut: Option<Rc<dyn Shortcut>>,
@@ -143,6 +149,27 @@ impl Socket {
                 reads.wake();
             }
         }
+    }
+
+    /// Whether a request that comes may have an answer beneath the framework, or one has it just now.
+    fn has_shortcut(&self) -> bool {
+        let is_between = self.answer == Answer::NotAwaited && self.left.is_empty() && !self.requests.is_in_body();
+        let may_come = || self.shortcut.is_some() && self.stream.is_some() && self.answered.is_some_and(is_short_ago);
+        self.answering.is_some() || (is_between && may_come())
+    }
+
+    /// Answers what comes beneath the framework, as long as that goes; ready when there is something for it.
+    fn poll_shortcut(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.has_shortcut() {
+            return Poll::Ready(());
+        }
+        let mut space = [const { MaybeUninit::uninit() }; SHORTCUT_BYTES];
+        let mut read = ReadBuf::uninit(&mut space);
+        // What goes wrong, and an end, the framework comes upon as well.
+        if ready!(self.poll_read(cx, &mut read)).is_ok() {
+            self.left = [read.filled(), &self.left].concat().into();
+        }
+        Poll::Ready(())
     }
 
     /// Gives the framework what it may read.
@@ -247,6 +274,7 @@ impl Detachable {
             left: Bytes::new(),
             behind: BytesMut::new(),
             reads: None,
+            task: None,
             requests: Requests::default(),
             shortcut,
             answering: None,
@@ -326,6 +354,21 @@ impl Detachable {
         }
     }
 
+    /// Answers what comes beneath the framework, as long as that goes; ready when there is something for it.
+    pub fn poll_shortcut(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let polled = self.0.borrow_mut().poll_shortcut(cx);
+        self.watch_unfinished();
+        polled
+    }
+
+    /// Has what comes wake this task, whoever reads it.
+    pub fn wake_by_reads(&self, task: &Waker) {
+        let known = &mut self.0.borrow_mut().task;
+        if !known.as_ref().is_some_and(|known| known.will_wake(task)) {
+            *known = Some(task.clone());
+        }
+    }
+
     fn poll_flushed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut socket = self.0.borrow_mut();
         if let Wanted::Now = socket.wanted {
@@ -367,7 +410,13 @@ impl AsyncRead for Detachable {
         if self.0.borrow().stream.is_none() {
             return Poll::Ready(Err(taken()));
         }
-        let read = self.0.borrow_mut().poll_read(cx, buf);
+        let read = {
+            let mut socket = self.0.borrow_mut();
+            match socket.task.clone() {
+                Some(task) => socket.poll_read(&mut Context::from_waker(&task), buf),
+                None => socket.poll_read(cx, buf),
+            }
+        };
         self.watch_unfinished();
         read
     }
@@ -394,7 +443,7 @@ impl AsyncWrite for Detachable {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::{Read, Write};
     use std::pin::pin;
 
@@ -433,7 +482,7 @@ mod tests {
     }
 
     /// A connection with a shortcut, whose framework has answered a first request.
-    async fn connection_with_shortcut() -> (Detachable, TcpStream, Rc<Notify>, TaskTracker) {
+    pub async fn connection_with_shortcut() -> (Detachable, TcpStream, Rc<Notify>, TaskTracker) {
         let (told, under_way) = (Rc::<Notify>::default(), TaskTracker::new());
         under_way.close();
         let (mut framework, mut client) = connection().await;
@@ -449,8 +498,8 @@ mod tests {
         (framework, client, told, under_way)
     }
 
-    const PUT: &str = "PUT /a HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}";
-    const GET: &str = "GET / HTTP/1.1\r\n\r\n";
+    pub const PUT: &str = "PUT /a HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}";
+    pub const GET: &str = "GET / HTTP/1.1\r\n\r\n";
 
     async fn is_given(framework: &mut Detachable, request: &str) {
         let mut piece = [0; 1000];

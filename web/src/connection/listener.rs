@@ -2,7 +2,6 @@
 //! sockets than its own.
 
 use std::fmt::Debug;
-use std::future::ready;
 use std::io;
 use std::net::TcpListener;
 use std::rc::Rc;
@@ -11,12 +10,15 @@ use std::time::Duration;
 use actix_http::body::MessageBody;
 use actix_http::{HttpService, Protocol, Request, Response};
 use actix_server::Server;
-use actix_service::{IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt as _, fn_service, map_config};
+use actix_service::{
+    IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt as _, apply_fn_factory, map_config,
+};
 use actix_web::Error;
 use actix_web::dev::AppConfig;
 use tokio::net::TcpStream;
 
 use super::detachable::{Detachable, SHORTCUT_FOR};
+use super::served::Served;
 use super::shortcut::Shortcut;
 use crate::wire::pieces::PIECE_BYTES;
 
@@ -90,11 +92,11 @@ where
                 data.insert(own.clone());
             })
             .finish(map_config(app, |()| AppConfig::default()));
-        fn_service(move |stream: TcpStream| {
+        apply_fn_factory(http, move |stream: TcpStream, http| {
             let peer = stream.peer_addr().ok();
-            ready(Ok((Detachable::new(stream, Some(Rc::clone(&shortcut))), Protocol::Http1, peer)))
+            let socket = Detachable::new(stream, Some(Rc::clone(&shortcut)));
+            Served::new(socket.clone(), http.call((socket, Protocol::Http1, peer)))
         })
-        .and_then(http)
     })?;
     Ok(server.run())
 }

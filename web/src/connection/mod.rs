@@ -9,6 +9,7 @@ mod cutting;
 mod detachable;
 mod head;
 pub mod listener;
+mod served;
 mod shortcut;
 
 pub use self::cutting::{Cutter, Cutting};
