@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use equivalent::{Comparable, Equivalent};
 
 use crate::rows::{Row, SharedRow};
+use crate::tables::Table;
 
 /// A row by its key, whose first bytes are at hand. Most keys differ in them: then none but the set's own memory is
 /// looked at.
@@ -25,6 +26,13 @@ pub(crate) struct Sought<'k> {
 }
 
 impl Keyed {
+    /// A row, and the table that it belongs to.
+    pub fn of(row: SharedRow) -> (Table, Keyed) {
+        let Row { table, key, .. } = row.row();
+        let head = head_of(key);
+        (table, Keyed { head, row })
+    }
+
     pub fn row(&self) -> Row<'_> {
         self.row.row()
     }
@@ -37,7 +45,7 @@ impl Keyed {
 
 impl From<SharedRow> for Keyed {
     fn from(row: SharedRow) -> Keyed {
-        Keyed { head: head_of(row.row().key), row }
+        Keyed::of(row).1
     }
 }
 
@@ -93,7 +101,6 @@ mod tests {
 
     use super::*;
     use crate::rows::Rows;
-    use crate::tables::Table;
 
     proptest! {
         #[test]

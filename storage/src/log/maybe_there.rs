@@ -4,9 +4,9 @@ use std::hash::RandomState;
 use std::sync::Arc;
 
 use fastbloom::AtomicBloomFilter;
-use imbl::OrdSet;
 
 use super::key::Keyed;
+use super::runs::Runs;
 
 /// Among fewer rows a key is looked for as fast. Tests of few rows are to meet it.
 const KEYS_MIN: usize = if cfg!(test) { 2 } else { 256 };
@@ -23,17 +23,19 @@ pub(super) struct MaybeThere {
 }
 
 impl MaybeThere {
-    /// Adds a key to those of the rows that were there before.
-    pub fn add(&mut self, key: &[u8], before: &OrdSet<Keyed>) {
-        if self.keys.is_none() && before.len() >= KEYS_MIN {
+    /// Adds the keys of rows to those of the rows that were there before.
+    pub fn add(&mut self, rows: &[Keyed], before: &Runs) {
+        if self.keys.is_none() && before.len() + rows.len() > KEYS_MIN {
             let keys = AtomicBloomFilter::with_num_bits(BITS).hasher(RandomState::new()).hashes(HASHES);
-            for keyed in before {
+            for keyed in before.rows() {
                 keys.insert(keyed.row().key);
             }
             self.keys = Some(Arc::new(keys));
         }
         if let Some(keys) = &self.keys {
-            keys.insert(key);
+            for keyed in rows {
+                keys.insert(keyed.row().key);
+            }
         }
     }
 
@@ -44,6 +46,8 @@ impl MaybeThere {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
     use crate::rows::Rows;
     use crate::tables::Table;
@@ -66,10 +70,10 @@ mod tests {
     #[test]
     fn whatever_was_added_may_be_there_and_little_else() {
         let added: Vec<Keyed> = keyed(2_500).collect();
-        let (mut maybe, mut before) = (MaybeThere::default(), OrdSet::new());
+        let (mut maybe, mut before) = (MaybeThere::default(), Runs::default());
         for (place, keyed) in added.iter().enumerate() {
-            maybe.add(keyed.row().key, &before);
-            before.insert(keyed.clone());
+            maybe.add(slice::from_ref(keyed), &before);
+            before.insert(vec![keyed.clone()]);
             assert!(added[..=place].iter().rev().step_by(97).all(|keyed| maybe.may_have(keyed.row().key)), "{place}");
         }
         assert!(added.iter().all(|keyed| maybe.may_have(keyed.row().key)));
@@ -79,10 +83,10 @@ mod tests {
     /// Two in a hundred are expected.
     #[test]
     fn little_else_may_be_there_beside_as_many_as_a_memtable_has() {
-        let (mut maybe, mut before) = (MaybeThere::default(), OrdSet::new());
+        let (mut maybe, mut before) = (MaybeThere::default(), Runs::default());
         for keyed in keyed(80_000) {
-            maybe.add(keyed.row().key, &before);
-            before.insert(keyed);
+            maybe.add(slice::from_ref(&keyed), &before);
+            before.insert(vec![keyed]);
         }
         assert!(others(&maybe) < 40, "{} of 1,000", others(&maybe));
     }

@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 
-use imbl::OrdSet;
-
 use super::fetched::fetched;
 use super::key::{Keyed, Sought};
 use super::maybe_there::MaybeThere;
+use super::runs::{Merging, Runs};
 use crate::range::{Direction, KeyRange};
-use crate::rows::{Row, Rows, SharedRow};
+use crate::rows::{Row, Rows};
 use crate::tables::Table;
 
 /// Rows by table and key, each at its latest. A clone is another state of it, made at once: it shares what has not
 /// changed since.
 #[derive(Clone, Default)]
 pub(crate) struct Memtable {
-    tables: [OrdSet<Keyed>; Table::ALL.len()],
+    tables: [Runs; Table::ALL.len()],
     /// Which documents there may be: each write asks for one by its id, and most are not here.
     docs: MaybeThere,
     /// What the records that were put in take in memory, superseded rows included.
@@ -26,26 +25,27 @@ impl Memtable {
     /// Puts in the rows of a record.
     pub fn insert(&mut self, record: Rows) {
         self.bytes += record.memory_bytes();
-        record.into_shared().for_each(|row| self.insert_row(row));
-    }
-
-    fn insert_row(&mut self, shared: SharedRow) {
-        let Row { table, key, .. } = shared.row();
-        let rows = &mut self.tables[table as usize];
-        if table == Table::Docs {
-            self.docs.add(key, rows);
+        let mut tables: [Vec<Keyed>; Table::ALL.len()] = Default::default();
+        for row in record.into_shared() {
+            let (table, keyed) = Keyed::of(row);
+            tables[table as usize].push(keyed);
         }
-        // In place of one with the same key.
-        rows.insert(Keyed::from(shared));
+        let docs = &tables[Table::Docs as usize];
+        self.docs.add(docs, &self.tables[Table::Docs as usize]);
+        for (runs, rows) in self.tables.iter_mut().zip(tables) {
+            if !rows.is_empty() {
+                runs.insert(rows);
+            }
+        }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.tables.iter().all(OrdSet::is_empty)
+        self.tables.iter().all(Runs::is_empty)
     }
 
-    /// How many rows there are.
+    /// How many rows there are, about: of some there are two states.
     pub fn len(&self) -> usize {
-        self.tables.iter().map(OrdSet::len).sum()
+        self.tables.iter().map(Runs::len).sum()
     }
 
     /// How many bytes of memory the records take that were put in.
@@ -63,21 +63,25 @@ impl Memtable {
 
     pub fn range(&self, table: Table, range: KeyRange<'_>, direction: Direction) -> OverRows<'_> {
         let range = (range.0.map(Sought::from), range.1.map(Sought::from));
-        let rows = self.tables[table as usize].range(range).map(Keyed::row);
-        match direction {
-            Direction::Forward => Box::new(rows),
-            Direction::Backward => Box::new(rows.rev()),
-        }
+        OverRows(self.tables[table as usize].range(range, direction))
     }
 
     /// All rows, table by table, each in the order of its keys.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        fetched(self.tables.iter().flatten()).map(Keyed::row)
+        fetched(self.tables.iter().flat_map(Runs::rows)).map(Keyed::row)
     }
 }
 
 /// Rows of a memtable, one after the other.
-pub(crate) type OverRows<'a> = Box<dyn Iterator<Item = Row<'a>> + 'a>;
+pub(crate) struct OverRows<'a>(Merging<'a>);
+
+impl<'a> Iterator for OverRows<'a> {
+    type Item = Row<'a>;
+
+    fn next(&mut self) -> Option<Row<'a>> {
+        self.0.next().map(Keyed::row)
+    }
+}
 
 /// What lies over LMDB in one state: the newest rows, and those that are being put into it.
 #[derive(Clone, Default)]

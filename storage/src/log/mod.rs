@@ -20,6 +20,7 @@ pub(crate) mod merge;
 mod permits;
 mod record;
 pub(crate) mod replay;
+mod runs;
 mod segment;
 mod segments;
 
