@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use seqtide_storage::model::sequence::Sequence;
-use seqtide_storage::{Change, Previous};
+use seqtide_storage::{Changed, Previous};
 
 /// The feeds of one database that tell what leaves.
 pub(crate) struct Leaving(Mutex<Feeds>);
@@ -88,7 +88,7 @@ impl Leaving {
     }
 
     /// Takes note of the changes of a commit, before it is published.
-    pub fn committed(&self, changes: &[Change]) {
+    pub fn committed(&self, changes: &[Changed]) {
         let mut feeds = self.feeds();
         for change in changes {
             if let Previous::Winner(previous) = change.previous {
@@ -96,7 +96,7 @@ impl Leaving {
             }
         }
         let Some(slowest) = feeds.looked.values().min().copied() else { return };
-        let was_looked_at = |change: &&Change| match change.previous {
+        let was_looked_at = |change: &&Changed| match change.previous {
             Previous::Nothing => true,
             Previous::Unknown => false,
             Previous::Winner(previous) => previous.seq <= slowest,
@@ -137,10 +137,10 @@ impl Drop for Looking {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use seqtide_storage::PreviousWinner;
     use seqtide_storage::model::body_place::BodyPlace;
     use seqtide_storage::model::doc_id::DocId;
-    use seqtide_storage::model::rev::RevId;
-    use seqtide_storage::{LeafRev, PreviousWinner};
+    use seqtide_storage::model::rev_tree::RevTree;
 
     use super::*;
 
@@ -148,11 +148,10 @@ mod tests {
         Sequence::new(0, version)
     }
 
-    fn change(version: u64, by: u64) -> Change {
+    fn change(version: u64, by: u64) -> Changed {
         let winner = PreviousWinner { seq: seq(version), deleted: false, leaves: 1, body: BodyPlace::Empty };
-        let leaves = vec![LeafRev { rev: RevId::parse("2-b").unwrap(), deleted: false }];
         let id = DocId::parse("a").unwrap();
-        Change { seq: seq(by), id, leaves, body: None, previous: Previous::Winner(winner) }
+        Changed { seq: seq(by), id, tree: RevTree::default(), body: None, previous: Previous::Winner(winner) }
     }
 
     /// A reader that was away while a document changed twice, came back, and was cut again between the two places was

@@ -1,12 +1,13 @@
 //! What a database shows to feeds: the tail, whom a commit wakes, and when feeds end.
 
 use std::collections::{HashMap, VecDeque};
+use std::mem::take;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
-use seqtide_storage::Change;
+use seqtide_storage::Changed;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use tokio::sync::watch;
@@ -77,32 +78,45 @@ impl Live {
     /// has no row any more. `purged` are the documents that it purged, and at which sequences.
     pub fn publish(
         &self,
-        changes: Vec<Change>,
+        mut changes: Vec<Changed>,
         gone: &[Sequence],
         vanished: &[DocId],
         purged: impl IntoIterator<Item = (DocId, Sequence)>,
         newest: Sequence,
     ) {
         self.leaving.committed(&changes);
-        let rows: Vec<Arc<Row>> = changes.into_iter().map(|change| Arc::new(Row::new(change, self.format))).collect();
+        let changes_design = changes.iter().map(|changed| &changed.id).chain(vanished).any(DocId::is_design);
+        let is_news = !changes.is_empty() || !vanished.is_empty();
+        let is_wanted = self.matcher.is_anybody_there() || self.tail.read().keeps_rows();
+        // Nobody waits for the tail while they are made.
+        let mut rows = if is_wanted { self.rows_of(take(&mut changes)) } else { Vec::new() };
         let mut tail = self.tail.write();
-        tail.push(rows.iter().cloned(), gone, newest);
         // Who joins from here on begins at the newest row, or further back, where the disk has them.
-        match self.matcher.is_anybody_there() {
-            true => tail.note_followed(),
-            false => tail.shorten(rows.len()),
+        if self.matcher.is_anybody_there() {
+            rows.extend(self.rows_of(take(&mut changes)));
+            tail.push(rows.iter().cloned(), gone, newest);
+            tail.note_followed();
+        } else if changes.is_empty() {
+            tail.push(rows.iter().cloned(), gone, newest);
+            tail.shorten(rows.len());
+        } else {
+            tail.pass_over(newest);
         }
         // Counted when there is nothing of them to be read any more: who has read when they were counted need not look
         // again.
         self.count_purged(purged);
         drop(tail);
-        if rows.iter().map(|row| &row.change().id).chain(vanished).any(DocId::is_design) {
+        if changes_design {
             self.design_changes.fetch_add(1, Ordering::Release);
         }
         self.matcher.publish(&rows, newest, &self.counted);
-        if !rows.is_empty() || !vanished.is_empty() {
+        if is_news {
             (self.announce)();
         }
+    }
+
+    fn rows_of(&self, changes: Vec<Changed>) -> Vec<Arc<Row>> {
+        changes.into_iter().map(|changed| Arc::new(Row::new(changed.into(), self.format))).collect()
     }
 
     /// The tail. It is held for as long as it takes to copy a page of pointers.
@@ -200,6 +214,7 @@ mod tests {
     use std::thread;
 
     use seqtide_storage::Previous;
+    use seqtide_storage::model::rev_tree::RevTree;
     use tokio::time::advance;
 
     use super::*;
@@ -212,9 +227,9 @@ mod tests {
         Sequence::new(0, version)
     }
 
-    fn change(version: u64) -> Change {
+    fn change(version: u64) -> Changed {
         let id = DocId::parse(&format!("d{version}")).unwrap();
-        Change { seq: seq(version), id, leaves: Vec::new(), body: None, previous: Previous::Nothing }
+        Changed { seq: seq(version), id, tree: RevTree::default(), body: None, previous: Previous::Nothing }
     }
 
     #[test]
@@ -251,5 +266,42 @@ mod tests {
         assert_eq!(publish(2 * ROWS + 1..=2 * ROWS + 1), seq(0));
         advance(Duration::from_secs(10)).await;
         assert_eq!(publish(2 * ROWS + 2..=2 * ROWS + 2), seq(2));
+    }
+
+    #[test]
+    fn where_there_is_no_feed_there_is_no_tail() {
+        let live = Live::new(Sequence::ZERO, SeqFormat::Integer, 1 << 30, Duration::ZERO, || {});
+        let publish = |version| live.publish(vec![change(version)], &[], &[], [], seq(version));
+        publish(1);
+        assert_eq!((live.tail().valid_from(), live.tail().bytes()), (seq(1), 0));
+        let _feed = live.join(&Filter::ALL, false);
+        publish(2);
+        assert_eq!(live.tail().valid_from(), seq(1));
+        assert!(live.tail().row(seq(2)).is_some());
+    }
+
+    #[test]
+    fn whatever_comes_behind_the_place_where_a_feed_begins_is_in_the_tail() {
+        let live = Live::new(Sequence::ZERO, SeqFormat::Integer, 1 << 30, Duration::ZERO, || {});
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for version in 1..=ROWS {
+                    live.publish(vec![change(version)], &[], &[], [], seq(version));
+                }
+            });
+            let mut begun = 0;
+            while live.newest() < seq(ROWS) {
+                // The tail is long for some time behind a feed: only the first of a database finds none.
+                let live = &live;
+                live.tail.write().forget_feeds();
+                let _feed = live.join(&Filter::ALL, false);
+                let from = live.newest();
+                for _ in 0..10 {
+                    assert!(live.tail().valid_from() <= from);
+                }
+                begun += 1;
+            }
+            assert!(begun > 10, "{begun} have begun meanwhile");
+        });
     }
 }

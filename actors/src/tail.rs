@@ -22,9 +22,8 @@ const ROWS_EXAMINED_MAX: usize = 10_000;
 /// follow are behind by less.
 const FRAMED_BYTES_MAX: usize = 16 << 20;
 
-/// So much is kept where there is no feed: one that comes back finds it, and what is forgotten is mostly still in a
-/// cache of the processor.
-const SHORT_BYTES_MAX: usize = 1 << 20;
+/// So much is forgotten at once.
+const FORGOTTEN_AT_ONCE_BYTES: usize = 1 << 20;
 /// A tail stays long for so long after the first commit without the feeds there were: they may have lost their
 /// connections, and come back.
 const LONG_FOR: Duration = Duration::from_secs(10);
@@ -141,6 +140,19 @@ impl Tail {
         while self.bytes() > self.bytes_max && self.forget_oldest() {}
     }
 
+    /// Whether new rows are kept, though there is no feed now: there was one of late, or there are so many older ones
+    /// that they are forgotten bit by bit.
+    pub fn keeps_rows(&self) -> bool {
+        let may_come_back = |until| Instant::now() < until;
+        self.followed || self.long_until.is_some_and(may_come_back) || self.bytes() > FORGOTTEN_AT_ONCE_BYTES
+    }
+
+    /// A commit has come of which it has no rows: whoever wants what was before reads the disk.
+    pub fn pass_over(&mut self, newest: Sequence) {
+        let Tail { bytes_max, followed, long_until, .. } = *self;
+        *self = Tail { followed, long_until, ..Tail::new(newest, bytes_max) };
+    }
+
     /// There is a feed.
     pub fn note_followed(&mut self) {
         self.followed = true;
@@ -156,7 +168,7 @@ impl Tail {
             return;
         }
         for _ in 0..FORGOTTEN_A_NEW_ROW * new_rows {
-            if self.bytes() <= SHORT_BYTES_MAX || !self.forget_oldest() {
+            if self.bytes() <= FORGOTTEN_AT_ONCE_BYTES || !self.forget_oldest() {
                 return;
             }
         }
@@ -207,6 +219,14 @@ impl Tail {
 /// What a row takes with its frames.
 fn framed(row: &Row) -> usize {
     row.weight() + row.frames_weigh_at_most()
+}
+
+#[cfg(test)]
+impl Tail {
+    /// As if there had been no feed of late.
+    pub fn forget_feeds(&mut self) {
+        (self.followed, self.long_until) = (false, None);
+    }
 }
 
 #[cfg(test)]
@@ -327,7 +347,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_stays_long_for_a_while_after_the_last_feed() {
         let mut tail = Tail::new(seq(0), 1 << 30);
-        let many = 2 * (SHORT_BYTES_MAX / framed(&row(1, "d0000001"))) as u64;
+        let many = 2 * (FORGOTTEN_AT_ONCE_BYTES / framed(&row(1, "d0000001"))) as u64;
         tail.push((1..=many).map(|n| row(n, &format!("d{n:07}"))), &[], seq(many));
         tail.note_followed();
         let mut commit = |n: u64| {
@@ -345,7 +365,7 @@ mod tests {
     #[test]
     fn without_feeds_it_becomes_short_by_and_by_and_stays_so() {
         let weight = framed(&row(1, "d0000001"));
-        let fits = (SHORT_BYTES_MAX / weight) as u64;
+        let fits = (FORGOTTEN_AT_ONCE_BYTES / weight) as u64;
         let mut tail = Tail::new(seq(0), 1 << 30);
         let long = fits + 100;
         tail.push((1..=long).map(|n| row(n, &format!("d{n:07}"))), &[], seq(long));
@@ -362,6 +382,12 @@ mod tests {
         assert!(read(&tail, seq(oldest - 1), Sequence::MAX, 10, |_| true).is_none());
         assert_eq!(seqs(&read(&tail, seq(oldest), Sequence::MAX, 1, |_| true).unwrap()), [oldest + 1]);
         assert_eq!(seqs(&read(&tail, seq(newest - 1), Sequence::MAX, 10, |_| true).unwrap()), [newest]);
+        // What is left goes at once.
+        assert!(!tail.keeps_rows());
+        tail.pass_over(seq(newest + 3));
+        assert_eq!((tail.bytes(), tail.newest()), (0, seq(newest + 3)));
+        assert!(read(&tail, seq(newest + 2), Sequence::MAX, 10, |_| true).is_none());
+        assert_eq!(seqs(&read(&tail, seq(newest + 3), Sequence::MAX, 10, |_| true).unwrap()), Vec::<u64>::new());
     }
 
     #[test]

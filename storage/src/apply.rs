@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::change::{Previous, PreviousWinner, leaf_revs};
+use crate::change::{Previous, PreviousWinner};
 use crate::codec::change::ChangeRow;
 use crate::codec::head::DocHead;
 use crate::codec::{body, change, head, history, keys};
@@ -201,11 +201,6 @@ impl PlannedDoc {
     /// Whether nothing is left of it: no head, no row.
     pub fn vanishes(&self) -> bool {
         self.tree.leaves().is_empty()
-    }
-
-    /// The leaves after the move, winner first.
-    pub fn leaves(&self) -> Vec<crate::change::LeafRev> {
-        leaf_revs(&self.tree)
     }
 }
 

@@ -10,7 +10,7 @@ use self::feed_index::IndexUpkeep;
 use self::purge::Purges;
 use crate::apply::PlannedDoc;
 use crate::bodies::Bodies;
-use crate::change::Change;
+use crate::change::Changed;
 use crate::codec::head::DocHead;
 use crate::codec::meta::Counters;
 use crate::codec::{local, meta};
@@ -37,9 +37,8 @@ use crate::write::{LocalEdit, Outcome, Write};
 pub struct Commit {
     /// One a request, in order.
     pub requests: Vec<RequestOutcome>,
-    /// The rows that came, in the order of their sequences, leaves and bodies included. A row that the same commit
-    /// superseded is not among them.
-    pub changes: Vec<Change>,
+    /// What came, in the order of its sequences. A row that the same commit superseded is not among it.
+    pub changes: Vec<Changed>,
     /// Where rows of earlier commits were that are no more: others supersede them, or their documents have vanished.
     pub gone: Vec<Sequence>,
     /// The documents that were purged and have no row any more.
@@ -270,30 +269,30 @@ impl<'txn> Batch<'txn> {
         let mut blocks = BlockChanges::default();
         let mut changes = Vec::with_capacity(docs.len());
         let (mut gone, mut vanished) = (Vec::new(), Vec::new());
-        let mut index = self.index.rows(self.view);
-        for doc in &docs {
+        let (mut index, moves) = (self.index.rows(self.view), !docs.is_empty());
+        for doc in docs {
             doc.write(&mut rows);
-            index.leave(doc)?;
-            count(&mut self.counters, doc);
+            index.leave(&doc)?;
+            count(&mut self.counters, &doc);
             if let Some(before) = &doc.before {
                 blocks.row_left(before.seq);
                 gone.push(before.seq);
             }
             if doc.vanishes() {
-                vanished.push(doc.id.clone());
+                vanished.push(doc.id);
                 continue;
             }
             blocks.row_came(doc.seq);
-            let change = change_of(self.view, doc)?;
-            index.come(&change)?;
-            changes.push(change);
+            let changed = changed(self.view, doc)?;
+            index.come(&changed)?;
+            changes.push(changed);
         }
         index.write(&mut rows);
         blocks.write(self.view, &mut rows)?;
         self.purges.write(self.view, &mut rows)?;
         let oldest_record = self.transactions.write(self.view, &mut rows)?;
         let Moment { now, mut times, behind } = self.moment;
-        if !docs.is_empty() {
+        if moves {
             rows.put(Table::Meta, META_COUNTERS, meta::encode_counters(&self.counters));
             let brought = Brought { behind, newest: self.counters.update_seq };
             times = times.note(self.view, now, brought, &mut rows)?;
@@ -388,17 +387,19 @@ fn count(counters: &mut Counters, doc: &PlannedDoc) {
     counters.garbage_bytes = counters.garbage_bytes.saturating_add_signed(change.garbage_bytes);
 }
 
-fn change_of(view: View<'_>, doc: &PlannedDoc) -> Result<Change, StorageError> {
-    let place = doc.tree.winner().map_or(BodyPlace::Unknown, |winner| winner.body);
+fn changed(view: View<'_>, doc: PlannedDoc) -> Result<Changed, StorageError> {
+    let previous = doc.previous();
+    let PlannedDoc { seq, id, tree, bodies, .. } = doc;
+    let place = tree.winner().map_or(BodyPlace::Unknown, |winner| winner.body);
     let brought = match place {
-        BodyPlace::Stored { key, .. } => doc.bodies.iter().find(|(at, _)| *at == key).map(|(_, body)| body.clone()),
+        BodyPlace::Stored { key, .. } => bodies.into_iter().find(|(at, _)| *at == key).map(|(_, body)| body),
         _ => None,
     };
     let body = match brought {
         Some(body) => Some(body),
         None => Bodies::new(view).read(place)?,
     };
-    Ok(Change { seq: doc.seq, id: doc.id.clone(), leaves: doc.leaves(), body, previous: doc.previous() })
+    Ok(Changed { seq, id, tree, body, previous })
 }
 
 #[cfg(test)]

@@ -70,6 +70,28 @@ pub struct Change {
     pub previous: Previous,
 }
 
+/// A document that a commit has changed, at its latest sequence: the [`Change`] that feeds show of it, before anybody
+/// has asked for that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The sequence of the latest write to the document's tree.
+    pub seq: Sequence,
+    /// The document.
+    pub id: DocId,
+    /// Its revisions.
+    pub tree: RevTree,
+    /// The winner's body.
+    pub body: Option<Body>,
+    /// What it was before.
+    pub previous: Previous,
+}
+
+impl From<Changed> for Change {
+    fn from(Changed { seq, id, tree, body, previous }: Changed) -> Change {
+        Change { seq, id, leaves: leaf_revs(&tree), body, previous }
+    }
+}
+
 impl AsRef<Change> for Change {
     fn as_ref(&self) -> &Change {
         self

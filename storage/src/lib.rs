@@ -51,7 +51,7 @@ mod write_out;
 mod write_rows;
 
 pub use batch::Commit;
-pub use change::{Change, Detail, LeafRev, Previous, PreviousWinner};
+pub use change::{Change, Changed, Detail, LeafRev, Previous, PreviousWinner};
 pub use check::CheckReport;
 pub use clock::now_secs;
 pub use codec::head::DocSummary;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Outcome;
 use crate::apply::PlannedDoc;
 use crate::bodies::Bodies;
-use crate::change::{Change, LeafRev};
+use crate::change::{Changed, LeafRev};
 use crate::codec::feed_index::{self, FeedIndex, IndexKey};
 use crate::error::StorageError;
 use crate::feed_index::{FeedKeys, Indexed, Indexer};
@@ -73,11 +73,10 @@ impl IndexRows<'_> {
     }
 
     /// Gives a document its rows.
-    pub fn come(&mut self, change: &Change) -> Result<(), StorageError> {
-        let Some(indexer) = &self.indexer else { return Ok(()) };
-        let (winner, leaves) = (change.winner().clone(), change.leaves.len());
-        let is = Indexed { seq: change.seq, id: &change.id, winner, leaves };
-        let rows = indexer.rows_of(&is, || Ok(change.body.clone()))?;
+    pub fn come(&mut self, Changed { seq, id, tree, body, .. }: &Changed) -> Result<(), StorageError> {
+        let (Some(indexer), Some(winner)) = (&self.indexer, tree.winner()) else { return Ok(()) };
+        let is = Indexed { seq: *seq, id, winner: LeafRev::from(winner), leaves: tree.leaves().len() };
+        let rows = indexer.rows_of(&is, || Ok(body.clone()))?;
         self.rows.extend(rows.into_iter().map(|row| (row, true)));
         Ok(())
     }

@@ -248,5 +248,5 @@ fn an_edit_that_expects_its_base_stays_good_while_other_branches_come() {
     let commit = store.write(&requests).unwrap();
     let attempts: Vec<Attempt> = commit.requests.iter().map(|request| request.attempt).collect();
     assert_eq!(attempts, [Attempt::First, Attempt::First, Attempt::Moved]);
-    assert_eq!(commit.changes[0].leaves.len(), 2);
+    assert_eq!(commit.changes[0].tree.leaves().len(), 2);
 }

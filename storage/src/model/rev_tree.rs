@@ -272,8 +272,12 @@ impl RevTree {
     /// Takes a new leaf, in the place of the one it was built on.
     fn put_leaf(&mut self, leaf: Leaf, instead_of: Option<usize>) {
         // Where nobody else has the tree, the other leaves need not be copied: there may be thousands.
-        if let (Some(leaves), Some(at)) = (Arc::get_mut(&mut self.leaves), instead_of) {
-            leaves.remove(at);
+        if let Some(leaves) = Arc::get_mut(&mut self.leaves) {
+            match instead_of {
+                Some(at) => drop(leaves.remove(at)),
+                // Most trees have one leaf, and there are many trees.
+                None => leaves.reserve_exact(1),
+            }
             let at = leaves.partition_point(|other| other.winning_order(&leaf).is_lt());
             leaves.insert(at, leaf);
         } else {

@@ -9,8 +9,8 @@ use seqtide_storage::model::rev_path::RevPath;
 use seqtide_storage::model::rev_tree::{Leaf, Line, RevTree};
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{
-    Birth, Change, Commit, Counters, Detail, Direction, Edit, Identity, Outcome, PageLimits, ReadChanges, Reclaimed,
-    Request, RequestOutcome, Snapshot, StorageError, Store, StoreOptions, Write,
+    Birth, Change, Changed, Commit, Counters, Detail, Direction, Edit, Identity, Outcome, PageLimits, ReadChanges,
+    Reclaimed, Request, RequestOutcome, Snapshot, StorageError, Store, StoreOptions, Write,
 };
 use std::time::Duration;
 use tempfile::TempDir;
@@ -190,6 +190,11 @@ pub fn line(leaf: &Leaf) -> Vec<String> {
 }
 
 /// Sequence and id of each row.
+/// What feeds show of a commit.
+pub fn shown(changes: &[Changed]) -> Vec<Change> {
+    changes.iter().cloned().map(Change::from).collect()
+}
+
 pub fn places(changes: &[Change]) -> Vec<(u64, &str)> {
     changes.iter().map(|change| (change.seq.version, change.id.as_str())).collect()
 }

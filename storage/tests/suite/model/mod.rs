@@ -13,7 +13,7 @@ use seqtide_storage::model::doc_id::LocalId;
 use seqtide_storage::model::sequence::Sequence;
 use seqtide_storage::{Attempt, Change, Commit, LocalEdit, Outcome, PageLimits, Request, RequestOutcome, Write};
 
-use crate::db::{Db, NO_LIMITS, body, id, line, small};
+use crate::db::{Db, NO_LIMITS, body, id, line, shown, small};
 use crate::feed_index::{agrees_with_a_scan, index, tend};
 use crate::transactions::keyed;
 use documents::{Document, Effect};
@@ -256,7 +256,7 @@ proptest! {
                     let found: Vec<_> = commit.requests.into_iter().map(|request| request.outcomes).collect();
                     prop_assert_eq!(found, expected);
                     let feed = db.feed();
-                    prop_assert_eq!(&commit.changes[..], &feed[feed.len() - commit.changes.len()..]);
+                    prop_assert_eq!(&shown(&commit.changes)[..], &feed[feed.len() - commit.changes.len()..]);
                     let gone = |change: &Change| feed.iter().all(|row| row.id != change.id);
                     prop_assert!(before.iter().filter(|row| gone(row)).all(|row| commit.vanished.contains(&row.id)));
                     prop_assert!(commit.vanished.iter().all(|id| feed.iter().all(|row| row.id != *id)));
