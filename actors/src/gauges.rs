@@ -31,7 +31,7 @@ impl Engine {
 
 impl Gauges {
     fn add(&mut self, database: &OpenDatabase) {
-        self.waiting.add(database.waiting.load());
+        self.waiting.add(database.queue.load());
         // One that is being closed has nothing else to tell any more.
         let Some(now) = database.gauge() else { return };
         let pages = |bytes: usize| bytes / now.page_bytes.max(1);
@@ -47,7 +47,11 @@ impl Gauges {
 
 #[cfg(test)]
 mod tests {
+    use seqtide_storage::Request;
+
     use super::*;
+    use crate::writer::asker::Asker;
+    use crate::writer::queue::Job;
 
     #[tokio::test]
     async fn what_waits_for_writers_is_looked_at() {
@@ -63,9 +67,12 @@ mod tests {
             gauges.waiting
         };
         let load = Load { edits: 3, bytes: 70 };
-        let admitted: Vec<_> = opened.iter().map(|database| database.waiting.admit(load).unwrap()).collect();
+        for database in &opened {
+            let job = || Job { request: Request::default(), asker: Asker::waiting().0 };
+            database.queue.push(load, job).unwrap();
+        }
         assert_eq!(waiting(), Load { edits: 6, bytes: 140 });
-        drop(admitted);
+        opened.iter().for_each(|database| database.queue.end());
         assert_eq!(waiting(), Load::default());
         drop(opened);
         engine.shutdown().await.unwrap();

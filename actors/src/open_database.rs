@@ -24,9 +24,8 @@ use crate::sweep::Sweeping;
 use crate::validation::{Validating, Validators};
 use crate::writer::asker::{Asker, Unattended};
 use crate::writer::load::Load;
-use crate::writer::queue::{Job, Queued};
-use crate::writer::waiting::{Admitted, Waiting};
-use crate::writer::{Background, Finish, LookAround, Submit, Writer, WriterLimits, Written};
+use crate::writer::queue::{Job, Queue};
+use crate::writer::{Background, Finish, LookAround, Writer, WriterLimits, Written};
 
 /// Most pages of one database that functions are asked about at once.
 const ASKING_MAX: usize = 4;
@@ -45,7 +44,7 @@ pub(crate) struct OpenDatabase {
     pub asking: Semaphore,
     pub indexing: Arc<Indexing>,
     pub writer: Addr<Writer>,
-    pub waiting: Arc<Waiting>,
+    pub queue: Arc<Queue>,
     pub seq_format: SeqFormat,
     pub identity: Identity,
     /// Keeps reads below the store's bound on snapshots.
@@ -82,7 +81,7 @@ impl OpenDatabase {
         store: Arc<Store>,
         live: Arc<Live>,
         Background { sweeping, indexing }: Background,
-        (writer, waiting): (Addr<Writer>, Arc<Waiting>),
+        (writer, queue): (Addr<Writer>, Arc<Queue>),
         limits: WriterLimits,
         reads: Reads,
     ) -> OpenDatabase {
@@ -100,7 +99,7 @@ impl OpenDatabase {
             asking: Semaphore::new(ASKING_MAX),
             indexing,
             writer,
-            waiting,
+            queue,
             readers: Arc::new(Semaphore::new(readers_max)),
             readers_max,
             readings: Arc::default(),
@@ -189,9 +188,8 @@ impl OpenDatabase {
 
     /// Has the writer write a request.
     pub async fn submit(&self, request: Request) -> Result<Written, Error> {
-        let admitted = self.waiting.admit(Load::of(&request))?;
         let (asker, answered) = Asker::waiting();
-        self.hand_over(Job { request, asker }, admitted);
+        self.hand_over(Load::of(&request), || Job { request, asker })?;
         match answered.await {
             Ok(answer) => answer,
             // A writer that is gone has finished: its database was closed or deleted meanwhile.
@@ -205,16 +203,17 @@ impl OpenDatabase {
         if !self.writer.connected() {
             return Err(self.live.when_gone().await);
         }
-        let admitted = self.waiting.admit(Load::of(&request))?;
-        self.hand_over(Job { request, asker: Asker::gone(unattended) }, admitted);
-        Ok(())
+        self.hand_over(Load::of(&request), || Job { request, asker: Asker::gone(unattended) })
     }
 
-    /// Leaves a job that was let in with the writer. It is carried out whether or not who asked is still there: a
-    /// message that is waited for, an actor passes over when nobody does any more. What is let in is bounded, so the
-    /// mailbox need not be.
-    fn hand_over(&self, job: Job, admitted: Admitted) {
-        self.writer.do_send(Submit(Queued { job, admitted }));
+    /// Leaves a job with the writer, if it is let in. It is carried out whether or not who asked is still there.
+    fn hand_over(&self, load: Load, job: impl FnOnce() -> Job) -> Result<(), Error> {
+        // From the first on it knows that there are some, until it has taken all. As that is bounded, the mailbox need
+        // not be.
+        if self.queue.push(load, job)? {
+            self.writer.do_send(LookAround);
+        }
+        Ok(())
     }
 
     /// Has the writer free all bodies that no leaf needs now, whether there is much garbage or not.

@@ -20,7 +20,7 @@ use crate::open_database::{OpenDatabase, Reads};
 use crate::reports::{report_damaged_read, report_damages};
 use crate::updates::Updates;
 use crate::writer::committers::Committers;
-use crate::writer::waiting::Waiting;
+use crate::writer::queue::Queue;
 use crate::writer::{Background, WriteCommit, Writer, WriterLimits};
 
 /// Give this database, opening it if need be.
@@ -145,11 +145,11 @@ impl Surroundings {
         };
         let live = Arc::new(Live::new(newest, store.seq_format(), self.tail_bytes_max, self.round, announce));
         let limits = self.writer_limits;
-        let waiting = Arc::new(Waiting::new(limits));
+        let queue = Arc::new(Queue::new(limits));
         let background = Background { sweeping: Arc::default(), indexing };
         let writer = {
-            let (store, live, waiting, write) = (store.clone(), live.clone(), waiting.clone(), self.write.clone());
-            Writer::new(store, live, background.clone(), waiting, limits.reclaim, write)
+            let (store, live, queue, write) = (store.clone(), live.clone(), queue.clone(), self.write.clone());
+            Writer::new(store, live, background.clone(), queue, limits.reclaim, write)
         };
         let writer = Writer::start_in_arbiter(self.committers.next(), |_| writer);
         let readers_max = self.folder.options().readers_max;
@@ -161,7 +161,7 @@ impl Surroundings {
             }
         });
         let reads = Reads { readers_max, runtime: self.runtime.clone(), damaged };
-        let database = OpenDatabase::new(store, live, background, (writer, waiting), limits, reads);
+        let database = OpenDatabase::new(store, live, background, (writer, queue), limits, reads);
         let database = Arc::new(database);
         self.open.insert(name.clone(), Arc::clone(&database));
         Ok(database)

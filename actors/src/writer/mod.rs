@@ -10,7 +10,6 @@ mod rest;
 mod short_slices;
 #[cfg(test)]
 mod tests;
-pub(crate) mod waiting;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,8 +28,7 @@ use self::asker::Asker;
 pub(crate) use self::commit::WriteCommit;
 use self::commit::commit;
 use self::load::Load;
-use self::queue::{Job, Queue, Queued};
-use self::waiting::Waiting;
+use self::queue::{Job, Queue};
 use crate::end_reason::EndReason;
 use crate::error::Error;
 use crate::indexing::Indexing;
@@ -72,12 +70,7 @@ impl Written {
     }
 }
 
-/// Write this, which was let in. The asker hears when it is durable and visible.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Submit(pub Queued);
-
-/// There may be something to do in the background.
+/// There may be something to do: something has come to the queue, or is to be done in the background.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct LookAround;
@@ -133,7 +126,7 @@ pub(crate) struct Writer {
     write: Arc<WriteCommit>,
     reclaim: ReclaimPolicy,
     metrics: WriterMetrics,
-    queue: Queue,
+    queue: Arc<Queue>,
     /// Whether its next turn to work is coming.
     turn_comes: bool,
     /// Whether there was no room for the last commit that needed some.
@@ -156,12 +149,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// A writer of what is let in to `waiting`.
+    /// A writer of what comes to the queue. Who asks hears when it is durable and visible.
     pub fn new(
         store: Arc<Store>,
         live: Arc<Live>,
         background: Background,
-        waiting: Arc<Waiting>,
+        queue: Arc<Queue>,
         reclaim: ReclaimPolicy,
         write: Arc<WriteCommit>,
     ) -> Writer {
@@ -171,7 +164,7 @@ impl Writer {
             write,
             reclaim,
             metrics: WriterMetrics::default(),
-            queue: Queue::new(waiting),
+            queue,
             turn_comes: false,
             full: false,
             sweep_hurries: false,
@@ -208,7 +201,6 @@ impl Writer {
     /// Has its turn come if there is something to do: when the other writers of its thread have had theirs, and it has
     /// taken in what has come until then.
     fn look_around(&mut self, ctx: &mut Context<Writer>) {
-        // Asked for with each request: most find that it comes already.
         if !self.turn_comes && (self.next_work().is_some() || !self.finishing.is_empty()) {
             self.turn_comes = true;
             let turn = yield_now().into_actor(self);
@@ -433,25 +425,13 @@ impl Actor for Writer {
 /// Nothing changes any more when the writer is gone: no feed waits in vain, if nobody else ends them.
 impl Drop for Writer {
     fn drop(&mut self) {
+        self.queue.end();
         self.background.sweeping.stop();
         self.background.indexing.stop();
         if !self.finished {
             self.live.end(EndReason::Shutdown);
         }
         self.live.rounds.release_after(Duration::ZERO);
-    }
-}
-
-impl Handler<Submit> for Writer {
-    type Result = ();
-
-    fn handle(&mut self, Submit(queued): Submit, ctx: &mut Context<Writer>) {
-        if !self.finishing.is_empty() {
-            // Dropped: who waits finds out why.
-            return;
-        }
-        self.queue.push(queued);
-        self.look_around(ctx);
     }
 }
 
@@ -469,6 +449,7 @@ impl Handler<Finish> for Writer {
     fn handle(&mut self, _: Finish, ctx: &mut Context<Writer>) -> Self::Result {
         let (finished, stopped) = oneshot::channel();
         self.finishing.push(finished);
+        self.queue.close();
         self.look_around(ctx);
         Box::pin(async move {
             // An error means that the writer is gone, which is what was asked for.

@@ -1,13 +1,16 @@
-//! What waits to be written, as the writer has it.
+//! What waits to be written, in the order in which it came, and when that is enough. Whoever asks adds to it, and so is
+//! refused at once where it is full; the writer takes from it what it writes as one commit.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::mem::replace;
 
+use parking_lot::Mutex;
 use seqtide_storage::Request;
 
+use super::WriterLimits;
 use super::asker::Asker;
 use super::load::Load;
-use super::waiting::{Admitted, Waiting};
+use crate::error::Error;
 
 /// Most of one commit: what is beyond waits for the next, so that no commit takes long.
 pub(super) const COMMIT_MAX: Load = Load { edits: 10_000, bytes: 64 << 20 };
@@ -21,72 +24,106 @@ pub(crate) struct Job {
     pub asker: Asker,
 }
 
-/// A job that was let in.
-pub(crate) struct Queued {
-    pub job: Job,
-    pub admitted: Admitted,
+/// The jobs that wait for a database's writer.
+pub(crate) struct Queue {
+    limits: WriterLimits,
+    waiting: Mutex<Waiting>,
 }
 
-/// Requests in the order they came.
-pub(super) struct Queue {
-    jobs: VecDeque<Queued>,
-    waiting: Arc<Waiting>,
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<(Job, Load)>,
+    /// Of all of them.
+    load: Load,
+    /// No more come.
+    is_closed: bool,
 }
 
 impl Queue {
-    pub fn new(waiting: Arc<Waiting>) -> Queue {
-        Queue { jobs: VecDeque::new(), waiting }
+    pub fn new(limits: WriterLimits) -> Queue {
+        Queue { limits, waiting: Mutex::default() }
+    }
+
+    /// How much waits now.
+    pub fn load(&self) -> Load {
+        self.waiting.lock().load
     }
 
     pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
+        self.waiting.lock().jobs.is_empty()
     }
 
-    pub fn push(&mut self, queued: Queued) {
-        self.jobs.push_back(queued);
+    /// Lets a job in that weighs so much, unless it finds too much waiting already. Says whether it is the first, of
+    /// which the writer does not know. Where no more come it is dropped: who waits finds out why.
+    ///
+    /// # Errors
+    /// [`Error::WriteQueueFull`]: then the job was not made.
+    pub fn push(&self, load: Load, job: impl FnOnce() -> Job) -> Result<bool, Error> {
+        let mut waiting = self.waiting.lock();
+        self.limits.admit_beside(waiting.load)?;
+        if waiting.is_closed {
+            drop(waiting);
+            drop(job());
+            return Ok(false);
+        }
+        let is_first = waiting.jobs.is_empty();
+        waiting.load.add(load);
+        waiting.jobs.push_back((job(), load));
+        Ok(is_first)
     }
 
     /// Takes the jobs of the next commit: the first ones.
-    pub fn take(&mut self) -> Vec<Job> {
-        self.take_those(COMMIT_MAX, |_| true)
+    pub fn take(&self) -> Vec<Job> {
+        self.waiting.lock().take_those(COMMIT_MAX, |_| true)
     }
 
     /// Takes the jobs of the next commit where there is no room: what makes room does not go with what needs some and
     /// fails. Which of them goes is up to the first job.
-    pub fn take_alike(&mut self) -> Vec<Job> {
-        let makes_room = self.jobs.front().is_some_and(|queued| queued.job.request.makes_room());
+    pub fn take_alike(&self) -> Vec<Job> {
+        let mut waiting = self.waiting.lock();
+        let makes_room = waiting.jobs.front().is_some_and(|(job, _)| job.request.makes_room());
         let max = if makes_room { MAKING_ROOM_MAX } else { COMMIT_MAX };
-        self.take_those(max, |job| job.request.makes_room() == makes_room)
+        waiting.take_those(max, |job| job.request.makes_room() == makes_room)
     }
 
-    /// Puts jobs that were taken first again.
-    pub fn put_back(&mut self, jobs: Vec<Job>) {
+    /// Puts jobs that were taken first again, however much waits.
+    pub fn put_back(&self, jobs: Vec<Job>) {
+        let mut waiting = self.waiting.lock();
         for job in jobs.into_iter().rev() {
-            let admitted = self.waiting.admit_again(Load::of(&job.request));
-            self.jobs.push_front(Queued { job, admitted });
+            let load = Load::of(&job.request);
+            waiting.load.add(load);
+            waiting.jobs.push_front((job, load));
         }
     }
 
+    /// From now on no more come.
+    pub fn close(&self) {
+        self.waiting.lock().is_closed = true;
+    }
+
+    /// Drops what waits, and whatever would come: nobody writes it.
+    pub fn end(&self) {
+        let ended = Waiting { is_closed: true, ..Waiting::default() };
+        let left = replace(&mut *self.waiting.lock(), ended);
+        // Behind the lock: who asked may do as it likes.
+        drop(left);
+    }
+}
+
+impl Waiting {
     fn take_those(&mut self, max: Load, which: impl Fn(&Job) -> bool) -> Vec<Job> {
-        let (mut taken, mut passed_over) = (Vec::new(), VecDeque::new());
-        // What is taken waits no more when this is dropped: one by one, that would take a lock for each.
-        let mut all: Option<Admitted> = None;
-        let load = |all: &Option<Admitted>| all.as_ref().map_or(Load::default(), Admitted::load);
-        while let Some(queued) =
-            self.jobs.pop_front_if(|queued| !which(&queued.job) || load(&all).has_room_for(queued.admitted.load(), max))
+        let (mut taken, mut passed_over, mut all) = (Vec::with_capacity(self.jobs.len()), Vec::new(), Load::default());
+        while let Some((job, load)) = self.jobs.pop_front_if(|(job, load)| !which(job) || all.has_room_for(*load, max))
         {
-            if !which(&queued.job) {
-                passed_over.push_back(queued);
-                continue;
-            }
-            taken.push(queued.job);
-            match &mut all {
-                Some(all) => all.take_over(queued.admitted),
-                None => all = Some(queued.admitted),
+            if which(&job) {
+                taken.push(job);
+                all.add(load);
+            } else {
+                passed_over.push((job, load));
             }
         }
-        passed_over.append(&mut self.jobs);
-        self.jobs = passed_over;
+        self.load.take_off(all);
+        passed_over.into_iter().rev().for_each(|passed_over| self.jobs.push_front(passed_over));
         taken
     }
 }

@@ -25,18 +25,22 @@ struct Bench {
     store: Arc<Store>,
     live: Arc<Live>,
     sweeping: Arc<Sweeping>,
-    waiting: Arc<Waiting>,
+    queue: Arc<Queue>,
 }
 
 impl Bench {
     fn new() -> Bench {
+        Bench::with(LIMITS)
+    }
+
+    fn with(limits: WriterLimits) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let identity = Identity { uuid: [7; 16], created_secs: 0, seq_format: Default::default() };
         let options = StoreOptions { map_bytes: 64 << 20, ..StoreOptions::default() };
         let store = Store::open(folder.path(), &options, &Birth { identity, start: Sequence::ZERO }).unwrap();
         let live = Arc::new(Live::new(Sequence::ZERO, store.seq_format(), 1 << 20, Duration::ZERO, || {}));
-        let (sweeping, waiting) = (Arc::default(), Arc::new(Waiting::new(LIMITS)));
-        Bench { _folder: folder, store: Arc::new(store), live, sweeping, waiting }
+        let (sweeping, queue) = (Arc::default(), Arc::new(Queue::new(limits)));
+        Bench { _folder: folder, store: Arc::new(store), live, sweeping, queue }
     }
 
     fn writer(
@@ -45,18 +49,24 @@ impl Bench {
     ) -> Addr<Writer> {
         let (store, live, sweeping) = (Arc::clone(&self.store), Arc::clone(&self.live), Arc::clone(&self.sweeping));
         let background = Background { sweeping, indexing: Arc::default() };
-        Writer::new(store, live, background, Arc::clone(&self.waiting), LIMITS.reclaim, Arc::new(write)).start()
+        Writer::new(store, live, background, Arc::clone(&self.queue), LIMITS.reclaim, Arc::new(write)).start()
     }
 
-    fn job(&self, request: Request) -> Result<(Submit, oneshot::Receiver<Result<Written, Error>>), Error> {
-        let admitted = self.waiting.admit(Load::of(&request))?;
+    /// Queues a request, of which its writer is not told.
+    fn queue(&self, request: Request) -> Result<oneshot::Receiver<Result<Written, Error>>, Error> {
+        self.queue_as(Load::of(&request), request)
+    }
+
+    /// The same, whatever the request weighs.
+    fn queue_as(&self, load: Load, request: Request) -> Result<oneshot::Receiver<Result<Written, Error>>, Error> {
         let (asker, answered) = Asker::waiting();
-        Ok((Submit(Queued { job: Job { request, asker }, admitted }), answered))
+        self.queue.push(load, || Job { request, asker })?;
+        Ok(answered)
     }
 
     async fn submit(&self, writer: &Addr<Writer>, request: Request) -> Result<Written, Error> {
-        let (submit, answered) = self.job(request)?;
-        writer.do_send(submit);
+        let answered = self.queue(request)?;
+        writer.do_send(LookAround);
         answered.await.unwrap()
     }
 }
@@ -64,6 +74,16 @@ impl Bench {
 fn put(id: &str, json: &str) -> Request {
     let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
     vec![Write::Edit(Edit::interactive(DocId::parse(id).unwrap(), None, false, body))].into()
+}
+
+/// What a small document weighs.
+const LIGHT: Load = Load { edits: 1, bytes: 2 };
+
+/// A write that nobody waits for.
+fn unattended(id: &str) -> Job {
+    let request = put(id, "{}");
+    let asker = Asker::gone(Unattended::new(&DbName::parse("db").unwrap(), &request.writes[0]));
+    Job { request, asker }
 }
 
 fn writes(requests: &[Request], id: &str) -> bool {
@@ -107,8 +127,7 @@ fn a_sweep_is_seen_at_once_and_frees_all_garbage_when_its_turn_comes() {
         let Outcome::Written { rev, .. } = &made.outcomes[0] else { panic!("{made:?}") };
         let edit = Edit::interactive(DocId::parse("a").unwrap(), Some(rev.clone()), true, Body::empty());
         bench.sweeping.start_whole();
-        let (submit, written) = bench.job(vec![Write::Edit(edit)].into()).unwrap();
-        writer.do_send(submit);
+        let written = bench.queue(vec![Write::Edit(edit)].into()).unwrap();
         writer.do_send(LookAround);
         assert_eq!(bench.sweeping.now().expect("whoever asks waits for nothing").bodies_examined, 0);
         written.await.unwrap().unwrap();
@@ -189,19 +208,15 @@ fn a_hundred_writers_of_one_document_each_share_commits() {
 #[test]
 fn what_is_more_than_a_commit_takes_is_written_before_the_writer_finishes() {
     actix::System::new().block_on(async {
-        let bench = Bench::new();
+        let bench = Bench::with(WriterLimits { queue_edits_max: usize::MAX, queue_bytes_max: usize::MAX, ..LIMITS });
         let writer = bench.writer(Store::write);
-        let mut waiting = Vec::new();
-        let jobs: Vec<_> = (0..3).map(|n| bench.job(put(&format!("d{n}"), "{}")).unwrap()).collect();
-        for (Submit(queued), answered) in jobs {
-            writer.do_send(Submit(Queued { admitted: bench.waiting.admit_again(COMMIT_MAX), ..queued }));
-            waiting.push(answered);
-        }
+        let queue = |n| bench.queue_as(COMMIT_MAX, put(&format!("d{n}"), "{}")).unwrap();
+        let waiting: Vec<_> = (0..3).map(queue).collect();
         writer.send(Finish).await.unwrap();
         for (n, answer) in (1..).zip(waiting) {
             assert_eq!(answer.await.unwrap().unwrap().seq, Sequence::new(0, n));
         }
-        bench.waiting.admit(Load::default()).expect("nothing waits any more");
+        assert_eq!(bench.queue.load(), Load::default());
         assert_eq!(*bench.live.ended().borrow(), None, "who had it finish says why");
     });
 }
@@ -221,18 +236,13 @@ fn what_nobody_waits_for_is_written_before_the_writer_finishes() {
     actix::System::new().block_on(async {
         let bench = Bench::new();
         let writer = bench.writer(Store::write);
-        let later = |id: &str| {
-            let request = put(id, "{}");
-            let asker = Asker::gone(Unattended::new(&DbName::parse("db").unwrap(), &request.writes[0]));
-            let admitted = bench.waiting.admit(Load::of(&request)).unwrap();
-            Submit(Queued { job: Job { request, asker }, admitted })
-        };
         for n in 0..10 {
-            writer.send(later(&format!("d{n}"))).await.unwrap();
+            bench.queue.push(LIGHT, || unattended(&format!("d{n}"))).unwrap();
         }
         writer.send(Finish).await.unwrap();
         assert_eq!(bench.store.snapshot().unwrap().counters().unwrap().docs, 10);
-        assert!(writer.send(later("late")).await.is_err(), "it has stopped");
+        assert!(!bench.queue.push(LIGHT, || unattended("late")).unwrap(), "nobody is to be told");
+        assert!(bench.queue.is_empty(), "it has stopped");
     });
 }
 
@@ -240,14 +250,16 @@ fn what_nobody_waits_for_is_written_before_the_writer_finishes() {
 fn the_queue_is_bounded_in_edits_in_bytes_and_in_empty_requests() {
     let full = |answer: Result<_, Error>| matches!(answer, Err(Error::WriteQueueFull { edits_max: 100, .. }));
     let bench = Bench::new();
-    let mut waiting: Vec<_> = (0..100).map(|_| bench.job(Request::default()).unwrap()).collect();
-    assert!(full(bench.job(Request::default())));
-    waiting.pop();
-    bench.job(Request::default()).expect("one waits no more");
+    for _ in 0..100 {
+        bench.queue(Request::default()).unwrap();
+    }
+    assert!(full(bench.queue(Request::default())));
+    assert_eq!(bench.queue.take().len(), 100);
+    bench.queue(Request::default()).expect("they wait no more");
     let bench = Bench::new();
     let large = format!(r#"{{"pad": "{}"}}"#, "x".repeat(1 << 20));
-    let _waiting = bench.job(put("a", &large)).unwrap();
-    assert!(full(bench.job(put("b", "{}"))));
+    bench.queue(put("a", &large)).unwrap();
+    assert!(full(bench.queue(put("b", "{}"))));
 }
 
 /// Comes upon a damaged row when the document `wire` is written.
@@ -264,9 +276,7 @@ fn a_damaged_row_fails_the_request_that_needs_it_and_not_those_in_its_commit() {
         let bench = Bench::new();
         let writer = bench.writer(damaged);
         let ids = ["a", "wire", "b", "c"];
-        // All of them have come when it has its turn.
-        let jobs = ids.iter().map(|id| bench.job(put(id, "{}")).unwrap());
-        let waiting: Vec<_> = jobs.map(|(submit, answered)| (writer.do_send(submit), answered).1).collect();
+        let waiting: Vec<_> = ids.iter().map(|id| bench.queue(put(id, "{}")).unwrap()).collect();
         writer.send(Finish).await.unwrap();
         let mut seqs = Vec::new();
         for (id, answer) in ids.iter().zip(waiting) {
@@ -310,23 +320,35 @@ impl Recorder for Counting {
     }
 }
 
-/// It kept its room in the queue for good, and was lost without a word.
+/// It was lost without a word.
 #[test]
-fn what_is_dropped_on_its_way_waits_no_more_and_is_told_of() {
-    let bench = Bench::new();
-    let submit = |asker| {
-        let admitted = bench.waiting.admit(Load { edits: 100, bytes: 0 }).expect("there is room");
-        Submit(Queued { job: Job { request: put("a", "{}"), asker }, admitted })
-    };
-    let gone = || Asker::gone(Unattended::new(&DbName::parse("db").unwrap(), &put("a", "{}").writes[0]));
+fn what_the_writer_leaves_or_comes_too_late_waits_no_more_and_is_told_of() {
     let failed = |meanwhile: &dyn Fn()| counted("seqtide_unattended_writes_failed_total", meanwhile);
-    assert_eq!(failed(&|| drop(submit(gone()))), 1);
-    assert_eq!(failed(&|| drop(submit(Asker::waiting().0))), 0, "who waits finds out");
-    let told = || {
-        let Submit(Queued { job: Job { asker, .. }, .. }) = submit(gone());
-        asker.tell(Err(Error::Stopped));
-    };
-    assert_eq!(failed(&told), 1, "told once");
+    let waiting = || Job { request: put("a", "{}"), asker: Asker::waiting().0 };
+    for (job, told) in [(&(|| unattended("a")) as &dyn Fn() -> Job, 1), (&waiting, 0)] {
+        let bench = Bench::new();
+        bench.queue.push(LIGHT, job).unwrap();
+        assert_eq!(failed(&|| bench.queue.end()), told, "who waits finds out");
+        assert_eq!(bench.queue.load(), Load::default());
+        assert_eq!(failed(&|| assert!(!bench.queue.push(LIGHT, job).unwrap())), told);
+        assert_eq!(bench.queue.load(), Load::default());
+    }
+    assert_eq!(failed(&|| unattended("a").asker.tell(Err(Error::Stopped))), 1, "told once");
+    let full = Queue::new(WriterLimits { queue_edits_max: 0, ..LIMITS });
+    assert_eq!(failed(&|| assert!(full.push(LIGHT, || unattended("a")).is_err())), 0, "who asked is told");
+}
+
+#[test]
+fn the_writer_is_told_of_the_first_that_waits_only() {
+    let bench = Bench::new();
+    let queue = || bench.queue.push(LIGHT, || unattended("a")).unwrap();
+    assert_eq!([queue(), queue(), queue()], [true, false, false]);
+    assert_eq!(bench.queue.take().len(), 3);
+    assert!(queue());
+    let taken = bench.queue.take();
+    bench.queue.put_back(taken);
+    assert!(!queue(), "it has put one back itself");
+    bench.queue.end();
 }
 
 /// It was counted as a commit that took no time.
