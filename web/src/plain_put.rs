@@ -4,7 +4,6 @@
 //! What it answers is what [`update::put`](crate::routes) does, of which it has all parts that decide on anything. What
 //! it is not sure of, and all that is refused before it is written, it leaves to the framework.
 
-use std::io::Write as _;
 use std::time::SystemTime;
 
 use actix_web::HttpResponse;
@@ -112,9 +111,19 @@ impl<'a> Target<'a> {
 
 /// Whether a segment of a path is a name as it stands, and no endpoint's.
 fn is_plain(segment: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    segment.starts_with(|first: char| first.is_ascii_alphanumeric()) && segment.bytes().all(is_plain)
+    segment.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && segment.bytes().all(|byte| PLAIN[usize::from(byte)])
 }
+
+/// Which bytes of a name stand for themselves. An id has many, and each is looked at.
+const PLAIN: [bool; 256] = {
+    let (mut plain, mut byte) = ([false; 256], 0);
+    while byte < plain.len() {
+        plain[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'-' | b'.' | b'_' | b'~');
+        byte += 1;
+    }
+    plain
+};
 
 /// A document that was written.
 struct Written {
@@ -132,19 +141,17 @@ async fn written(state: &State, database: &Database, id: &DocId, edit: Edit) -> 
 impl Written {
     fn answer(&self, status: StatusCode, host: &str, database: &Database, id: &DocId) -> Vec<u8> {
         let (db, id, rev) = (database.name().as_str(), id.as_str(), &*self.rev);
-        let body = written_json(id, rev);
-        let mut answer = begun(status, body.len());
-        let seq = self.format.plain(self.seq);
-        // Memory takes whatever is written to it.
-        let _ = write!(
-            answer,
-            "content-type: application/json\r\ncache-control: must-revalidate\r\nseqtide-seq: {seq}\r\n\
-             location: http://{host}/{db}/{id}\r\n"
-        );
-        if let Some(etag) = reply::rev_etag(rev) {
-            let _ = write!(answer, "etag: {etag}\r\n");
-        }
-        ended(answer, &request_id::new_id(), &body)
+        let (location, etag) = (["http://", host, "/", db, "/", id].concat(), reply::rev_etag(rev));
+        let mut seq = Vec::new();
+        self.format.plain(self.seq).write(&mut seq);
+        let headers: [(&str, &[u8]); 4] = [
+            ("content-type", b"application/json"),
+            ("cache-control", b"must-revalidate"),
+            ("seqtide-seq", &seq),
+            ("location", location.as_bytes()),
+        ];
+        let headers = headers.into_iter().chain(etag.as_ref().map(|etag| ("etag", etag.as_bytes())));
+        answer(status, headers, &request_id::new_id(), &written_json(id, rev))
     }
 }
 
@@ -156,27 +163,34 @@ fn refused(database: &Database, id: &DocId, refusal: HttpResponse) -> Vec<u8> {
     }
     let (head, body) = refusal.into_parts();
     let body = body.try_into_bytes().unwrap_or_default();
-    let mut answer = begun(head.status(), body.len());
-    for (name, value) in head.headers() {
-        answer.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
-    }
-    ended(answer, &name, &body)
+    let headers = head.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    answer(head.status(), headers, &name, &body)
 }
 
-/// The beginning of an answer.
-fn begun(status: StatusCode, length: usize) -> Vec<u8> {
+/// An answer to the request of this name: with headers of its own, and with those that all have.
+fn answer<'a>(
+    status: StatusCode,
+    headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+    name: &str,
+    body: &[u8],
+) -> Vec<u8> {
     let mut answer = Vec::with_capacity(640);
+    let mut add = |parts: [&[u8]; 4]| parts.iter().for_each(|part| answer.extend_from_slice(part));
     let reason = status.canonical_reason().unwrap_or_default();
-    // Memory takes whatever is written to it.
-    let _ = write!(answer, "HTTP/1.1 {} {reason}\r\ncontent-length: {length}\r\n", status.as_u16());
-    answer
-}
-
-/// An answer whose own headers are written, with those that all have.
-fn ended(mut answer: Vec<u8>, name: &str, body: &[u8]) -> Vec<u8> {
-    let (vary, date) = (cors::VARY, HttpDate::from(SystemTime::now()));
-    let _ = write!(answer, "vary: {vary}\r\n{}: {name}\r\ndate: {date}\r\n\r\n", request_id::REQUEST_ID);
-    answer.extend_from_slice(body);
+    add([b"HTTP/1.1 ", status.as_str().as_bytes(), b" ", reason.as_bytes()]);
+    for (name, value) in headers {
+        add([b"\r\n", name.as_bytes(), b": ", value]);
+    }
+    let (mut length, date) = (itoa::Buffer::new(), HttpDate::from(SystemTime::now()).to_string());
+    for (name, value) in [
+        ("content-length", length.format(body.len())),
+        ("vary", cors::VARY),
+        (request_id::REQUEST_ID.as_str(), name),
+        ("date", &date),
+    ] {
+        add([b"\r\n", name.as_bytes(), b": ", value.as_bytes()]);
+    }
+    add([b"\r\n\r\n", body, b"", b""]);
     answer
 }
 

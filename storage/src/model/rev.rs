@@ -124,7 +124,9 @@ impl RevId {
 
 impl fmt::Display for RevId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.generation, self.hash)
+        f.write_str(itoa::Buffer::new().format(self.generation))?;
+        f.write_str("-")?;
+        fmt::Display::fmt(&self.hash, f)
     }
 }
 
