@@ -35,8 +35,8 @@ pub struct EngineOptions {
     pub data: PathBuf,
     /// How databases lie on disk. Its `feed_keys` and `tell` are the engine's: what is given there is passed over.
     pub store: StoreOptions,
-    /// Memory for the newest changes of each open database, in bytes; 1 MiB is enough for one that is written to for a
-    /// while without a feed.
+    /// Memory for the newest changes of each open database, in bytes; one that is written to for a while without a feed
+    /// takes none.
     pub tail_bytes_max: usize,
     /// How long it is to take at most to give new rows to the feeds of a database that give the same: while they are
     /// further behind, answers to writes wait for them, a quarter of a second at most. Zero lets none wait.

@@ -191,7 +191,7 @@ impl OpenDatabase {
         let (asker, answered) = Asker::waiting();
         self.hand_over(Load::of(&request), || Job { request, asker })?;
         match answered.await {
-            Ok(answer) => answer,
+            Ok(answer) => answer.result,
             // A writer that is gone has finished: its database was closed or deleted meanwhile.
             Err(_gone) => Err(self.live.when_gone().await),
         }

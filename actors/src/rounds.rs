@@ -180,6 +180,7 @@ mod tests {
     use tokio::sync::oneshot::Receiver;
 
     use super::*;
+    use crate::writer::asker::Answer;
 
     const LENGTH: Duration = Duration::from_millis(20);
 
@@ -191,7 +192,7 @@ mod tests {
         Arc::new(Rounds::new(LENGTH))
     }
 
-    fn answer() -> (Answers, Receiver<Result<Written, Error>>) {
+    fn answer() -> (Answers, Receiver<Answer>) {
         let (asker, answered) = Asker::waiting();
         (vec![(asker, Err(Error::Stopped))], answered)
     }

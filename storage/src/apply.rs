@@ -54,11 +54,11 @@ impl PlannedDoc {
             rows.delete(Table::Docs, id);
             return;
         };
-        rows.put(Table::BySeq, keys::seq(self.seq), change::encode(&row));
+        rows.put_written(Table::BySeq, keys::seq(self.seq), |value| change::put(value, &row));
         for (key, json) in &self.bodies {
-            rows.put(Table::Bodies, keys::body(*key), body::encode(id, json.as_bytes()));
+            rows.put_written(Table::Bodies, keys::body(*key), |value| body::put(value, id, json.as_bytes()));
         }
-        rows.put(Table::Docs, id, head::encode(&head));
+        rows.put_written(Table::Docs, id, |value| head::put(value, &head));
     }
 
     /// What it was before.

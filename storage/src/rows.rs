@@ -91,6 +91,19 @@ impl Rows {
         self.part(value.as_ref());
     }
 
+    /// The same, with a value that this appends.
+    pub fn put_written(&mut self, table: Table, key: impl AsRef<[u8]>, append: impl FnOnce(&mut Vec<u8>)) {
+        self.begin(table, PUT);
+        self.part(key.as_ref());
+        let begin = self.bytes.len();
+        append(&mut self.bytes);
+        let end = self.bytes.len();
+        // Its length goes in front of it, and is known by now.
+        put_varint(&mut self.bytes, (end - begin) as u64);
+        let length_bytes = self.bytes.len() - end;
+        self.bytes[begin..].rotate_right(length_bytes);
+    }
+
     pub fn delete(&mut self, table: Table, key: impl AsRef<[u8]>) {
         self.begin(table, DELETE);
         self.part(key.as_ref());
@@ -231,6 +244,18 @@ pub(crate) mod tests {
             let read = Rows::of_record(&rows.bytes, places(&rows.bytes).unwrap());
             prop_assert!(rows.iter().eq(read.iter()));
             prop_assert!(rows.iter().eq(shared.iter().map(SharedRow::row)));
+        }
+
+        #[test]
+        fn values_that_are_appended_are_as_those_that_are_given(rows in any_rows()) {
+            let mut appended = Rows::default();
+            for Row { table, key, value } in rows.iter() {
+                match value {
+                    Some(value) => appended.put_written(table, key, |out| out.extend_from_slice(value)),
+                    None => appended.delete(table, key),
+                }
+            }
+            prop_assert_eq!(appended, rows);
         }
 
         /// Small numbers are tables, kinds and lengths.

@@ -19,7 +19,7 @@ use seqtide::{Database, WriteOptions};
 use tokio_util::task::TaskTracker;
 
 use crate::connection::listener::KEEP_ALIVE;
-use crate::connection::{Answering, Shortcut};
+use crate::connection::{Answering, SHORTCUT_FOR, Shortcut};
 use crate::error::ApiError;
 use crate::routes::edit::{check_own_id, edit, scan, written_json};
 use crate::routes::update::outcome;
@@ -57,8 +57,8 @@ impl Shortcut for PlainPuts {
     fn answer(&self, head: &Request<'_, '_>, body: &[u8]) -> Option<Answering> {
         let Target { db, id, host } = Target::of(head)?;
         let limits = &self.state.config.limits;
-        // The framework does not know that anybody waits.
-        let may_take_long = limits.write_timeout >= KEEP_ALIVE;
+        // The framework does not know that anybody waits, nor that something came since it has answered last.
+        let may_take_long = limits.write_timeout + SHORTCUT_FOR >= KEEP_ALIVE;
         if may_take_long || body.len() > limits.request_bytes_max || self.under_way.is_closed() {
             return None;
         }

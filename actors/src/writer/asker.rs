@@ -1,7 +1,7 @@
 //! Whoever asked for a write, and hears what became of it.
 
 use seqtide_storage::model::db_name::DbName;
-use seqtide_storage::{LocalEdit, Outcome, Write};
+use seqtide_storage::{LocalEdit, Outcome, Request, Write};
 use tokio::sync::oneshot;
 
 use super::Written;
@@ -11,16 +11,24 @@ use crate::metrics;
 /// Who asked for a write, and is told once what became of it.
 pub(crate) struct Asker(Option<Who>);
 
+/// What became of a write.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub result: Result<Written, Error>,
+    /// What was asked for, where it need not be given up before: who has taken its memory gives that back soonest.
+    _asked: Request,
+}
+
 enum Who {
     /// Waits for the answer; who is not told finds out why.
-    Waiting(oneshot::Sender<Result<Written, Error>>),
+    Waiting(oneshot::Sender<Answer>),
     /// Has gone on.
     Gone(Unattended),
 }
 
 impl Asker {
     /// One that waits, and where the answer comes.
-    pub fn waiting() -> (Asker, oneshot::Receiver<Result<Written, Error>>) {
+    pub fn waiting() -> (Asker, oneshot::Receiver<Answer>) {
         let (answer, answered) = oneshot::channel();
         (Asker(Some(Who::Waiting(answer))), answered)
     }
@@ -36,10 +44,15 @@ impl Asker {
     }
 
     /// Says what became of the write.
-    pub fn tell(mut self, result: Result<Written, Error>) {
+    pub fn tell(self, result: Result<Written, Error>) {
+        self.tell_of(result, Request::default());
+    }
+
+    /// The same of the request that was asked for.
+    pub fn tell_of(mut self, result: Result<Written, Error>, asked: Request) {
         match self.0.take() {
             // Whoever waited may be gone by now; the write stands all the same.
-            Some(Who::Waiting(answer)) => drop(answer.send(result)),
+            Some(Who::Waiting(answer)) => drop(answer.send(Answer { result, _asked: asked })),
             Some(Who::Gone(unattended)) => unattended.report(result),
             None => {}
         }

@@ -314,7 +314,7 @@ impl Writer {
         let answers = jobs.into_iter().zip(commit.requests);
         self.answer_in_step(
             commit.counters.update_seq,
-            answers.map(|(job, outcome)| (job.asker, Written::from_outcome(outcome))),
+            answers.map(|(Job { asker, request }, outcome)| (asker, Written::from_outcome(outcome), request)),
             ctx,
         );
     }
@@ -363,12 +363,14 @@ impl Writer {
     fn answer_in_step(
         &mut self,
         seq: Sequence,
-        answers: impl Iterator<Item = (Asker, Result<Written, Error>)>,
+        answers: impl Iterator<Item = (Asker, Result<Written, Error>, Request)>,
         ctx: &mut Context<Writer>,
     ) {
         if !self.live.rounds.holds_back(seq) {
-            return answers.for_each(|(asker, answer)| asker.tell(answer));
+            return answers.for_each(|(asker, answer, asked)| asker.tell_of(answer, asked));
         }
+        // What is asked for is not kept.
+        let answers = answers.map(|(asker, answer, _)| (asker, answer));
         // Who has to try again is not kept from it.
         let (waited_for, others): (Answers, Answers) =
             answers.partition(|(asker, answer)| asker.waits() && answer.is_ok());

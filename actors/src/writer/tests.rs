@@ -8,7 +8,7 @@ use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::{Birth, Edit, Identity, StoreOptions, Write};
 
-use super::asker::Unattended;
+use super::asker::{Answer, Unattended};
 use super::queue::COMMIT_MAX;
 use super::*;
 use crate::end_reason::EndReason;
@@ -53,21 +53,23 @@ impl Bench {
     }
 
     /// Queues a request, of which its writer is not told.
-    fn queue(&self, request: Request) -> Result<oneshot::Receiver<Result<Written, Error>>, Error> {
+    fn queue(&self, request: Request) -> Result<oneshot::Receiver<Answer>, Error> {
         self.queue_as(Load::of(&request), request)
     }
 
     /// The same, whatever the request weighs.
-    fn queue_as(&self, load: Load, request: Request) -> Result<oneshot::Receiver<Result<Written, Error>>, Error> {
+    fn queue_as(&self, load: Load, request: Request) -> Result<oneshot::Receiver<Answer>, Error> {
         let (asker, answered) = Asker::waiting();
         self.queue.push(load, || Job { request, asker })?;
         Ok(answered)
     }
 
     async fn submit(&self, writer: &Addr<Writer>, request: Request) -> Result<Written, Error> {
-        let answered = self.queue(request)?;
-        writer.do_send(LookAround);
-        answered.await.unwrap()
+        let (asker, answered) = Asker::waiting();
+        if self.queue.push(Load::of(&request), || Job { request, asker })? {
+            writer.do_send(LookAround);
+        }
+        answered.await.unwrap().result
     }
 }
 
@@ -130,7 +132,7 @@ fn a_sweep_is_seen_at_once_and_frees_all_garbage_when_its_turn_comes() {
         let written = bench.queue(vec![Write::Edit(edit)].into()).unwrap();
         writer.do_send(LookAround);
         assert_eq!(bench.sweeping.now().expect("whoever asks waits for nothing").bodies_examined, 0);
-        written.await.unwrap().unwrap();
+        written.await.unwrap().result.unwrap();
         eventually(|| bench.sweeping.now().is_none()).await;
         assert_eq!(bench.store.snapshot().unwrap().counters().unwrap().garbage_bytes, 0);
     });
@@ -214,7 +216,7 @@ fn what_is_more_than_a_commit_takes_is_written_before_the_writer_finishes() {
         let waiting: Vec<_> = (0..3).map(queue).collect();
         writer.send(Finish).await.unwrap();
         for (n, answer) in (1..).zip(waiting) {
-            assert_eq!(answer.await.unwrap().unwrap().seq, Sequence::new(0, n));
+            assert_eq!(answer.await.unwrap().result.unwrap().seq, Sequence::new(0, n));
         }
         assert_eq!(bench.queue.load(), Load::default());
         assert_eq!(*bench.live.ended().borrow(), None, "who had it finish says why");
@@ -280,7 +282,7 @@ fn a_damaged_row_fails_the_request_that_needs_it_and_not_those_in_its_commit() {
         writer.send(Finish).await.unwrap();
         let mut seqs = Vec::new();
         for (id, answer) in ids.iter().zip(waiting) {
-            match answer.await.unwrap() {
+            match answer.await.unwrap().result {
                 Ok(written) => seqs.push((*id, written.seq.version)),
                 Err(error) => assert!(*id == "wire" && error.to_string().contains("missing row"), "{id}: {error}"),
             }
@@ -336,6 +338,55 @@ fn what_the_writer_leaves_or_comes_too_late_waits_no_more_and_is_told_of() {
     assert_eq!(failed(&|| unattended("a").asker.tell(Err(Error::Stopped))), 1, "told once");
     let full = Queue::new(WriterLimits { queue_edits_max: 0, ..LIMITS });
     assert_eq!(failed(&|| assert!(full.push(LIGHT, || unattended("a")).is_err())), 0, "who asked is told");
+}
+
+/// There is no room at first: the first job is put back, and those that are not alike wait for each other.
+#[test]
+fn what_is_left_behind_a_commit_is_written_though_nobody_tells_of_it() {
+    let tried = AtomicUsize::new(0);
+    let full_at_first = move |store: &Store, requests: &[Request]| match tried.fetch_add(1, Ordering::Relaxed) {
+        0 => Err(StorageError::MapFull { map_bytes_max: 1 }),
+        _ => store.write(requests),
+    };
+    actix::System::new().block_on(async {
+        let bench = Bench::with(WriterLimits { queue_edits_max: usize::MAX, queue_bytes_max: usize::MAX, ..LIMITS });
+        let writer = bench.writer(full_at_first);
+        let makes_room = || Request::from(vec![Write::Purge { id: DocId::parse("a").unwrap(), revs: Vec::new() }]);
+        let mut waiting = Vec::new();
+        for n in 0..5 {
+            waiting.push(bench.queue_as(COMMIT_MAX, makes_room()).unwrap());
+            waiting.push(bench.queue_as(COMMIT_MAX, put(&format!("d{n}"), "{}")).unwrap());
+        }
+        writer.do_send(LookAround);
+        for answer in waiting {
+            answer.await.unwrap().result.unwrap();
+        }
+        assert_eq!(bench.live.newest(), Sequence::new(0, 5));
+    });
+}
+
+#[test]
+fn whoever_asks_while_the_writer_writes_is_answered() {
+    actix::System::new().block_on(async {
+        let bench = Bench::with(WriterLimits { queue_edits_max: usize::MAX, ..LIMITS });
+        let writer = bench.writer(Store::write);
+        let ask = |thread: u64| {
+            let (queue, writer) = (Arc::clone(&bench.queue), writer.clone());
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                for n in 0..50 {
+                    let (request, (asker, answered)) = (put(&format!("d{thread}-{n}"), "{}"), Asker::waiting());
+                    if queue.push(LIGHT, || Job { request, asker }).unwrap() {
+                        writer.do_send(LookAround);
+                    }
+                    runtime.block_on(answered).unwrap().result.unwrap();
+                }
+            })
+        };
+        let threads: Vec<_> = (0..4).map(ask).collect();
+        eventually(|| threads.iter().all(std::thread::JoinHandle::is_finished)).await;
+        assert_eq!(bench.live.newest(), Sequence::new(0, 200));
+    });
 }
 
 #[test]

@@ -7,10 +7,15 @@ const TAG: u8 = 1;
 /// Encodes a body.
 pub fn encode(id: &str, json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(4 + id.len() + json.len());
-    out.push(TAG);
-    put_text(&mut out, id);
-    out.extend_from_slice(json);
+    put(&mut out, id, json);
     out
+}
+
+/// Appends a body.
+pub(crate) fn put(out: &mut Vec<u8>, id: &str, json: &[u8]) {
+    out.push(TAG);
+    put_text(out, id);
+    out.extend_from_slice(json);
 }
 
 /// Decodes a body: the document's id, and the JSON text.

@@ -51,24 +51,29 @@ pub struct ChangeRow<'a> {
 
 /// Encodes the value of a row.
 pub fn encode(row: &ChangeRow<'_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(32 + row.id.len());
+    let mut out = Vec::with_capacity(64 + row.id.len());
+    put(&mut out, row);
+    out
+}
+
+/// Appends the value of a row.
+pub(crate) fn put(out: &mut Vec<u8>, row: &ChangeRow<'_>) {
     out.push(if row.previous == Previous::Unknown { TAG_WITHOUT_PREVIOUS } else { TAG });
-    put_varint(&mut out, u64::from(row.branches));
-    put_varint(&mut out, row.rev.generation);
+    put_varint(out, u64::from(row.branches));
+    put_varint(out, row.rev.generation);
     match row.body {
         BodyPlace::Stored { key, bytes } if key == first_body_at(row.seq) => {
             out.push(BODY_HERE);
-            put_varint(&mut out, u64::from(bytes));
-            revision::put(&mut out, &row.rev.hash, row.deleted, BodyPlace::Empty);
+            put_varint(out, u64::from(bytes));
+            revision::put(out, &row.rev.hash, row.deleted, BodyPlace::Empty);
         }
         place => {
             out.push(BODY_ELSEWHERE);
-            revision::put(&mut out, &row.rev.hash, row.deleted, place);
+            revision::put(out, &row.rev.hash, row.deleted, place);
         }
     }
-    put_previous(&mut out, row.seq, row.previous);
+    put_previous(out, row.seq, row.previous);
     out.extend_from_slice(row.id.as_bytes());
-    out
 }
 
 fn put_previous(out: &mut Vec<u8>, seq: Sequence, previous: Previous) {

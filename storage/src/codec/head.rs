@@ -38,16 +38,21 @@ pub struct DocSummary {
 pub fn encode(head: &DocHead) -> Vec<u8> {
     let leaf_bytes = |leaf: &Leaf| 64 + leaf.ancestors.recent.as_bytes().len() + 5 * leaf.ancestors.chunks.len();
     let mut out = Vec::with_capacity(32 + head.tree.leaves().iter().map(leaf_bytes).sum::<usize>());
+    put(&mut out, head);
+    out
+}
+
+/// Appends a head.
+pub(crate) fn put(out: &mut Vec<u8>, head: &DocHead) {
     out.push(TAG);
     out.extend_from_slice(&head.seq.to_bytes());
-    put_varint(&mut out, head.tree.leaves().len() as u64);
+    put_varint(out, head.tree.leaves().len() as u64);
     for leaf in head.tree.leaves() {
-        put_varint(&mut out, leaf.rev.generation);
-        revision::put(&mut out, &leaf.rev.hash, leaf.deleted, leaf.body);
-        put_ancestors(&mut out, &leaf.ancestors);
+        put_varint(out, leaf.rev.generation);
+        revision::put(out, &leaf.rev.hash, leaf.deleted, leaf.body);
+        put_ancestors(out, &leaf.ancestors);
     }
-    put_varint(&mut out, u64::from(head.next_chunk));
-    out
+    put_varint(out, u64::from(head.next_chunk));
 }
 
 fn put_ancestors(out: &mut Vec<u8>, ancestors: &Ancestors) {

@@ -7,8 +7,7 @@ use equivalent::{Comparable, Equivalent};
 use crate::rows::{Row, SharedRow};
 use crate::tables::Table;
 
-/// A row by its key, whose first bytes are at hand. Most keys differ in them: then none but the set's own memory is
-/// looked at.
+/// A row by its key, whose first bytes are at hand. Most keys differ in them: then no row is looked at.
 #[derive(Clone)]
 pub(crate) struct Keyed {
     head: u128,

@@ -13,7 +13,8 @@ const PAGES_A_ROW: usize = 2;
 const PAGE_BYTES: usize = 4096;
 /// There must be as much room beyond what waits, on the disk for all logs and in each map, or the log is not used.
 const SPARE_BYTES: usize = 64 << 20;
-/// The most that a row takes in memory beyond its record. Measured were 77 to 202 bytes.
+/// The most that a row takes in memory beyond its record: 32 bytes in a run, which may have room for as many rows
+/// again, as much while runs are merged, and what an older state of them has that somebody reads.
 const ROW_BYTES: usize = 256;
 /// Rows of all logs take no more memory.
 const MEMORY_MAX: u64 = 256 << 20;

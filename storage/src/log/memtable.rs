@@ -33,9 +33,7 @@ impl Memtable {
         let docs = &tables[Table::Docs as usize];
         self.docs.add(docs, &self.tables[Table::Docs as usize]);
         for (runs, rows) in self.tables.iter_mut().zip(tables) {
-            if !rows.is_empty() {
-                runs.insert(rows);
-            }
+            runs.insert(rows);
         }
     }
 
@@ -43,7 +41,7 @@ impl Memtable {
         self.tables.iter().all(Runs::is_empty)
     }
 
-    /// How many rows there are, about: of some there are two states.
+    /// How many rows there are, less than twice as many at most: some are there in an older state too.
     pub fn len(&self) -> usize {
         self.tables.iter().map(Runs::len).sum()
     }

@@ -14,7 +14,7 @@ pub(crate) struct Merged<'txn, I: Iterator> {
     direction: Direction,
     below: Peekable<I>,
     /// The newest first.
-    layers: [Option<Peekable<OverRows<'txn>>>; 2],
+    layers: Vec<Peekable<OverRows<'txn>>>,
 }
 
 impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Merged<'txn, I> {
@@ -25,27 +25,20 @@ impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Merged<'txn, 
         range: KeyRange<'_>,
         direction: Direction,
     ) -> Merged<'txn, I> {
-        let active = overlay.active.range(table, range, direction).peekable();
-        let frozen = overlay.frozen.as_ref().map(|frozen| frozen.range(table, range, direction).peekable());
-        Merged { direction, below: below.peekable(), layers: [Some(active), frozen] }
-    }
-
-    /// Which of two keys comes first.
-    fn order(&self, one: &[u8], other: &[u8]) -> Ordering {
-        match self.direction {
-            Direction::Forward => one.cmp(other),
-            Direction::Backward => other.cmp(one),
-        }
+        let layers = [Some(&overlay.active), overlay.frozen.as_deref()].into_iter().flatten();
+        let layers = layers.map(|layer| layer.range(table, range, direction).peekable()).collect();
+        Merged { direction, below: below.peekable(), layers }
     }
 
     /// The next key of all.
     fn next_key(&mut self) -> Option<&'txn [u8]> {
-        let mut keys = [None; 3];
-        for (key, layer) in keys.iter_mut().zip(&mut self.layers) {
-            *key = layer.as_mut().and_then(|rows| rows.peek().map(|row| row.key));
+        let mut next = self.below.peek().and_then(|row| row.as_ref().ok().map(|(key, _)| *key));
+        let direction = self.direction;
+        for layer in &mut self.layers {
+            let key = layer.peek().map(|row| row.key);
+            next = next.into_iter().chain(key).min_by(|one, other| order(direction, one, other));
         }
-        keys[2] = self.below.peek().and_then(|row| row.as_ref().ok().map(|(key, _)| *key));
-        keys.into_iter().flatten().min_by(|one, other| self.order(one, other))
+        next
     }
 }
 
@@ -60,7 +53,7 @@ impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Iterator for 
             let key = self.next_key()?;
             // All rows of the key are taken; the uppermost counts.
             let mut found = None;
-            for rows in self.layers.iter_mut().flatten() {
+            for rows in &mut self.layers {
                 if let Some(row) = rows.next_if(|row| row.key == key) {
                     found = found.or(Some(row.value));
                 }
@@ -75,6 +68,14 @@ impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Iterator for 
                 (None, below) => return below,
             }
         }
+    }
+}
+
+/// Which of two keys comes first.
+fn order(direction: Direction, one: &[u8], other: &[u8]) -> Ordering {
+    match direction {
+        Direction::Forward => one.cmp(other),
+        Direction::Backward => other.cmp(one),
     }
 }
 

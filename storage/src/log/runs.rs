@@ -1,6 +1,6 @@
-//! Rows of a table in memory: sorted runs, each at least twice as long as the next, which is newer. Rows that are put in
-//! are a run, and runs that are too short for their place are merged, so that a row is moved a few times at most and
-//! looked for in few places. Keys come at random, as ids do, or in their order, as sequences do: then there is one run.
+//! Rows of a table in memory: sorted runs, each at least twice as long as the next, which is newer. Rows that are put
+//! in are a run, and runs that are too short for their place are merged: rows are moved, and runs there are, as often
+//! as their number can be halved. Where keys come in order, as the sequences of new documents do, there is one run.
 
 use std::mem::swap;
 use std::ops::{Bound, Range};
@@ -11,13 +11,17 @@ use equivalent::Comparable;
 use super::key::{Keyed, Sought};
 use crate::range::Direction;
 
-/// Rows by key, each at its latest. A clone is another state of them, made at once: it shares what has not changed since.
+/// Rows by key, each at its latest. A clone is another state of them, made at once: it shares what has not changed
+/// since.
 #[derive(Clone, Default)]
 pub(crate) struct Runs(Vec<Arc<Vec<Keyed>>>);
 
 impl Runs {
     /// Puts rows in, in place of those with the same keys; of two among themselves the later counts.
     pub fn insert(&mut self, mut rows: Vec<Keyed>) {
+        if rows.is_empty() {
+            return;
+        }
         in_order(&mut rows);
         self.push(rows);
         while let [.., older, newer] = &self.0[..]
@@ -47,7 +51,7 @@ impl Runs {
         self.0.is_empty()
     }
 
-    /// How many rows there are; of a key that two runs have, both are counted.
+    /// How many rows there are; of a key that several runs have, all are counted.
     pub fn len(&self) -> usize {
         self.0.iter().map(|run| run.len()).sum()
     }
@@ -61,8 +65,8 @@ impl Runs {
 
     /// The rows in a range, in order.
     pub fn range(&self, range: (Bound<Sought<'_>>, Bound<Sought<'_>>), direction: Direction) -> Merging<'_> {
-        let left = self.0.iter().rev().map(|run| &run[places(run, &range)]).collect();
-        Merging { left, direction }
+        let runs = self.0.iter().rev().map(|run| &run[places(run, &range)]);
+        Merging { left: runs.filter(|run| !run.is_empty()).collect(), direction }
     }
 
     /// All rows, in order.
@@ -105,7 +109,7 @@ fn places(run: &[Keyed], (from, to): &(Bound<Sought<'_>>, Bound<Sought<'_>>)) ->
 
 /// Rows of runs, one after the other.
 pub(crate) struct Merging<'a> {
-    /// Those of each run that are still to come, the newest run first.
+    /// Those of each run that are still to come, if there are some, the newest run first.
     left: Vec<&'a [Keyed]>,
     direction: Direction,
 }
@@ -132,6 +136,7 @@ impl<'a> Iterator for Merging<'a> {
                 };
             }
         }
+        self.left.retain(|rows| !rows.is_empty());
         Some(found)
     }
 }

@@ -189,12 +189,12 @@ pub fn line(leaf: &Leaf) -> Vec<String> {
     leaf.ancestors.recent.iter().map(|ancestor| ancestor.hash.to_string()).collect()
 }
 
-/// Sequence and id of each row.
 /// What feeds show of a commit.
 pub fn shown(changes: &[Changed]) -> Vec<Change> {
     changes.iter().cloned().map(Change::from).collect()
 }
 
+/// Sequence and id of each row.
 pub fn places(changes: &[Change]) -> Vec<(u64, &str)> {
     changes.iter().map(|change| (change.seq.version, change.id.as_str())).collect()
 }

@@ -196,7 +196,7 @@ struct StorageFlags {
     #[arg(id = "storage.map_bytes_max", value_name = "BYTES")]
     map_bytes_max: Option<i64>,
 
-    /// Newest changes kept in memory for each open database, in bytes; without feeds 1 MiB at most
+    /// Newest changes kept in memory for each open database, in bytes; without feeds there are none
     #[arg(id = "storage.tail_bytes_max", value_name = "BYTES")]
     tail_bytes_max: Option<i64>,
 

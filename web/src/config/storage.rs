@@ -33,7 +33,7 @@ pub struct Storage {
     pub map_bytes: usize,
     /// The most it grows to, in bytes; whole pages.
     pub map_bytes_max: usize,
-    /// Newest changes kept in memory for each open database, in bytes; without feeds 1 MiB at most.
+    /// Newest changes kept in memory for each open database, in bytes; without feeds there are none.
     pub tail_bytes_max: usize,
     /// Revisions remembered on each branch, in a new database.
     pub revs_limit: u64,

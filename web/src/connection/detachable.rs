@@ -67,6 +67,8 @@ struct Socket {
     shortcut: Option<Rc<dyn Shortcut>>,
     /// The answer to one of those.
     answering: Option<Answering>,
+    /// The framework ends the connection, and waits for that answer itself.
+    is_ending: bool,
     /// When the framework has answered one.
     answered: Option<Instant>,
     answer: Answer,
@@ -155,7 +157,7 @@ impl Socket {
     fn has_shortcut(&self) -> bool {
         let is_between = self.answer == Answer::NotAwaited && self.left.is_empty() && !self.requests.is_in_body();
         let may_come = || self.shortcut.is_some() && self.stream.is_some() && self.answered.is_some_and(is_short_ago);
-        self.answering.is_some() || (is_between && may_come())
+        !self.is_ending && (self.answering.is_some() || (is_between && may_come()))
     }
 
     /// Answers what comes beneath the framework, as long as that goes; ready when there is something for it.
@@ -230,6 +232,12 @@ impl Socket {
         Poll::Ready(Ok(()))
     }
 
+    /// The same for who reads nothing behind it.
+    fn poll_end_of_answering(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.is_ending = true;
+        self.poll_answering(cx)
+    }
+
     /// Gives the framework nothing but the end of what its client says, which it is to know of while it answers, too.
     /// What else comes waits behind the request, as far as there is room.
     fn poll_end(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
@@ -278,6 +286,7 @@ impl Detachable {
             requests: Requests::default(),
             shortcut,
             answering: None,
+            is_ending: false,
             answered: None,
             answer: Answer::NotAwaited,
             answer_goes_on: false,
@@ -437,7 +446,7 @@ impl AsyncWrite for Detachable {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // Of what it was not given the framework does not know that it is under way.
-        ready!(self.0.borrow_mut().poll_answering(cx))?;
+        ready!(self.0.borrow_mut().poll_end_of_answering(cx))?;
         self.with_stream(cx, |stream, cx| stream.poll_shutdown(cx))
     }
 }

@@ -13,5 +13,5 @@ mod served;
 mod shortcut;
 
 pub use self::cutting::{Cutter, Cutting};
-pub use self::detachable::Detachable;
+pub use self::detachable::{Detachable, SHORTCUT_FOR};
 pub use self::shortcut::{Answering, Shortcut};

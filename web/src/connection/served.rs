@@ -70,7 +70,8 @@ mod tests {
     use std::rc::Rc;
 
     use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
-    use tokio::task::{LocalSet, spawn_local, yield_now};
+    use tokio::net::TcpStream;
+    use tokio::task::{LocalSet, yield_now};
 
     use super::super::detachable::tests::{GET, PUT, connection_with_shortcut};
     use super::*;
@@ -107,10 +108,17 @@ mod tests {
         }
     }
 
+    /// Answers what the framework was given last.
+    async fn answer(framework: &mut Detachable, client: &mut TcpStream) {
+        framework.write_all(b"1").await.unwrap();
+        framework.flush().await.unwrap();
+        assert_eq!(client.read_u8().await.unwrap(), b'1');
+    }
+
     #[tokio::test]
     async fn the_framework_is_polled_for_what_is_its_own_alone() {
         let (socket, mut client, told, _) = connection_with_shortcut().await;
-        let framework = Rc::<Framework>::default();
+        let (framework, mut side) = (Rc::<Framework>::default(), socket.clone());
         let polled = {
             let (framework, mut socket) = (Rc::clone(&framework), socket.clone());
             poll_fn(move |cx| framework.poll(&mut socket, cx))
@@ -122,8 +130,9 @@ mod tests {
             client.read_exact(&mut answer).await.unwrap();
             assert_eq!(&answer, b"{}");
         };
+        let tasks = LocalSet::new();
+        let served = tasks.spawn_local(Served::new(socket, polled));
         let used = async {
-            let served = spawn_local(Served::new(socket, polled));
             framework.is_polled(1).await;
             let mut put = put;
             put().await;
@@ -135,16 +144,25 @@ mod tests {
             put().await;
             assert_eq!(framework.polled.get(), 2);
             assert!(framework.given.borrow().is_empty());
-            served
         };
-        let tasks = LocalSet::new();
-        let served = tasks.run_until(used).await;
+        tasks.run_until(used).await;
         let given = async {
             client.write_all(GET.as_bytes()).await.unwrap();
             framework.is_polled(3).await;
-            assert_eq!(&*framework.given.borrow(), GET);
+            assert_eq!(framework.given.take(), GET);
+            // It answers, and what comes next may be answered beneath it again. That is too long for it, and half.
+            answer(&mut side, &mut client).await;
+            let long = format!("PUT /a HTTP/1.1\r\nContent-Length: 50000\r\n\r\n{}", "x".repeat(50_000));
+            client.write_all(long.as_bytes()).await.unwrap();
+            while framework.given.borrow().len() < long.len() {
+                yield_now().await;
+            }
+            assert_eq!(framework.given.take(), long);
+            answer(&mut side, &mut client).await;
+            client.write_all(&GET.as_bytes()[..5]).await.unwrap();
             drop(client);
             served.await.unwrap();
+            assert_eq!(framework.given.take(), GET[..5]);
             assert!(framework.is_at_end.get());
         };
         tasks.run_until(given).await;
