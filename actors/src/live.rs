@@ -92,15 +92,18 @@ impl Live {
         let mut rows = if is_wanted { self.rows_of(take(&mut changes)) } else { Vec::new() };
         let mut tail = self.tail.write();
         // Who joins from here on begins at the newest row, or further back, where the disk has them.
-        if self.matcher.is_anybody_there() {
+        let is_anybody_there = self.matcher.is_anybody_there();
+        if is_anybody_there {
             rows.extend(self.rows_of(take(&mut changes)));
+        }
+        if changes.is_empty() {
             tail.push(rows.iter().cloned(), gone, newest);
-            tail.note_followed();
-        } else if changes.is_empty() {
-            tail.push(rows.iter().cloned(), gone, newest);
-            tail.shorten(rows.len());
         } else {
             tail.pass_over(newest);
+        }
+        match is_anybody_there {
+            true => tail.note_followed(),
+            false => tail.shorten(rows.len()),
         }
         // Counted when there is nothing of them to be read any more: who has read when they were counted need not look
         // again.

@@ -175,11 +175,11 @@ fn answer<'a>(
     body: &[u8],
 ) -> Vec<u8> {
     let mut answer = Vec::with_capacity(640);
-    let mut add = |parts: [&[u8]; 4]| parts.iter().for_each(|part| answer.extend_from_slice(part));
+    let mut add = |parts: &[&[u8]]| parts.iter().for_each(|part| answer.extend_from_slice(part));
     let reason = status.canonical_reason().unwrap_or_default();
-    add([b"HTTP/1.1 ", status.as_str().as_bytes(), b" ", reason.as_bytes()]);
+    add(&[b"HTTP/1.1 ", status.as_str().as_bytes(), b" ", reason.as_bytes()]);
     for (name, value) in headers {
-        add([b"\r\n", name.as_bytes(), b": ", value]);
+        add(&[b"\r\n", name.as_bytes(), b": ", value]);
     }
     let (mut length, date) = (itoa::Buffer::new(), HttpDate::from(SystemTime::now()).to_string());
     for (name, value) in [
@@ -188,9 +188,9 @@ fn answer<'a>(
         (request_id::REQUEST_ID.as_str(), name),
         ("date", &date),
     ] {
-        add([b"\r\n", name.as_bytes(), b": ", value.as_bytes()]);
+        add(&[b"\r\n", name.as_bytes(), b": ", value.as_bytes()]);
     }
-    add([b"\r\n\r\n", body, b"", b""]);
+    add(&[b"\r\n\r\n", body]);
     answer
 }
 

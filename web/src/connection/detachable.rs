@@ -232,12 +232,6 @@ impl Socket {
         Poll::Ready(Ok(()))
     }
 
-    /// The same for who reads nothing behind it.
-    fn poll_end_of_answering(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.is_ending = true;
-        self.poll_answering(cx)
-    }
-
     /// Gives the framework nothing but the end of what its client says, which it is to know of while it answers, too.
     /// What else comes waits behind the request, as far as there is room.
     fn poll_end(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
@@ -446,7 +440,10 @@ impl AsyncWrite for Detachable {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // Of what it was not given the framework does not know that it is under way.
-        ready!(self.0.borrow_mut().poll_end_of_answering(cx))?;
+        let mut socket = self.0.borrow_mut();
+        socket.is_ending = true;
+        ready!(socket.poll_answering(cx))?;
+        drop(socket);
         self.with_stream(cx, |stream, cx| stream.poll_shutdown(cx))
     }
 }
