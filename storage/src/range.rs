@@ -1,5 +1,6 @@
 //! Ranges of a table's rows, and the rows themselves, as bytes.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 
 /// Which way a range is read.
@@ -17,6 +18,14 @@ impl Direction {
         match self {
             Direction::Forward => Direction::Backward,
             Direction::Backward => Direction::Forward,
+        }
+    }
+
+    /// Which of two comes first.
+    pub(crate) fn order<T: Ord + ?Sized>(self, one: &T, other: &T) -> Ordering {
+        match self {
+            Direction::Forward => one.cmp(other),
+            Direction::Backward => other.cmp(one),
         }
     }
 }

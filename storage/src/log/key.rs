@@ -42,6 +42,7 @@ impl Keyed {
     }
 }
 
+#[cfg(test)]
 impl From<SharedRow> for Keyed {
     fn from(row: SharedRow) -> Keyed {
         Keyed::of(row).1

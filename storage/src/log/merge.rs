@@ -1,6 +1,5 @@
 //! A range of rows with others laid over it.
 
-use std::cmp::Ordering;
 use std::iter::Peekable;
 
 use super::memtable::{OverRows, Overlay};
@@ -36,7 +35,7 @@ impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Merged<'txn, 
         let direction = self.direction;
         for layer in &mut self.layers {
             let key = layer.peek().map(|row| row.key);
-            next = next.into_iter().chain(key).min_by(|one, other| order(direction, one, other));
+            next = next.into_iter().chain(key).min_by(|one, other| direction.order(*one, *other));
         }
         next
     }
@@ -68,14 +67,6 @@ impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Iterator for 
                 (None, below) => return below,
             }
         }
-    }
-}
-
-/// Which of two keys comes first.
-fn order(direction: Direction, one: &[u8], other: &[u8]) -> Ordering {
-    match direction {
-        Direction::Forward => one.cmp(other),
-        Direction::Backward => other.cmp(one),
     }
 }
 

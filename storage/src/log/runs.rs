@@ -124,10 +124,7 @@ impl<'a> Iterator for Merging<'a> {
             Direction::Backward => rows.last(),
         };
         // Of several with the same key, the newest run's.
-        let found = self.left.iter().filter_map(next).min_by(|one, other| match direction {
-            Direction::Forward => one.cmp(other),
-            Direction::Backward => other.cmp(one),
-        })?;
+        let found = self.left.iter().filter_map(next).min_by(|one, other| direction.order(*one, *other))?;
         for rows in &mut self.left {
             if next(rows).is_some_and(|row| row == found) {
                 *rows = match direction {
