@@ -251,7 +251,7 @@ impl Database {
         let found = database.read(move |snapshot| snapshot.answer(&asked)).await?;
         // A commit counts once feeds can see it.
         let found = found.filter(|outcome| outcome.seq <= database.live.newest());
-        found.map(Written::from_outcome).transpose()
+        found.map(|outcome| Written::from_outcome(outcome, database.seq_format)).transpose()
     }
 
     /// Writes a document: a new one without `_rev` in the JSON, an update with the revision it goes on from. Where

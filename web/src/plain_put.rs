@@ -12,15 +12,13 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::web::Data;
 use httparse::{Header, Request};
 use httpdate::HttpDate;
+use seqtide::storage::Write;
 use seqtide::storage::model::doc_id::DocId;
-use seqtide::storage::model::sequence::{SeqFormat, Sequence};
-use seqtide::storage::{Edit, Write};
-use seqtide::{Database, WriteOptions};
+use seqtide::{Database, WriteOptions, Written};
 use tokio_util::task::TaskTracker;
 
 use crate::connection::listener::KEEP_ALIVE;
 use crate::connection::{Answering, SHORTCUT_FOR, Shortcut};
-use crate::error::ApiError;
 use crate::routes::edit::{check_own_id, edit, scan, written_json};
 use crate::routes::update::outcome;
 use crate::state::State;
@@ -69,8 +67,9 @@ impl Shortcut for PlainPuts {
         let edit = edit(id.clone(), None, document).ok()?;
         let (state, host) = (self.state.clone(), host.to_owned());
         Some(Answering::new(self.under_way.token(), async move {
-            match written(&state, &database, &id, edit).await {
-                Ok(written) => written.answer(status, &host, &database, &id),
+            let written = state.write_with(&database, vec![Write::Edit(edit)], WriteOptions::default()).await;
+            match written.and_then(|written| Ok((seq_of(&written), outcome(&database, &id, written)?))) {
+                Ok((seq, rev)) => made(status, &host, &database, &id, &seq, &rev),
                 Err(error) => refused(&database, &id, HttpResponse::from_error(error)),
             }
         }))
@@ -125,34 +124,25 @@ const PLAIN: [bool; 256] = {
     plain
 };
 
-/// A document that was written.
-struct Written {
-    rev: String,
-    seq: Sequence,
-    format: SeqFormat,
+/// A write's place in the feed, as its database writes it.
+fn seq_of(written: &Written) -> Vec<u8> {
+    let mut seq = Vec::new();
+    written.seq_format.plain(written.seq).write(&mut seq);
+    seq
 }
 
-async fn written(state: &State, database: &Database, id: &DocId, edit: Edit) -> Result<Written, ApiError> {
-    let written = state.write_with(database, vec![Write::Edit(edit)], WriteOptions::default()).await?;
-    let (format, seq) = (database.seq_format().await?, written.seq);
-    Ok(Written { rev: outcome(database, id, written)?, seq, format })
-}
-
-impl Written {
-    fn answer(&self, status: StatusCode, host: &str, database: &Database, id: &DocId) -> Vec<u8> {
-        let (db, id, rev) = (database.name().as_str(), id.as_str(), &*self.rev);
-        let (location, etag) = (["http://", host, "/", db, "/", id].concat(), reply::rev_etag(rev));
-        let mut seq = Vec::new();
-        self.format.plain(self.seq).write(&mut seq);
-        let headers: [(&str, &[u8]); 4] = [
-            ("content-type", b"application/json"),
-            ("cache-control", b"must-revalidate"),
-            ("seqtide-seq", &seq),
-            ("location", location.as_bytes()),
-        ];
-        let headers = headers.into_iter().chain(etag.as_ref().map(|etag| ("etag", etag.as_bytes())));
-        answer(status, headers, &request_id::new_id(), &written_json(id, rev))
-    }
+/// The answer to a document that was written as this revision.
+fn made(status: StatusCode, host: &str, database: &Database, id: &DocId, seq: &[u8], rev: &str) -> Vec<u8> {
+    let (db, id) = (database.name().as_str(), id.as_str());
+    let (location, etag) = (["http://", host, "/", db, "/", id].concat(), reply::rev_etag(rev));
+    let headers: [(&str, &[u8]); 4] = [
+        ("content-type", b"application/json"),
+        ("cache-control", b"must-revalidate"),
+        ("seqtide-seq", seq),
+        ("location", location.as_bytes()),
+    ];
+    let headers = headers.into_iter().chain(etag.as_ref().map(|etag| ("etag", etag.as_bytes())));
+    answer(status, headers, &request_id::new_id(), &written_json(id, rev))
 }
 
 /// What the framework would make of an answer that says why nothing was written.

@@ -8,7 +8,7 @@ use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use seqtide::storage::model::sequence::{SeqFormat, Sequence};
+use seqtide::Written;
 
 use crate::connection::Detachable;
 
@@ -83,10 +83,10 @@ pub fn ok(status: StatusCode) -> HttpResponse {
     json(status).body(OK_LINE)
 }
 
-/// Starts the JSON answer to a write that has this place in its database's feed.
-pub fn written(status: StatusCode, format: SeqFormat, seq: Sequence) -> HttpResponseBuilder {
+/// Starts the JSON answer to a write, which says what place that has in its database's feed.
+pub fn written(status: StatusCode, written: &Written) -> HttpResponseBuilder {
     let mut answer = json(status);
-    answer.insert_header((SEQTIDE_SEQ, format.plain(seq).to_string()));
+    answer.insert_header((SEQTIDE_SEQ, written.seq_format.plain(written.seq).to_string()));
     answer
 }
 

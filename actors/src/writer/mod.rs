@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture};
 use seqtide_storage::model::doc_id::DocId;
-use seqtide_storage::model::sequence::Sequence;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{
     Attempt, Commit, MadeUp, Outcome, PageLimits, ReclaimPolicy, Request, RequestOutcome, StorageError, Store, Tended,
     Write, unwinding,
@@ -48,6 +48,8 @@ pub struct Written {
     pub outcomes: Vec<Outcome>,
     /// The highest sequence the request produced; the current one where it changed nothing.
     pub seq: Sequence,
+    /// How its database writes that.
+    pub seq_format: SeqFormat,
     /// The ids that were made for its documents, when the request was first sent.
     pub made_ids: Vec<DocId>,
     /// Whether the request was carried out before and this is its answer of then: nothing was written this time.
@@ -55,16 +57,16 @@ pub struct Written {
 }
 
 impl Written {
-    /// What the store says of a request, unless its key belongs to another one.
-    pub(crate) fn from_outcome(outcome: RequestOutcome) -> Result<Written, Error> {
+    /// What a store with sequences of this format says of a request, unless its key belongs to another one.
+    pub(crate) fn from_outcome(outcome: RequestOutcome, seq_format: SeqFormat) -> Result<Written, Error> {
         let RequestOutcome { outcomes, seq, made_ids, attempt } = outcome;
         match attempt {
             Attempt::KeyReused => Err(Error::KeyReused),
             Attempt::Moved => Err(Error::Moved),
-            Attempt::First => Ok(Written { outcomes, seq, made_ids, replayed: false }),
+            Attempt::First => Ok(Written { outcomes, seq, seq_format, made_ids, replayed: false }),
             Attempt::Replayed => {
                 metrics::replayed();
-                Ok(Written { outcomes, seq, made_ids, replayed: true })
+                Ok(Written { outcomes, seq, seq_format, made_ids, replayed: true })
             }
         }
     }
@@ -311,10 +313,10 @@ impl Writer {
         } else if self.reclaim.due(&commit.counters) {
             self.background.sweeping.start();
         }
-        let answers = jobs.into_iter().zip(commit.requests);
+        let (answers, format) = (jobs.into_iter().zip(commit.requests), self.store.seq_format());
         self.answer_in_step(
             commit.counters.update_seq,
-            answers.map(|(Job { asker, request }, outcome)| (asker, Written::from_outcome(outcome), request)),
+            answers.map(|(Job { asker, request }, outcome)| (asker, Written::from_outcome(outcome, format), request)),
             ctx,
         );
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use seqtide::storage::json::{Body, ScanLimits, scan_document};
 use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::sequence::SeqFormat;
 use seqtide::storage::{Edit, Outcome, Write};
 use seqtide::{Database, Error, PutError};
 
@@ -17,6 +18,19 @@ fn edits(prefix: &str, count: usize) -> Vec<Write> {
 
 async fn all_ids(database: &Database) -> usize {
     usize::try_from(database.info().await.unwrap().counters.docs).unwrap()
+}
+
+/// It was asked of the database again, which may be gone by then: a client was told of an error though it was written.
+#[tokio::test]
+async fn what_is_written_says_itself_how_its_sequence_is_written() {
+    let (engine, _folder) = engine(|_| {});
+    for format in [SeqFormat::Integer, SeqFormat::Versionstamp] {
+        let database = engine.create_database_with("db", format).await.unwrap();
+        let written = database.write(edits("d", 1)).await.unwrap();
+        engine.delete_database("db").await.unwrap();
+        assert!(database.seq_format().await.is_err());
+        assert_eq!(written.seq_format, format);
+    }
 }
 
 /// Writes that are asked for at once.

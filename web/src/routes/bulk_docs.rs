@@ -44,7 +44,7 @@ pub async fn bulk_docs(mut call: Call, db: &str) -> Answer {
     let Bulk { items, writes, replicated, .. } = request::parse(body, move |body| Bulk::parse(body, &shared)).await?;
     let written = state.write(&database, writes).await?;
     let body = results_json(&items, &written.outcomes, replicated);
-    Ok(reply::written(StatusCode::CREATED, database.seq_format().await?, written.seq).body(body))
+    Ok(reply::written(StatusCode::CREATED, &written).body(body))
 }
 
 impl Bulk {

@@ -95,5 +95,5 @@ pub async fn set_revs_limit(mut call: Call, db: &str) -> Answer {
     let limit = serde_json::from_slice(&body).ok().filter(|limit| *limit > 0);
     let limit: u32 = limit.ok_or_else(|| ApiError::bad_request("`_revs_limit` is a positive integer, as JSON"))?;
     let (_, written) = state.write_one(&database, Write::RevsLimit(limit)).await?;
-    Ok(reply::written(StatusCode::OK, database.seq_format().await?, written.seq).body(reply::OK_LINE))
+    Ok(reply::written(StatusCode::OK, &written).body(reply::OK_LINE))
 }

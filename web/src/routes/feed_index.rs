@@ -43,7 +43,7 @@ async fn set(state: &CallState, database: &Database, fields: &IndexFields) -> An
     let (outcome, written) = state.write_one(database, fields.write()).await?;
     let begins = outcome == Outcome::Done && !fields.is_empty();
     let status = if begins { StatusCode::ACCEPTED } else { StatusCode::OK };
-    Ok(reply::written(status, database.seq_format().await?, written.seq).body(reply::OK_LINE))
+    Ok(reply::written(status, &written).body(reply::OK_LINE))
 }
 
 /// Reads `{"fields":["path",…]}`.

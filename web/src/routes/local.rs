@@ -81,7 +81,7 @@ pub async fn write(
         _ => return Err(ApiError::conflict()),
     };
     let status = if deleted { StatusCode::OK } else { StatusCode::CREATED };
-    let mut answer = reply::written(status, database.seq_format().await?, written.seq);
+    let mut answer = reply::written(status, &written);
     answer.insert_header((header::ETAG, etag(revision, &tag_body)));
     if !deleted {
         answer.insert_header(reply::location(req, &[database.name().as_str(), &name]));

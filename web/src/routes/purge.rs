@@ -26,7 +26,7 @@ pub async fn purge(mut call: Call, db: &str) -> Answer {
     }
     let written = state.write(&database, writes).await?;
     let body = purged_json(&ids, &written.outcomes);
-    Ok(reply::written(StatusCode::CREATED, database.seq_format().await?, written.seq).body(body))
+    Ok(reply::written(StatusCode::CREATED, &written).body(body))
 }
 
 /// `purge_seq` is always `null`, as in CouchDB 3; the database's information has it.

@@ -165,7 +165,7 @@ impl Target<'_> {
         writes: impl Future<Output = Result<Vec<Write>, ApiError>>,
     ) -> Result<(String, HttpResponseBuilder), ApiError> {
         let written = state.write_prepared(self.database, writes).await?;
-        let answer = reply::written(status, self.database.seq_format().await?, written.seq);
+        let answer = reply::written(status, &written);
         Ok((outcome(self.database, &self.id, written)?, answer))
     }
 }
