@@ -156,11 +156,10 @@ fn spill(leaf: &mut Leaf, next_chunk: &mut u32) -> Vec<(u32, Line)> {
     let mut spilled = Vec::new();
     if ancestors.recent.len() > RECENT_MAX {
         let whole_chunks = (ancestors.recent.len() - RECENT_KEPT) / CHUNK_LEN * CHUNK_LEN;
-        let mut older = ancestors.recent.split_off(ancestors.recent.len() - whole_chunks);
-        while !older.is_empty() {
-            let rest = older.split_off(CHUNK_LEN);
-            ancestors.deeper = ancestors.deeper.saturating_add(older.len() as u32);
-            spilled.push((*next_chunk, std::mem::replace(&mut older, rest)));
+        let older = ancestors.recent.split_off(ancestors.recent.len() - whole_chunks);
+        ancestors.deeper = ancestors.deeper.saturating_add(older.len() as u32);
+        for chunk in older.chunks(CHUNK_LEN) {
+            spilled.push((*next_chunk, chunk));
             *next_chunk = next_chunk.wrapping_add(1);
         }
         ancestors.chunks.splice(0..0, spilled.iter().map(|(number, _)| *number));

@@ -28,10 +28,12 @@ pub fn wants_events(req: &HttpRequest) -> bool {
     events > Quality::ZERO && events >= quality("application", "x-ndjson")
 }
 
-/// Whether a request asks for a WebSocket.
+/// Whether a request asks for a WebSocket: it is among the protocols to which the client would go over.
+///
+/// Source: RFC 9110, section 7.8; RFC 6455, section 4.2.1.
 pub fn wants_websocket(req: &HttpRequest) -> bool {
-    let mut values = req.headers().get_all(header::UPGRADE).filter_map(|value| value.to_str().ok());
-    values.any(|value| value.to_ascii_lowercase().contains("websocket"))
+    let values = req.headers().get_all(header::UPGRADE).filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|protocol| protocol.trim().eq_ignore_ascii_case("websocket"))
 }
 
 /// 3 for the type itself, 2 for `kind/*`, 1 for `*/*`, 0 for another.
@@ -79,5 +81,14 @@ mod tests {
             assert!(!wants(accept), "{accept}");
         }
         assert!(!wants_events(&TestRequest::default().to_http_request()));
+    }
+
+    #[test]
+    fn a_websocket_is_asked_for_by_its_whole_name() {
+        let wants = |upgrade: &str| {
+            wants_websocket(&TestRequest::default().insert_header((header::UPGRADE, upgrade)).to_http_request())
+        };
+        assert!(["websocket", "WebSocket", "foo, websocket"].into_iter().all(wants));
+        assert!(!["websockets", "x-websocket", "foo"].into_iter().any(wants));
     }
 }

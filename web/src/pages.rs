@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
+use actix_web::{HttpRequest, HttpResponseBuilder};
 use bytes::Bytes;
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt, stream};
 use seqtide::documents::Reader;
 use seqtide::storage::{Snapshot, StorageError};
 use seqtide::{Database, Error};
 
+use crate::call::Answer;
 use crate::{cut_short, reply};
 
 /// What ends a page of items, whichever comes first; an item is never cut.
@@ -22,14 +23,20 @@ pub trait Pages {
     async fn next_page(&mut self) -> Result<Option<Vec<u8>>, Error>;
 }
 
-/// An answer that is made while it is sent. An error ends it without its proper end, so the client knows that it is
-/// incomplete.
-pub fn streaming(
+/// An answer that is made while it is sent. Its first page is there before anything is said, so that what cannot be read
+/// at all is no answer. A later error ends it without its proper end, so the client knows that it is incomplete.
+///
+/// # Errors
+/// What the first page cannot be read for.
+pub async fn streaming(
     req: &HttpRequest,
     answer: HttpResponseBuilder,
     body: impl Stream<Item = Result<Bytes, Error>> + 'static,
-) -> HttpResponse {
-    reply::streaming(req, answer, cut_short::telling(req, body))
+) -> Answer {
+    let mut body = Box::pin(body);
+    let first = body.next().await.transpose()?;
+    let body = stream::iter(first.map(Ok)).chain(body);
+    Ok(reply::streaming(req, answer, cut_short::telling(req, body)))
 }
 
 /// The pages as the body of such an answer.

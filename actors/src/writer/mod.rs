@@ -22,11 +22,11 @@ use seqtide_storage::{
     Write, unwinding,
 };
 use tokio::sync::oneshot;
-use tokio::task::yield_now;
+use tokio::task::{spawn_blocking, yield_now};
 
 use self::asker::Asker;
 pub(crate) use self::commit::WriteCommit;
-use self::commit::commit;
+use self::commit::{Committed, LONG, commit, may_take_long};
 use self::load::Load;
 use self::queue::{Job, Queue};
 use crate::end_reason::EndReason;
@@ -137,6 +137,8 @@ pub(crate) struct Writer {
     sweep_hurries: bool,
     /// Whether the last work was a slice of something else than a commit.
     sliced_last: bool,
+    /// Whether the last commit took long. The next is made beside this thread, on which other writers wait.
+    was_long: bool,
     background: Background,
     /// Whether the work on the index waits for a commit to go right again.
     index_waits: bool,
@@ -171,6 +173,7 @@ impl Writer {
             full: false,
             sweep_hurries: false,
             sliced_last: false,
+            was_long: false,
             background,
             index_waits: false,
             index_ails: false,
@@ -232,7 +235,31 @@ impl Writer {
         let mut jobs = if self.full { self.queue.take_alike() } else { self.queue.take() };
         let requests: Vec<_> = jobs.iter_mut().map(|job| std::mem::take(&mut job.request)).collect();
         let began = Instant::now();
-        let results = commit(&self.store, &requests, &*self.write);
+        if !self.was_long && !may_take_long(&requests) {
+            let results = commit(&self.store, &requests, &*self.write);
+            return self.decided(results, jobs, requests, began, ctx);
+        }
+        let (store, write) = (Arc::clone(&self.store), Arc::clone(&self.write));
+        let beside = spawn_blocking(move || (commit(&store, &requests, &*write), requests)).into_actor(self);
+        ctx.wait(beside.map(move |done, writer, ctx| {
+            // What is not begun when the runtime ends is not made.
+            let Ok((results, requests)) = done else { return };
+            writer.decided(results, jobs, requests, began, ctx);
+            writer.tell_made_up();
+            writer.look_around(ctx);
+        }));
+    }
+
+    /// It is known what became of the requests of these jobs.
+    fn decided(
+        &mut self,
+        results: Committed,
+        jobs: Vec<Job>,
+        requests: Vec<Request>,
+        began: Instant,
+        ctx: &mut Context<Writer>,
+    ) {
+        self.was_long = began.elapsed() >= LONG;
         let mut jobs = jobs.into_iter().zip(requests).map(|(job, request)| Job { request, ..job });
         // Where all come upon the same damage it is said once.
         let mut said = String::new();

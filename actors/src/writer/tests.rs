@@ -1,4 +1,6 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 
 use ::metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use actix::Addr;
@@ -6,6 +8,8 @@ use futures_util::future::join_all;
 use seqtide_storage::json::{Body, ScanLimits, scan_document};
 use seqtide_storage::model::db_name::DbName;
 use seqtide_storage::model::doc_id::DocId;
+use seqtide_storage::model::rev::RevHash;
+use seqtide_storage::model::rev_path::RevPath;
 use seqtide_storage::{Birth, Edit, Identity, StoreOptions, Write};
 
 use super::asker::{Answer, Unattended};
@@ -415,4 +419,51 @@ fn what_changes_nothing_is_counted_as_no_commit() {
         });
     };
     assert_eq!(counted("seqtide_commits_total", put_twice), 1);
+}
+
+/// So many replicated revisions are many.
+const MANY: usize = 100;
+
+/// Revisions of documents of their own, as a replicator brings them.
+fn replicated(count: usize) -> Request {
+    let path = |n: usize| RevPath::new(1, vec![RevHash::parse(&format!("{n:032x}")).unwrap()]).unwrap();
+    let edit = |n| Edit::replicated(DocId::parse(&format!("r{n}")).unwrap(), path(n), false, Body::empty());
+    (0..count).map(|n| Write::Edit(edit(n))).collect::<Vec<_>>().into()
+}
+
+/// The writers of a thread had to wait for each other's commits, which may take a minute where revisions are replicated.
+#[actix::test]
+async fn no_writer_waits_for_a_long_commit_of_another_one_of_its_thread() {
+    let (slow, quick) = (Bench::new(), Bench::with(LIMITS));
+    let (release, released) = mpsc::channel::<()>();
+    let released = parking_lot::Mutex::new(released);
+    let commits = AtomicUsize::new(0);
+    let slow_writer = slow.writer(move |store, requests| {
+        match commits.fetch_add(1, Ordering::Relaxed) {
+            // The first takes long, which nobody could tell.
+            0 => thread::sleep(LONG),
+            _ => released.lock().recv_timeout(Duration::from_secs(30)).expect("the other writer goes on"),
+        }
+        store.write(requests)
+    });
+    let quick_writer = quick.writer(Store::write);
+    slow.submit(&slow_writer, put("a", "{}")).await.unwrap();
+    for (number, request) in [put("b", "{}"), replicated(MANY)].into_iter().enumerate() {
+        let written = slow.submit(&slow_writer, request);
+        let others = async {
+            // When the slow one is at it.
+            while !slow.queue.is_empty() {
+                yield_now().await;
+            }
+            let done = quick.submit(&quick_writer, put(&format!("q{number}"), "{}")).await;
+            release.send(()).unwrap();
+            done
+        };
+        let (written, done) = futures_util::future::join(written, others).await;
+        assert!(done.unwrap().outcomes.iter().all(Outcome::is_change));
+        assert!(written.unwrap().outcomes.iter().all(Outcome::is_change));
+    }
+    // What it has done is seen, and it ends in order.
+    assert_eq!(slow.live.newest().version, 2 + MANY as u64);
+    slow_writer.send(Finish).await.unwrap();
 }

@@ -5,6 +5,8 @@
 //!
 //! Offers to go on in HTTP/2, which Java's client makes with each request: who does not take them passes over them (RFC
 //! 9110, 7.8). The framework would say that it does, and end the connection behind its answer.
+//!
+//! WebSockets among other protocols to go over to. The framework answers that it goes over, and does not.
 
 use std::borrow::Cow;
 use std::mem::{MaybeUninit, take};
@@ -20,6 +22,7 @@ const ESCAPED: &AsciiSet = &AsciiSet::EMPTY.add(b'"').add(b'<').add(b'>').add(b'
 /// More of a head that is not whole is not kept: it is then given as it came, and refused. The framework takes no more.
 const KEPT_BYTES_MAX: usize = 1 << 17;
 const LINE_END: &[u8] = b"\r\n";
+const WEBSOCKET: &[u8] = b"websocket";
 
 /// With more the framework refuses a head.
 const HEADERS_MAX: usize = 96;
@@ -224,8 +227,14 @@ fn is_last(request: &Request<'_, '_>) -> bool {
         || (request.version == Some(0) && !says(request, b"keep-alive"))
 }
 
+/// Whether a WebSocket is among the protocols of an `Upgrade` header.
 fn is_websocket(upgrade: &[u8]) -> bool {
-    upgrade.trim_ascii().eq_ignore_ascii_case(b"websocket")
+    upgrade.split(|byte| *byte == b',').any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(WEBSOCKET))
+}
+
+/// Whether it is so, and others are too.
+fn is_among_others(upgrade: &[u8]) -> bool {
+    is_websocket(upgrade) && !upgrade.eq_ignore_ascii_case(WEBSOCKET)
 }
 
 /// Whether a request says this of its connection.
@@ -244,12 +253,17 @@ fn headers<'h>(request: &'h Request<'_, '_>, name: &str) -> impl Iterator<Item =
 fn meant(request: &Request<'_, '_>) -> Option<Vec<u8>> {
     let target = Cow::from(percent_encode(request.path?.as_bytes(), ESCAPED));
     let has_offer = has_offer(request);
-    if matches!(target, Cow::Borrowed(_)) && !has_offer {
+    let has_choice = headers(request, "upgrade").any(|header| is_among_others(header.value));
+    if matches!(target, Cow::Borrowed(_)) && !has_offer && !has_choice {
         return None;
     }
     let mut head = format!("{} {target} HTTP/1.{}\r\n", request.method?, request.version?).into_bytes();
     for Header { name, value } in request.headers.iter() {
-        let value = if has_offer { without_offer(name, value) } else { Some(Cow::Borrowed(*value)) };
+        let value = match *value {
+            value if has_offer => without_offer(name, value),
+            value if name.eq_ignore_ascii_case("upgrade") && is_among_others(value) => Some(WEBSOCKET.into()),
+            value => Some(value.into()),
+        };
         if let Some(value) = value {
             head.extend_from_slice(&[name.as_bytes(), b": ", &value, b"\r\n"].concat());
         }
@@ -416,6 +430,21 @@ mod tests {
         ] {
             let request = |headers: &str| format!("POST /db HTTP/1.1\r\n{headers}{body}");
             assert_read(&request(offer).repeat(2), &request(left).repeat(2));
+        }
+    }
+
+    /// The framework answered that it goes over to WebSocket, and went on in HTTP.
+    #[test]
+    fn of_several_protocols_to_go_over_to_websocket_is_chosen() {
+        let request =
+            |upgrade: &str| format!("GET /_feed HTTP/1.1\r\nConnection: Upgrade\r\n{upgrade}\r\nX-A: b\r\n\r\n");
+        let frames = "GET /<a> HTTP/1.1\r\n\r\n";
+        for upgrade in ["Upgrade: websocket, foo", "Upgrade: foo/2,WebSocket", "Upgrade: h2c , websocket "] {
+            let expected = [&request("Upgrade: websocket"), frames].concat();
+            assert_read(&[&request(upgrade), frames].concat(), &expected);
+        }
+        for upgrade in ["Upgrade: foo", "upgrade: websockets, x-websocket", "X-Upgrade: websocket, foo"] {
+            assert_read(&request(upgrade), &request(upgrade));
         }
     }
 

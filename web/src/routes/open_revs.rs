@@ -30,7 +30,7 @@ pub async fn answer(call: &Call, database: Database, id: DocId, asked: &str, ext
     if !accepts(&call.req, "multipart", "mixed") {
         let write = move |out: &mut Vec<u8>, reader: &mut Reader<'_>, rev: &OpenRev| read.write_json(out, reader, rev);
         let items = Items::new(database, found, write).framed(b"[".into(), b",", b"]\n".into());
-        return Ok(pages::streaming(&call.req, reply::json(StatusCode::OK), paged(items)));
+        return pages::streaming(&call.req, reply::json(StatusCode::OK), paged(items)).await;
     }
     let boundary = boundary();
     let mut answer = HttpResponse::Ok();
@@ -44,7 +44,7 @@ pub async fn answer(call: &Call, database: Database, id: DocId, asked: &str, ext
         Ok(())
     };
     let items = Items::new(database, found, write).framed(head, b"", b"--".into());
-    Ok(pages::streaming(&call.req, answer, paged(items)))
+    pages::streaming(&call.req, answer, paged(items)).await
 }
 
 /// What is read of each revision.

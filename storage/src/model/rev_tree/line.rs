@@ -1,5 +1,7 @@
 //! Ancestors, one behind the other.
 
+use std::iter::from_fn;
+
 use super::Ancestor;
 use crate::codec::{Malformed, Reader, revision};
 
@@ -71,6 +73,12 @@ impl Line {
     /// The one with so many before it.
     pub fn get(&self, at: usize) -> Option<Ancestor> {
         self.iter().nth(at)
+    }
+
+    /// Lines of so many of them each, one behind the other; the last may have fewer.
+    pub(crate) fn chunks(&self, len: usize) -> impl Iterator<Item = Line> + '_ {
+        let mut ancestors = self.iter();
+        from_fn(move || Some(ancestors.by_ref().take(len).collect()).filter(|chunk: &Line| !chunk.is_empty()))
     }
 
     /// Puts older ones behind these.
@@ -145,6 +153,8 @@ mod tests {
             let at = at.min(all.len());
             prop_assert_eq!((&short, &split), (&line(&all[..at]), &line(&all[..at])));
             prop_assert_eq!(split_off, line(&all[at..]));
+            let chunks: Vec<Line> = whole.chunks(at.max(1)).collect();
+            prop_assert_eq!(chunks, all.chunks(at.max(1)).map(line).collect::<Vec<_>>());
         }
 
         #[test]

@@ -37,10 +37,10 @@ pub async fn bulk_get(mut call: Call, db: &str) -> Answer {
     let items = request::parse(body, move |body| parse(body, docs_max)).await?;
     let database = database.pinned().await?;
     let read = Read { extras: document::extras(&query), latest: query.flag("latest") };
-    Ok(match Form::of(&req) {
-        Form::Json => as_json(&req, database, items, read),
-        Form::Multipart(kind) => as_multipart(&req, database, items, read, kind),
-    })
+    match Form::of(&req) {
+        Form::Json => as_json(&req, database, items, read).await,
+        Form::Multipart(kind) => as_multipart(&req, database, items, read, kind).await,
+    }
 }
 
 /// How the answer is written: as JSON unless the client takes multipart alone.
@@ -59,16 +59,16 @@ impl Form {
     }
 }
 
-fn as_json(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read) -> HttpResponse {
+async fn as_json(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read) -> Answer {
     let write = move |out: &mut Vec<u8>, reader: &mut Reader<'_>, item: &Item| {
         item.write_json(out, &item.read(reader, read)?);
         Ok(())
     };
     let items = Items::new(database, items, write).framed(b"{\"results\":[".into(), b",", b"]}\n".into());
-    pages::streaming(req, reply::json(StatusCode::OK), paged(items))
+    pages::streaming(req, reply::json(StatusCode::OK), paged(items)).await
 }
 
-fn as_multipart(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read, kind: &str) -> HttpResponse {
+async fn as_multipart(req: &HttpRequest, database: Database, items: Vec<Item>, read: Read, kind: &str) -> Answer {
     // In CouchDB the boundary itself begins with dashes here.
     let boundary = format!("--{}", boundary());
     let mut answer = HttpResponse::Ok();
@@ -80,7 +80,7 @@ fn as_multipart(req: &HttpRequest, database: Database, items: Vec<Item>, read: R
         Ok(())
     };
     let items = Items::new(database, items, write).framed(Vec::new(), b"", end.into_bytes());
-    pages::streaming(req, answer, paged(items))
+    pages::streaming(req, answer, paged(items)).await
 }
 
 fn parse(body: &[u8], docs_max: usize) -> Result<Vec<Item>, ApiError> {

@@ -54,7 +54,7 @@ async fn one(mut call: Call, db: &str, namespace: Namespace) -> Answer {
     let database = database.pinned().await?;
     let head = head(&database, namespace, &options).await?;
     let rows = rows(database, namespace, options, head).chain(text("\n"));
-    Ok(pages::streaming(&req, reply::json(StatusCode::OK), rows))
+    pages::streaming(&req, reply::json(StatusCode::OK), rows).await
 }
 
 /// Source: CouchDB `chttpd_db:multi_all_docs_view`.
@@ -65,16 +65,17 @@ async fn queries(mut call: Call, db: &str, namespace: Namespace) -> Answer {
     let keys_max = state.config.limits.bulk_docs_max;
     let queries = request::parse(body, move |body| Options::parse_queries(&query, body, keys_max)).await?;
     let database = database.pinned().await?;
+    let end = if queries.is_empty() { "{\"results\":[\r\n]}\n" } else { "\r\n]}\n" };
     let listings = stream::iter(queries.into_iter().enumerate()).then(move |(at, options)| {
         let database = database.clone();
         async move {
-            let mut start = if at == 0 { b"\r\n".to_vec() } else { b",\r\n".to_vec() };
+            let mut start = if at == 0 { b"{\"results\":[\r\n".to_vec() } else { b",\r\n".to_vec() };
             start.extend(head(&database, namespace, &options).await?);
             Ok::<_, Error>(rows(database, namespace, options, start))
         }
     });
-    let body = text("{\"results\":[").chain(listings.try_flatten()).chain(text("\r\n]}\n"));
-    Ok(pages::streaming(&req, reply::json(StatusCode::OK), body))
+    let body = listings.try_flatten().chain(text(end));
+    pages::streaming(&req, reply::json(StatusCode::OK), body).await
 }
 
 fn text(text: &'static str) -> impl Stream<Item = Result<Bytes, Error>> {
