@@ -221,6 +221,7 @@ impl OpenDatabase {
         if !self.writer.connected() {
             return Err(self.live.gone());
         }
+        self.store()?.check_writable()?;
         // While a sweep goes on the writer knows: however often it is asked for, one message waits.
         if self.sweeping.start_whole() {
             self.writer.do_send(LookAround);

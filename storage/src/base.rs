@@ -38,6 +38,14 @@ impl Base {
         }
     }
 
+    /// Refuses what would write to a damaged file.
+    pub fn check_writable(&self) -> Result<(), StorageError> {
+        match self {
+            Base::Sound(_) => Ok(()),
+            Base::Damaged(survey, _) => Err(survey.read_only()),
+        }
+    }
+
     /// What is wrong with the file; nothing when it is sound.
     pub fn damages(&self) -> &[Damage] {
         match self {

@@ -198,6 +198,14 @@ impl Store {
         self.base.damages()
     }
 
+    /// Refuses what would write to a damaged file, for who does not wait for that.
+    ///
+    /// # Errors
+    /// [`StorageError::ReadOnly`].
+    pub fn check_writable(&self) -> Result<(), StorageError> {
+        self.base.check_writable()
+    }
+
     /// Whether all of the file was looked at when it was opened, as it is up to
     /// [`StoreOptions::verify_at_open_bytes_max`].
     pub fn is_verified(&self) -> bool {

@@ -199,6 +199,9 @@ async fn last_event_id_header_counts_for_eventsource_only() {
         let expected = eventsource(&[(H2_B, "3"), (H2_A, "4")], false);
         assert_eq!(request.expect(200).await.text(), expected, "{id} is the start");
     }
+    // What a client sends whose last row had no sequence.
+    let request = database.get("/_changes?feed=eventsource&since=3&timeout=1").header("last-event-id", "null");
+    assert_eq!(request.expect(200).await.text(), eventsource(&[(H2_A, "4")], false));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -151,6 +151,8 @@ async fn a_damaged_page_costs_what_is_on_it_and_other_databases_do_not_notice() 
         assert!(doc["text"].as_str().is_some_and(|text| text.starts_with(&format!("marker-{number:03}"))), "{doc}");
     }
     assert_no_answer(&harmed, "d150", &words).await;
+    let compacted = harmed.request("POST", "/_compact").json(&json!({})).expect(500).await.json();
+    assert_eq!(compacted["error"], "read_only_database", "{compacted}");
     assert_eq!(harmed.info().await["doc_count"], DOCUMENTS);
     assert_eq!(harmed.changes("").await["results"].as_array().map(Vec::len), Some(DOCUMENTS));
     assert_eq!(harmed.changes("since=151&include_docs=true").await["results"].as_array().map(Vec::len), Some(149));

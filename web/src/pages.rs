@@ -23,8 +23,9 @@ pub trait Pages {
     async fn next_page(&mut self) -> Result<Option<Vec<u8>>, Error>;
 }
 
-/// An answer that is made while it is sent. Its first page is there before anything is said, so that what cannot be read
-/// at all is no answer. A later error ends it without its proper end, so the client knows that it is incomplete.
+/// An answer that is made while it is sent. Its first page is there before anything is said, so that where nothing can
+/// be read there is an error in its place. A later error ends it without its proper end, so the client knows that it is
+/// incomplete.
 ///
 /// # Errors
 /// What the first page cannot be read for.

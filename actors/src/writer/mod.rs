@@ -41,6 +41,9 @@ use crate::sweep::Sweeping;
 /// between two commits.
 const SLICE: PageLimits = PageLimits { rows_max: 1_000, bytes_max: 1 << 20, time_max: Duration::from_millis(20) };
 
+/// It is said at most so often that a commit failed, however many do. All are counted.
+const SAY_AGAIN: Duration = Duration::from_secs(10);
+
 /// What became of a request's writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
@@ -146,6 +149,8 @@ pub(crate) struct Writer {
     index_ails: bool,
     /// Likewise of reclaiming.
     reclaim_ails: bool,
+    /// When it was last said that a commit failed.
+    failure_said: Option<Instant>,
     /// Whether it looks soon for answers that have waited for feeds too long.
     release_comes: bool,
     finishing: Vec<oneshot::Sender<()>>,
@@ -178,6 +183,7 @@ impl Writer {
             index_waits: false,
             index_ails: false,
             reclaim_ails: false,
+            failure_said: None,
             release_comes: false,
             finishing: Vec::new(),
             finished: false,
@@ -354,7 +360,9 @@ impl Writer {
         let full = is_full(&error);
         self.metrics.failed();
         // Clients that try again would fill the log too.
-        if is_news && !(full && self.full) {
+        let is_said = self.failure_said.is_some_and(|said| said.elapsed() < SAY_AGAIN);
+        if is_news && !is_said && !(full && self.full) {
+            self.failure_said = Some(Instant::now());
             tracing::error!(%error, folder = %self.store.folder().display(), "a commit failed");
         }
         let again = full && !self.full;

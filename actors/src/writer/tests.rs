@@ -431,7 +431,7 @@ fn replicated(count: usize) -> Request {
     (0..count).map(|n| Write::Edit(edit(n))).collect::<Vec<_>>().into()
 }
 
-/// The writers of a thread had to wait for each other's commits, which may take a minute where revisions are replicated.
+/// The writers of a thread waited for each other's commits, which may take a minute where revisions are replicated.
 #[actix::test]
 async fn no_writer_waits_for_a_long_commit_of_another_one_of_its_thread() {
     let (slow, quick) = (Bench::new(), Bench::with(LIMITS));

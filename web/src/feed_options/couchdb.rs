@@ -100,7 +100,8 @@ fn feed(query: &Query) -> Result<(FeedKind, FeedMode, Shape), ApiError> {
 }
 
 fn since(req: &HttpRequest, query: &Query, kind: FeedKind) -> Result<Since, ApiError> {
-    let in_header = last_event_id(req).filter(|_| kind == FeedKind::Eventsource);
+    // The last row that came may have had no sequence (`seq_interval`).
+    let in_header = last_event_id(req).filter(|id| kind == FeedKind::Eventsource && id != "null");
     let text = in_header.as_deref().or_else(|| query.last_of(&["since", "last-event-id"])).unwrap_or("0");
     parse_since(text)
 }

@@ -81,7 +81,7 @@ pub async fn answer<S: Source>(
     if feed.is_ahead() {
         tracing::warn!(
             path = req.path(),
-            "a feed was asked for from ahead of all there is: it hides writes until then"
+            "a feed was asked for from ahead of all there is: it hides writes until then, or begins anew"
         );
         answer.insert_header((reply::SEQTIDE_SINCE, "ahead"));
     }
