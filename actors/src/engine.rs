@@ -52,13 +52,13 @@ pub struct EngineOptions {
     pub databases_open_max: usize,
     /// Most feeds open at once.
     pub feeds_max: usize,
-    /// Threads that write; each database is pinned to one.
+    /// Threads that write; each database is pinned to one. A commit that may take long has another, which ends with it.
     pub committers: usize,
     /// Processors that are kept awake, by threads that give way to others at once, while commits of few requests follow
     /// each other within half a millisecond: it saves writers what it takes to wake them. Zero keeps none, and none is
     /// kept where the process has only one or may not use all the time of those that it has.
     pub awake_processors_max: usize,
-    /// Called on each thread that writes, a few times each time that it rests after it wrote, and has to return soon.
+    /// Called on each of the `committers`, a few times each time that it rests after it wrote, and has to return soon.
     /// Here a program has its allocator give back what such a thread has allocated and others have freed, where the
     /// allocator leaves that to the thread. Does nothing by default.
     pub at_rest: fn(),

@@ -202,6 +202,9 @@ async fn last_event_id_header_counts_for_eventsource_only() {
     // What a client sends whose last row had no sequence.
     let request = database.get("/_changes?feed=eventsource&since=3&timeout=1").header("last-event-id", "null");
     assert_eq!(request.expect(200).await.text(), eventsource(&[(H2_A, "4")], false));
+    // From there on something would be missing.
+    let request = database.get("/_changes?feed=eventsource&since=now&timeout=1").header("last-event-id", "null");
+    request.expect(400).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -91,6 +91,10 @@ async fn assert_named(database: &Database, method: &str, rest: &str, error: &str
 async fn assert_no_answer(database: &Database, id: &str, words: &[&str]) {
     let listing = format!("/_all_docs?include_docs=true&start_key=%22{id}%22");
     assert_named(database, "GET", &listing, "damaged_database", words).await;
+    let named = database.get(&format!("/{id}?open_revs=all")).header("accept", "application/json");
+    assert_eq!(named.expect(500).await.json()["error"], "damaged_database");
+    let parts = database.get(&format!("/{id}?open_revs=all")).header("accept", "multipart/mixed");
+    assert_eq!(parts.expect(500).await.json()["error"], "damaged_database");
     let asked = [
         ("/_all_docs?include_docs=true", json!({ "keys": [id] })),
         ("/_all_docs/queries", json!({ "queries": [{ "keys": [id], "include_docs": true }] })),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use actix_web::{HttpRequest, HttpResponseBuilder};
 use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
 use futures_util::{Stream, StreamExt, stream};
 use seqtide::documents::Reader;
 use seqtide::storage::{Snapshot, StorageError};
@@ -29,15 +30,18 @@ pub trait Pages {
 ///
 /// # Errors
 /// What the first page cannot be read for.
-pub async fn streaming(
+pub fn streaming(
     req: &HttpRequest,
     answer: HttpResponseBuilder,
     body: impl Stream<Item = Result<Bytes, Error>> + 'static,
-) -> Answer {
+) -> LocalBoxFuture<'_, Answer> {
     let mut body = Box::pin(body);
-    let first = body.next().await.transpose()?;
-    let body = stream::iter(first.map(Ok)).chain(body);
-    Ok(reply::streaming(req, answer, cut_short::telling(req, body)))
+    // Boxed: every future on the way down would have room for it, those of writes too.
+    Box::pin(async move {
+        let first = body.next().await.transpose()?;
+        let body = stream::iter(first.map(Ok)).chain(body);
+        Ok(reply::streaming(req, answer, cut_short::telling(req, body)))
+    })
 }
 
 /// The pages as the body of such an answer.

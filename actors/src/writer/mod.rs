@@ -22,11 +22,11 @@ use seqtide_storage::{
     Write, unwinding,
 };
 use tokio::sync::oneshot;
-use tokio::task::{spawn_blocking, yield_now};
+use tokio::task::yield_now;
 
 use self::asker::Asker;
 pub(crate) use self::commit::WriteCommit;
-use self::commit::{Committed, LONG, commit, may_take_long};
+use self::commit::{LONG, Made, broken, made, made_beside, may_take_long};
 use self::load::Load;
 use self::queue::{Job, Queue};
 use crate::end_reason::EndReason;
@@ -41,7 +41,7 @@ use crate::sweep::Sweeping;
 /// between two commits.
 const SLICE: PageLimits = PageLimits { rows_max: 1_000, bytes_max: 1 << 20, time_max: Duration::from_millis(20) };
 
-/// It is said at most so often that a commit failed, however many do. All are counted.
+/// It is said at most so often that commits fail in the same way. All are counted.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
 
 /// What became of a request's writes.
@@ -149,8 +149,8 @@ pub(crate) struct Writer {
     index_ails: bool,
     /// Likewise of reclaiming.
     reclaim_ails: bool,
-    /// When it was last said that a commit failed.
-    failure_said: Option<Instant>,
+    /// How a commit failed, as it was last said, and when.
+    failure_said: Option<(String, Instant)>,
     /// Whether it looks soon for answers that have waited for feeds too long.
     release_comes: bool,
     finishing: Vec<oneshot::Sender<()>>,
@@ -227,7 +227,7 @@ impl Writer {
             rest::count_work();
         }
         match work {
-            Some(Work::Commit) => self.commit(ctx),
+            Some(Work::Commit) => return self.commit(ctx),
             Some(Work::Reclaim) => self.reclaim(),
             Some(Work::Index) => self.tend_index(),
             None if !self.finishing.is_empty() => return self.stop(ctx),
@@ -237,42 +237,38 @@ impl Writer {
         self.look_around(ctx);
     }
 
+    /// Makes a commit of what is queued. One that may take long is made beside this thread, for which other writers
+    /// wait: this one alone waits for it.
     fn commit(&mut self, ctx: &mut Context<Writer>) {
         let mut jobs = if self.full { self.queue.take_alike() } else { self.queue.take() };
         let requests: Vec<_> = jobs.iter_mut().map(|job| std::mem::take(&mut job.request)).collect();
-        let began = Instant::now();
         if !self.was_long && !may_take_long(&requests) {
-            let results = commit(&self.store, &requests, &*self.write);
-            return self.decided(results, jobs, requests, began, ctx);
+            let made = made(&self.store, &requests, &*self.write);
+            return self.decided(made, jobs, requests, ctx);
         }
-        let (store, write) = (Arc::clone(&self.store), Arc::clone(&self.write));
-        let beside = spawn_blocking(move || (commit(&store, &requests, &*write), requests)).into_actor(self);
-        ctx.wait(beside.map(move |done, writer, ctx| {
-            // What is not begun when the runtime ends is not made.
-            let Ok((results, requests)) = done else { return };
-            writer.decided(results, jobs, requests, began, ctx);
-            writer.tell_made_up();
-            writer.look_around(ctx);
+        let (requests, began) = (Arc::new(requests), Instant::now());
+        let Some(beside) = made_beside(&self.store, &requests, &self.write) else {
+            let made = made(&self.store, &requests, &*self.write);
+            return self.decided(made, jobs, Arc::unwrap_or_clone(requests), ctx);
+        };
+        ctx.wait(beside.into_actor(self).map(move |made, writer, ctx| {
+            let broken = || Made { committed: broken(requests.len()), took: began.elapsed() };
+            let made = made.unwrap_or_else(|_ended| broken());
+            writer.decided(made, jobs, Arc::unwrap_or_clone(requests), ctx);
         }));
     }
 
-    /// It is known what became of the requests of these jobs.
-    fn decided(
-        &mut self,
-        results: Committed,
-        jobs: Vec<Job>,
-        requests: Vec<Request>,
-        began: Instant,
-        ctx: &mut Context<Writer>,
-    ) {
-        self.was_long = began.elapsed() >= LONG;
+    /// It is known what became of the requests of these jobs: tells of it, and goes on.
+    fn decided(&mut self, made: Made, jobs: Vec<Job>, requests: Vec<Request>, ctx: &mut Context<Writer>) {
+        let Made { committed, took } = made;
+        self.was_long = took >= LONG;
         let mut jobs = jobs.into_iter().zip(requests).map(|(job, request)| Job { request, ..job });
         // Where all come upon the same damage it is said once.
         let mut said = String::new();
-        for (of_so_many, result) in results {
+        for (of_so_many, result) in committed {
             let jobs = jobs.by_ref().take(of_so_many).collect();
             match result {
-                Ok(commit) => self.committed(commit, jobs, began, ctx),
+                Ok(commit) => self.committed(commit, jobs, took, ctx),
                 Err(error) => {
                     let says = error.to_string();
                     self.failed(error, jobs, says != said);
@@ -280,6 +276,8 @@ impl Writer {
                 }
             }
         }
+        self.tell_made_up();
+        self.look_around(ctx);
     }
 
     fn reclaim(&mut self) {
@@ -323,12 +321,12 @@ impl Writer {
     }
 
     /// Durable by now; makes it visible, then acknowledges.
-    fn committed(&mut self, commit: Commit, jobs: Vec<Job>, began: Instant, ctx: &mut Context<Writer>) {
+    fn committed(&mut self, commit: Commit, jobs: Vec<Job>, took: Duration, ctx: &mut Context<Writer>) {
         let carried_out = || commit.requests.iter().filter(|request| request.attempt == Attempt::First);
         // Where nothing changes, nothing is written or synced: it would pass for a commit that takes no time.
         if carried_out().flat_map(|request| &request.outcomes).any(Outcome::is_change) {
             let edits = carried_out().map(|request| request.outcomes.len()).sum();
-            self.metrics.committed(edits, commit.changes.len(), began.elapsed());
+            self.metrics.committed(edits, commit.changes.len(), took);
         }
         let purged = jobs.iter().zip(&commit.requests).flat_map(|(job, done)| purged(&job.request, done));
         self.live.publish(commit.changes, &commit.gone, &commit.vanished, purged, commit.counters.update_seq);
@@ -360,10 +358,11 @@ impl Writer {
         let full = is_full(&error);
         self.metrics.failed();
         // Clients that try again would fill the log too.
-        let is_said = self.failure_said.is_some_and(|said| said.elapsed() < SAY_AGAIN);
+        let says = error.to_string();
+        let is_said = self.failure_said.as_ref().is_some_and(|(said, at)| *said == says && at.elapsed() < SAY_AGAIN);
         if is_news && !is_said && !(full && self.full) {
-            self.failure_said = Some(Instant::now());
-            tracing::error!(%error, folder = %self.store.folder().display(), "a commit failed");
+            tracing::error!(error = says, folder = %self.store.folder().display(), "a commit failed");
+            self.failure_said = Some((says, Instant::now()));
         }
         let again = full && !self.full;
         self.full = self.full || full;

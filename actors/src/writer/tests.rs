@@ -467,3 +467,41 @@ async fn no_writer_waits_for_a_long_commit_of_another_one_of_its_thread() {
     assert_eq!(slow.live.newest().version, 2 + MANY as u64);
     slow_writer.send(Finish).await.unwrap();
 }
+
+#[actix::test]
+async fn a_commit_beside_the_thread_is_as_any_other() {
+    let bench = Bench::new();
+    let (begun, begins) = mpsc::channel::<()>();
+    let (release, released) = mpsc::channel::<()>();
+    let released = parking_lot::Mutex::new(released);
+    let writer = bench.writer(move |store, requests| {
+        begun.send(()).unwrap();
+        released.lock().recv_timeout(Duration::from_secs(30)).expect("it is told to go on");
+        assert!(!writes(requests, "wire"), "over the wire");
+        store.write(requests)
+    });
+    // One that panics fails, and nobody else does.
+    release.send(()).unwrap();
+    let mut tripped = replicated(MANY);
+    tripped.writes.extend(put("wire", "{}").writes);
+    let failed = bench.submit(&writer, tripped).await;
+    assert!(matches!(failed, Err(Error::Storage(_))), "{failed:?}");
+    begins.recv().unwrap();
+    // What comes while one is under way is written behind it, and the writer ends behind both.
+    let first = bench.submit(&writer, replicated(MANY));
+    let others = async {
+        while begins.try_recv().is_err() {
+            yield_now().await;
+        }
+        let second = bench.queue(put("b", "{}")).unwrap();
+        let finish = writer.send(Finish);
+        release.send(()).unwrap();
+        release.send(()).unwrap();
+        (second.await.unwrap().result, finish.await)
+    };
+    let (first, (second, finished)) = futures_util::future::join(first, others).await;
+    finished.unwrap();
+    assert!(first.unwrap().seq < second.unwrap().seq);
+    assert_eq!(bench.live.newest().version, MANY as u64 + 1);
+    assert!(!writer.connected());
+}

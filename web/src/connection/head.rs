@@ -232,9 +232,10 @@ fn is_websocket(upgrade: &[u8]) -> bool {
     upgrade.split(|byte| *byte == b',').any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(WEBSOCKET))
 }
 
-/// Whether it is so, and others are too.
-fn is_among_others(upgrade: &[u8]) -> bool {
-    is_websocket(upgrade) && !upgrade.eq_ignore_ascii_case(WEBSOCKET)
+/// Whether a request offers a WebSocket and other protocols: in one list, or line by line.
+fn has_choice(request: &Request<'_, '_>) -> bool {
+    let protocols = || headers(request, "upgrade").flat_map(|header| header.value.split(|byte| *byte == b','));
+    protocols().any(is_websocket) && protocols().count() > 1
 }
 
 /// Whether a request says this of its connection.
@@ -253,7 +254,7 @@ fn headers<'h>(request: &'h Request<'_, '_>, name: &str) -> impl Iterator<Item =
 fn meant(request: &Request<'_, '_>) -> Option<Vec<u8>> {
     let target = Cow::from(percent_encode(request.path?.as_bytes(), ESCAPED));
     let has_offer = has_offer(request);
-    let has_choice = headers(request, "upgrade").any(|header| is_among_others(header.value));
+    let has_choice = has_choice(request);
     if matches!(target, Cow::Borrowed(_)) && !has_offer && !has_choice {
         return None;
     }
@@ -261,14 +262,17 @@ fn meant(request: &Request<'_, '_>) -> Option<Vec<u8>> {
     for Header { name, value } in request.headers.iter() {
         let value = match *value {
             value if has_offer => without_offer(name, value),
-            value if name.eq_ignore_ascii_case("upgrade") && is_among_others(value) => Some(WEBSOCKET.into()),
+            _ if has_choice && name.eq_ignore_ascii_case("upgrade") => None,
             value => Some(value.into()),
         };
         if let Some(value) = value {
             head.extend_from_slice(&[name.as_bytes(), b": ", &value, b"\r\n"].concat());
         }
     }
-    head.extend_from_slice(b"\r\n");
+    if has_choice {
+        head.extend_from_slice(&[b"Upgrade: ", WEBSOCKET, LINE_END].concat());
+    }
+    head.extend_from_slice(LINE_END);
     Some(head)
 }
 
@@ -437,9 +441,15 @@ mod tests {
     #[test]
     fn of_several_protocols_to_go_over_to_websocket_is_chosen() {
         let request =
-            |upgrade: &str| format!("GET /_feed HTTP/1.1\r\nConnection: Upgrade\r\n{upgrade}\r\nX-A: b\r\n\r\n");
+            |upgrade: &str| format!("GET /_feed HTTP/1.1\r\nConnection: Upgrade\r\nX-A: b\r\n{upgrade}\r\n\r\n");
         let frames = "GET /<a> HTTP/1.1\r\n\r\n";
-        for upgrade in ["Upgrade: websocket, foo", "Upgrade: foo/2,WebSocket", "Upgrade: h2c , websocket "] {
+        for upgrade in [
+            "Upgrade: websocket, foo",
+            "Upgrade: foo/2,WebSocket",
+            "Upgrade: h2c , websocket ",
+            "Upgrade: foo\r\nUpgrade: websocket",
+            "upgrade: foo, bar\r\nupgrade: websocket, h2c",
+        ] {
             let expected = [&request("Upgrade: websocket"), frames].concat();
             assert_read(&[&request(upgrade), frames].concat(), &expected);
         }

@@ -100,9 +100,12 @@ fn feed(query: &Query) -> Result<(FeedKind, FeedMode, Shape), ApiError> {
 }
 
 fn since(req: &HttpRequest, query: &Query, kind: FeedKind) -> Result<Since, ApiError> {
-    // The last row that came may have had no sequence (`seq_interval`).
-    let in_header = last_event_id(req).filter(|id| kind == FeedKind::Eventsource && id != "null");
-    let text = in_header.as_deref().or_else(|| query.last_of(&["since", "last-event-id"])).unwrap_or("0");
+    let asked = query.last_of(&["since", "last-event-id"]).unwrap_or("0");
+    let in_header = last_event_id(req).filter(|_| kind == FeedKind::Eventsource);
+    // The last row that came had no sequence (`seq_interval`): what came before comes once more. Behind `now` it would
+    // be missing.
+    let in_header = in_header.filter(|id| id != "null" || asked == "now");
+    let text = in_header.as_deref().unwrap_or(asked);
     parse_since(text)
 }
 
