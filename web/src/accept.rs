@@ -4,6 +4,8 @@ use actix_web::HttpRequest;
 use actix_web::http::header::{self, Accept, Header, Quality};
 use actix_web::mime::{self, Mime};
 
+use crate::connection::is_websocket;
+
 /// Whether a client takes a media type: the range of its `Accept` header that names the type most closely decides. One
 /// that sends no such header takes everything.
 ///
@@ -32,8 +34,7 @@ pub fn wants_events(req: &HttpRequest) -> bool {
 ///
 /// Source: RFC 9110, section 7.8; RFC 6455, section 4.2.1.
 pub fn wants_websocket(req: &HttpRequest) -> bool {
-    let values = req.headers().get_all(header::UPGRADE).filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|protocol| protocol.trim().eq_ignore_ascii_case("websocket"))
+    req.headers().get_all(header::UPGRADE).any(|value| is_websocket(value.as_bytes()))
 }
 
 /// 3 for the type itself, 2 for `kind/*`, 1 for `*/*`, 0 for another.

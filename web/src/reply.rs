@@ -45,7 +45,7 @@ pub fn json_body(status: StatusCode, mut body: Vec<u8>) -> HttpResponse {
 }
 
 /// A streaming answer. To a client of HTTP/1.0 it goes without chunks, and ends with the connection; to `HEAD` it has
-/// no body, and what is not made of it is not.
+/// no body, and no more of one is made.
 pub fn streaming<E>(
     req: &HttpRequest,
     mut answer: HttpResponseBuilder,

@@ -37,6 +37,14 @@ pub(super) struct Made {
     pub took: Duration,
 }
 
+impl Made {
+    /// Of so many requests, where the thread of their commit has ended without a word.
+    pub fn broken(requests: usize) -> Made {
+        let source = io::Error::other("the thread of a commit has ended");
+        Made { committed: vec![(requests, Err(StorageError::InDoubt { source }))], took: LONG }
+    }
+}
+
 /// Makes a commit here and now.
 pub(super) fn made(store: &Store, requests: &[Request], write: &WriteCommit) -> Made {
     let began = Instant::now();
@@ -60,12 +68,6 @@ pub(super) fn made_beside(
         let _ = tell.send(made);
     };
     thread::Builder::new().name("commit".to_owned()).spawn(making).ok().map(|_| told)
-}
-
-/// What became of so many requests whose commit's thread has ended without a word.
-pub(super) fn broken(requests: usize) -> Committed {
-    let source = io::Error::other("the thread of a commit has ended");
-    vec![(requests, Err(StorageError::InDoubt { source }))]
 }
 
 /// Writes requests together. A damaged row fails the requests that come upon it and no others: halves are then written

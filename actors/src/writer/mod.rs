@@ -26,7 +26,7 @@ use tokio::task::yield_now;
 
 use self::asker::Asker;
 pub(crate) use self::commit::WriteCommit;
-use self::commit::{LONG, Made, broken, made, made_beside, may_take_long};
+use self::commit::{LONG, Made, made, made_beside, may_take_long};
 use self::load::Load;
 use self::queue::{Job, Queue};
 use crate::end_reason::EndReason;
@@ -242,18 +242,15 @@ impl Writer {
     fn commit(&mut self, ctx: &mut Context<Writer>) {
         let mut jobs = if self.full { self.queue.take_alike() } else { self.queue.take() };
         let requests: Vec<_> = jobs.iter_mut().map(|job| std::mem::take(&mut job.request)).collect();
-        if !self.was_long && !may_take_long(&requests) {
-            let made = made(&self.store, &requests, &*self.write);
-            return self.decided(made, jobs, requests, ctx);
-        }
-        let (requests, began) = (Arc::new(requests), Instant::now());
-        let Some(beside) = made_beside(&self.store, &requests, &self.write) else {
+        let requests = Arc::new(requests);
+        let may_take_long = self.was_long || may_take_long(&requests);
+        let beside = may_take_long.then(|| made_beside(&self.store, &requests, &self.write)).flatten();
+        let Some(beside) = beside else {
             let made = made(&self.store, &requests, &*self.write);
             return self.decided(made, jobs, Arc::unwrap_or_clone(requests), ctx);
         };
         ctx.wait(beside.into_actor(self).map(move |made, writer, ctx| {
-            let broken = || Made { committed: broken(requests.len()), took: began.elapsed() };
-            let made = made.unwrap_or_else(|_ended| broken());
+            let made = made.unwrap_or_else(|_ended| Made::broken(requests.len()));
             writer.decided(made, jobs, Arc::unwrap_or_clone(requests), ctx);
         }));
     }
@@ -263,17 +260,11 @@ impl Writer {
         let Made { committed, took } = made;
         self.was_long = took >= LONG;
         let mut jobs = jobs.into_iter().zip(requests).map(|(job, request)| Job { request, ..job });
-        // Where all come upon the same damage it is said once.
-        let mut said = String::new();
         for (of_so_many, result) in committed {
             let jobs = jobs.by_ref().take(of_so_many).collect();
             match result {
                 Ok(commit) => self.committed(commit, jobs, took, ctx),
-                Err(error) => {
-                    let says = error.to_string();
-                    self.failed(error, jobs, says != said);
-                    said = says;
-                }
+                Err(error) => self.failed(error, jobs),
             }
         }
         self.tell_made_up();
@@ -354,13 +345,14 @@ impl Writer {
 
     /// Nothing of it was written. Where there was no room, what makes some is tried once more, a little at a time and
     /// without what needed some, and garbage is reclaimed, however little there is.
-    fn failed(&mut self, error: StorageError, jobs: Vec<Job>, is_news: bool) {
+    fn failed(&mut self, error: StorageError, jobs: Vec<Job>) {
         let full = is_full(&error);
         self.metrics.failed();
-        // Clients that try again would fill the log too.
+        // Clients that try again would fill the log too. Where many come upon the same damage it is said once.
         let says = error.to_string();
-        let is_said = self.failure_said.as_ref().is_some_and(|(said, at)| *said == says && at.elapsed() < SAY_AGAIN);
-        if is_news && !is_said && !(full && self.full) {
+        let is_said = (full && self.full)
+            || self.failure_said.as_ref().is_some_and(|(said, at)| *said == says && at.elapsed() < SAY_AGAIN);
+        if !is_said {
             tracing::error!(error = says, folder = %self.store.folder().display(), "a commit failed");
             self.failure_said = Some((says, Instant::now()));
         }

@@ -228,7 +228,7 @@ fn is_last(request: &Request<'_, '_>) -> bool {
 }
 
 /// Whether a WebSocket is among the protocols of an `Upgrade` header.
-fn is_websocket(upgrade: &[u8]) -> bool {
+pub fn is_websocket(upgrade: &[u8]) -> bool {
     upgrade.split(|byte| *byte == b',').any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(WEBSOCKET))
 }
 

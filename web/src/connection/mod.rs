@@ -14,4 +14,5 @@ mod shortcut;
 
 pub use self::cutting::{Cutter, Cutting};
 pub use self::detachable::{Detachable, SHORTCUT_FOR};
+pub use self::head::is_websocket;
 pub use self::shortcut::{Answering, Shortcut};
