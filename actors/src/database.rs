@@ -338,7 +338,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::TooManyFeeds`], [`Error::TooManyListedIds`],
-    /// [`Error::Draining`], [`Error::Stopped`], [`Error::Storage`], [`Error::Function`].
+    /// [`Error::SelectorsTooLarge`], [`Error::Draining`], [`Error::Stopped`], [`Error::Storage`], [`Error::Function`].
     pub async fn changes(&self, options: ChangesOptions) -> Result<Changes, Error> {
         let (all_leaves, with_body) = (options.all_leaves, options.include_docs);
         let feed = self.feed(options.into()).await?;

@@ -70,6 +70,16 @@ pub enum Error {
         /// The bound.
         ids_max: usize,
     },
+    /// With this one the selectors and lists of fields of the feeds that are open take more memory than is allowed. Try
+    /// again later, or with less.
+    #[error(
+        "with this one the selectors and `fields` of the feeds that are open would take more than {bytes_max} bytes of \
+         memory, and no more are allowed"
+    )]
+    SelectorsTooLarge {
+        /// The bound.
+        bytes_max: usize,
+    },
     /// The feeds that are open are being ended, because the engine stops. Try again later.
     #[error("the server is stopping and opens no more feeds")]
     Draining {

@@ -34,6 +34,9 @@ pub enum Ids {
     Prefix(Arc<str>),
 }
 
+/// What takes more steps may take more than some milliseconds, and is not done where others wait.
+const STEPS_MAX: usize = 1 << 20;
+
 /// What a document must be like; what is not asked for holds. Equal tests wake their feeds together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Test {
@@ -164,6 +167,22 @@ impl Test {
     /// Whether leaves other than the winner have to be opened.
     pub(crate) fn opens_losers(&self, change: &Change, all_leaves: bool) -> bool {
         all_leaves && change.leaves.len() > 1 && self.selector.is_some() && !self.rules_out(change)
+    }
+
+    /// Whether it is for threads that read: it looks at what only the disk has, or may take long.
+    pub(crate) fn is_judged_by_readers(&self, change: &Change, all_leaves: bool) -> bool {
+        self.opens_losers(change, all_leaves) || (self.steps(change) > STEPS_MAX && !self.rules_out(change))
+    }
+
+    /// How many steps it takes for each byte it looks at, roughly and at most; at least one.
+    pub(crate) fn steps_a_byte(&self) -> usize {
+        self.selector.as_ref().map_or(1, Selector::steps_a_byte)
+    }
+
+    /// How many steps it takes to look at a document's winner, roughly and at most.
+    pub(crate) fn steps(&self, change: &Change) -> usize {
+        let body_bytes = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
+        self.selector.as_ref().map_or(0, |selector| selector.steps(body_bytes))
     }
 
     /// Whether what is known of the leaves without opening one decides that nothing passes.

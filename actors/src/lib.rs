@@ -45,6 +45,7 @@ mod error;
 mod feed;
 mod feed_index;
 mod filter;
+mod fingerprint;
 pub mod functions;
 mod gauges;
 mod idempotency;

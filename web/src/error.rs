@@ -227,6 +227,7 @@ impl From<seqtide::Error> for ApiError {
             Error::Draining { retry } => try_again(&retry.as_secs_f64().ceil().to_string()),
             Error::TooManyFeeds { .. }
             | Error::TooManyListedIds { .. }
+            | Error::SelectorsTooLarge { .. }
             | Error::TooManyDatabases { .. }
             | Error::Stopped => try_again("5"),
             Error::Storage(error) => ApiError::from(&*error),

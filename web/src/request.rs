@@ -133,9 +133,10 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, ApiError> + S
 
 fn is_gzipped(req: &HttpRequest) -> Result<bool, ApiError> {
     let encoding = req.headers().get(header::CONTENT_ENCODING).map(|value| value.to_str().unwrap_or("?"));
-    match encoding {
+    // RFC 9110, 8.4.1: in any case, and by an older name.
+    match encoding.map(str::to_ascii_lowercase).as_deref() {
         None | Some("identity" | "") => Ok(false),
-        Some("gzip") => Ok(true),
+        Some("gzip" | "x-gzip") => Ok(true),
         Some(other) => Err(ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "bad_content_encoding",

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::filter::{Passed, Test};
 use crate::functions::{BATCH_BYTES, DOCUMENT_BYTES, FilterFunction, Functions, batches, document};
 use crate::open_database::OpenDatabase;
-use crate::row::{NotInMemory, Row, Trim};
+use crate::row::{NotHere, Row, Trim};
 use crate::selector::DocView;
 
 /// At least so many are asked about together.
@@ -148,11 +148,11 @@ impl Candidate {
 }
 
 impl PageRow for Candidate {
-    fn of_tail(row: Arc<Row>, viewing: &Viewing<'_>) -> Result<Option<Arc<Candidate>>, NotInMemory> {
+    fn of_tail(row: Arc<Row>, viewing: &Viewing<'_>) -> Result<Option<Arc<Candidate>>, NotHere> {
         let (options, counted) = (viewing.options, viewing.live.counted());
         let (change, all_leaves) = (row.change(), options.shape.all_leaves);
         if all_leaves && change.leaves.len() > 1 {
-            let known = Some(row.function_verdict(&options.filter, all_leaves).ok_or(NotInMemory)?);
+            let known = Some(row.function_verdict(&options.filter, all_leaves).ok_or(NotHere)?);
             let shared = Some(Arc::clone(&row));
             let candidate = Candidate { row, shared, known, asked: Vec::new(), had: None };
             return Ok(candidate.or_left(viewing).map(Arc::new));

@@ -23,15 +23,16 @@ use crate::matcher::{LISTED_AT_ONCE, Wake};
 use crate::open_database::OpenDatabase;
 use crate::permits::FeedPermit;
 use crate::rounds::OwnRounds;
-use crate::row::{NotInMemory, Row};
-use crate::selector::EqualityTerm;
+use crate::row::{NotHere, Row};
+use crate::selector::limits::BYTES_OF_ALL_MAX;
+use crate::selector::{EqualityTerm, memory};
 
 /// Most rows handed on at once.
 pub(super) const PAGE_ROWS: usize = 1000;
 /// A page ends with the row that fills this many bytes as they are sent: what is read for a slow reader stays small.
 pub(super) const PAGE_BYTES: usize = 24 << 10;
-/// A page from memory ends with the row that fills this many bytes of what the filter looks at, wanted or not: other
-/// feeds have their turn.
+/// A page from memory ends with the row that fills this many bytes of what the filter looks at, wanted or not, or fewer
+/// where it takes many steps over each: other feeds have their turn.
 const JUDGED_BYTES: usize = 1 << 20;
 /// Looking a document up costs about as much as walking past this many rows.
 const ROWS_A_LOOKUP: u64 = 8;
@@ -60,6 +61,9 @@ impl Feed<Documents> {
         // The group's, so that a selector that thousands of feeds share is in memory once.
         let filter = wake.filter().filter(|_| !options.leave).cloned().unwrap_or(options.filter);
         let options = FeedOptions { filter, ..options };
+        if memory::bytes_of_all() > BYTES_OF_ALL_MAX {
+            return Err(Error::SelectorsTooLarge { bytes_max: BYTES_OF_ALL_MAX });
+        }
         let newest = database.live.newest();
         let end = if options.is_opened_at_last_row() {
             // The disk may be a commit ahead of what feeds can see.
@@ -339,7 +343,10 @@ fn from_tail<T: PageRow>(
     let PageLimits { rows_max, bytes_max, .. } = stretch.limits;
     let of_candidates = match options.filter.looks_at_ids_alone() {
         true => ReadChanges { detail: options.detail(), ..stretch },
-        false => ReadChanges { limits: page_limits(PAGE_ROWS, JUDGED_BYTES), ..stretch },
+        false => {
+            let judged_bytes = JUDGED_BYTES / options.filter.test.steps_a_byte();
+            ReadChanges { limits: page_limits(PAGE_ROWS, judged_bytes), ..stretch }
+        }
     };
     let keep = |id: &str| options.filter.ids.contains(id);
     // The lock is gone before the first row is judged.
@@ -362,7 +369,7 @@ fn from_tail<T: PageRow>(
                 page.rows.push(row);
             }
             Ok(None) => {}
-            Err(NotInMemory) => return page.examined.is_some().then_some(page),
+            Err(NotHere) => return page.examined.is_some().then_some(page),
         }
         page.examined = Some(seq);
     }

@@ -13,7 +13,7 @@ use super::source::Wanted;
 use crate::feed::frames::Frames;
 use crate::filter::{Passed, Test};
 use crate::live::Live;
-use crate::row::{NotInMemory, Row, Trim};
+use crate::row::{NotHere, Row, Trim};
 use crate::selector::DocView;
 
 /// How a page's changes are looked at.
@@ -27,7 +27,7 @@ pub(super) struct Viewing<'a> {
 /// What a page is made of.
 pub(super) trait PageRow: AsRef<Change> + Send + Sync + Sized + 'static {
     /// Of a row in memory, shared where it is taken as it is; `None` when it is not wanted.
-    fn of_tail(row: Arc<Row>, viewing: &Viewing<'_>) -> Result<Option<Arc<Self>>, NotInMemory>;
+    fn of_tail(row: Arc<Row>, viewing: &Viewing<'_>) -> Result<Option<Arc<Self>>, NotHere>;
 
     /// Of a change in this state of the database.
     fn of_disk(snapshot: &Snapshot<'_>, change: Change, viewing: &Viewing<'_>) -> Result<Option<Self>, StorageError>;
@@ -39,7 +39,7 @@ pub(super) trait PageRow: AsRef<Change> + Send + Sync + Sized + 'static {
 }
 
 impl PageRow for Row {
-    fn of_tail(row: Arc<Row>, viewing: &Viewing<'_>) -> Result<Option<Arc<Row>>, NotInMemory> {
+    fn of_tail(row: Arc<Row>, viewing: &Viewing<'_>) -> Result<Option<Arc<Row>>, NotHere> {
         let (options, change) = (viewing.options, row.change());
         let winner = DocView::of_winner(change);
         let passed =
@@ -89,11 +89,11 @@ impl Viewing<'_> {
 }
 
 /// Whether a document that does not pass has left the feed, as far as memory can tell.
-fn left_in_memory(row: &Row, seen: &Seen, options: &FeedOptions) -> Result<bool, NotInMemory> {
+fn left_in_memory(row: &Row, seen: &Seen, options: &FeedOptions) -> Result<bool, NotHere> {
     match had(row.change(), seen, options) {
         Had::Known(left) => Ok(left),
-        Had::Previous(_) => row.verdict_before(&options.filter).ok_or(NotInMemory),
-        Had::Any(_) => Err(NotInMemory),
+        Had::Previous(_) => row.verdict_before(&options.filter).ok_or(NotHere),
+        Had::Any(_) => Err(NotHere),
     }
 }
 
@@ -133,7 +133,8 @@ fn any_may_pass(snapshot: &Snapshot<'_>, id: &DocId, versions: &[Version], test:
     Ok(false)
 }
 
-/// What of a change passes the feed's test.
+/// What of a change passes the feed's test. Where the tail has the row, it is remembered there what only readers tell,
+/// so that other feeds need not come to the disk for it.
 pub(super) fn judge_on_disk(
     snapshot: &Snapshot<'_>,
     change: &Change,
@@ -141,30 +142,25 @@ pub(super) fn judge_on_disk(
     live: &Live,
 ) -> Result<Passed, StorageError> {
     let (test, all_leaves) = (&options.filter.test, options.shape.all_leaves);
-    if test.opens_losers(change, all_leaves) {
-        return judge_losers(snapshot, change, test, live);
-    }
-    let no_loser = |_| Ok(None);
-    test.judge(change, DocView::of_winner(change).as_ref(), all_leaves, live.counted(), no_loser)
-}
-
-/// What passes of a document whose losing leaves are looked at. Where the tail has the row, it is remembered there, so
-/// that other feeds need not come to the disk for it.
-fn judge_losers(snapshot: &Snapshot<'_>, change: &Change, test: &Test, live: &Live) -> Result<Passed, StorageError> {
-    let in_tail = live.tail().row(change.seq);
-    if let Some(passed) = in_tail.as_ref().and_then(|row| row.verdict(test, true)) {
+    let in_tail = match test.is_judged_by_readers(change, all_leaves) {
+        true => live.tail().row(change.seq),
+        false => None,
+    };
+    if let Some(passed) = in_tail.as_ref().and_then(|row| row.verdict(test, all_leaves)) {
         return Ok(passed);
     }
-    let tree = snapshot.tree(&change.id)?;
-    let winner = DocView::of_winner(change);
+    let tree = match test.opens_losers(change, all_leaves) {
+        true => snapshot.tree(&change.id)?,
+        false => None,
+    };
     let leaves = tree.as_ref().map_or(&[][..], |found| found.tree.leaves());
     let body_of = |place: usize| match leaves.get(place) {
         Some(leaf) => snapshot.body(leaf.body),
         None => Ok(None),
     };
-    let passed = test.judge(change, winner.as_ref(), true, live.counted(), body_of)?;
+    let passed = test.judge(change, DocView::of_winner(change).as_ref(), all_leaves, live.counted(), body_of)?;
     if let Some(row) = in_tail {
-        row.keep_verdict(test, true, passed.clone());
+        row.keep_verdict(test, all_leaves, passed.clone());
     }
     Ok(passed)
 }

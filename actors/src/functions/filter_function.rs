@@ -12,6 +12,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::protocol::Call;
 use super::{Design, FunctionError};
 use crate::documents::json::write_document;
+use crate::fingerprint::Fingerprint;
 
 /// A function of one revision of a design document, as a filter: `filters.NAME(doc, req)`, or the map function of a
 /// view, which passes a document it emits something for. Cheap to clone. Got by
@@ -24,6 +25,8 @@ pub struct FilterFunction(Arc<Inner>);
 struct Inner {
     design: Design,
     what: What,
+    /// Of what it is told apart by.
+    fingerprint: Fingerprint,
     /// Held by the feed that asks about what many wait for.
     turn: Mutex<()>,
 }
@@ -37,7 +40,7 @@ enum What {
 /// Functions are equal that give the same verdicts: of the same revision, asked the same.
 impl PartialEq for FilterFunction {
     fn eq(&self, other: &FilterFunction) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.identity() == other.identity()
+        self.0.fingerprint == other.0.fingerprint
     }
 }
 
@@ -45,7 +48,7 @@ impl Eq for FilterFunction {}
 
 impl Hash for FilterFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.identity().hash(state);
+        self.0.fingerprint.hash(state);
     }
 }
 
@@ -59,11 +62,7 @@ impl FilterFunction {
         design.must_be_javascript()?;
         let req = format!(r#"{{"query":{query}}}"#);
         let req = RawValue::from_string(req).unwrap_or_default();
-        Ok(FilterFunction(Arc::new(Inner {
-            design,
-            what: What::Filter { name: name.to_owned(), req },
-            turn: Mutex::default(),
-        })))
+        Ok(FilterFunction::new(design, What::Filter { name: name.to_owned(), req }))
     }
 
     /// `views.NAME.map`.
@@ -74,11 +73,17 @@ impl FilterFunction {
         design.must_have(&["views", view])?;
         design.must_have(&["views", view, "map"])?;
         design.must_be_javascript()?;
-        Ok(FilterFunction(Arc::new(Inner {
-            design,
-            what: What::Map { view: view.to_owned() },
-            turn: Mutex::default(),
-        })))
+        Ok(FilterFunction::new(design, What::Map { view: view.to_owned() }))
+    }
+
+    fn new(design: Design, what: What) -> FilterFunction {
+        let fingerprint = Fingerprint::of(&identity(&design, &what));
+        FilterFunction(Arc::new(Inner { design, what, fingerprint, turn: Mutex::default() }))
+    }
+
+    /// Stands for it and all that are equal to it.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.0.fingerprint
     }
 
     pub(crate) fn design(&self) -> &Design {
@@ -96,13 +101,13 @@ impl FilterFunction {
             What::Map { view } => Call::Map { name: view.clone(), docs },
         }
     }
+}
 
-    fn identity(&self) -> (&str, bool, &str, &str) {
-        let Inner { design, what, .. } = &*self.0;
-        match what {
-            What::Filter { name, req } => (design.key(), false, name, req.get()),
-            What::Map { view } => (design.key(), true, view, ""),
-        }
+/// What a function is told apart by.
+fn identity<'a>(design: &'a Design, what: &'a What) -> (&'a str, bool, &'a str, &'a str) {
+    match what {
+        What::Filter { name, req } => (design.key(), false, name, req.get()),
+        What::Map { view } => (design.key(), true, view, ""),
     }
 }
 

@@ -9,43 +9,36 @@ use crate::metrics::FilterMetrics;
 use crate::row::Row;
 use crate::selector::DocView;
 
-/// What selectors are shown of one commit before anyone is woken, in bytes of bodies. A group that would be asked
-/// beyond that is woken unasked, and its feeds ask on their own threads: some 20,000 small documents shown take 2 ms,
-/// or 20 where the selectors are not in the processor's cache, and all databases' writers wait so long.
-const SHOWN_BYTES_MAX: usize = 8 << 20;
-/// What showing a document counts for beside its body.
-const SHOWN_BYTES_EACH: usize = 256;
+/// How many steps selectors take over one commit before anyone is woken. A group that would be asked beyond that is
+/// woken unasked, and its feeds ask on their own threads: some 20,000 small documents shown to a condition take 2 ms, or
+/// 20 where the selectors are not in the processor's cache, and all databases' writers wait so long.
+const STEPS_MAX: usize = 8 << 20;
 
 /// What is known of groups while the rows of a commit are gone through.
 pub(super) struct Asking<'a> {
     concerned: HashMap<*const Group, Arc<Group>>,
     /// The groups of each place met so far that no row has concerned yet.
     unconcerned: HashMap<*const Place, Vec<Arc<Group>>>,
-    shown_bytes: usize,
+    /// Those that were taken.
+    steps: usize,
     counted: &'a FilterMetrics,
 }
 
 impl Asking<'_> {
     pub fn new(counted: &FilterMetrics) -> Asking<'_> {
-        Asking { concerned: HashMap::new(), unconcerned: HashMap::new(), shown_bytes: 0, counted }
+        Asking { concerned: HashMap::new(), unconcerned: HashMap::new(), steps: 0, counted }
     }
 
     /// Asks the groups of a place, which stays where it is for as long as this lives, about a row.
     pub fn ask(&mut self, place: &mut Place, row: &Row, winner: Option<&DocView<'_>>) {
-        let Asking { concerned, unconcerned, shown_bytes, counted } = self;
+        let Asking { concerned, unconcerned, steps, counted } = self;
         let waiting = unconcerned.entry(&raw const *place).or_insert_with(|| place.groups());
-        let bytes = SHOWN_BYTES_EACH + row.change().body.as_ref().map_or(0, |body| body.as_bytes().len());
         let now = waiting.extract_if(.., |group| {
             if concerned.contains_key(&Arc::as_ptr(group)) {
                 return true;
             }
-            if group.filter.test.selector.is_some() {
-                *shown_bytes += bytes;
-                if *shown_bytes > SHOWN_BYTES_MAX {
-                    return true;
-                }
-            }
-            group.may_wait_for(row, winner, counted)
+            *steps += group.filter.test.steps(row.change());
+            *steps > STEPS_MAX || group.may_wait_for(row, winner, counted)
         });
         let now: Vec<Arc<Group>> = now.collect();
         concerned.extend(now.into_iter().map(|group| (Arc::as_ptr(&group), group)));

@@ -12,7 +12,7 @@ use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{Change, LeafRev};
 
 pub use self::frame::{FeedRow, Frame, RowShape};
-pub(crate) use self::verdicts::NotInMemory;
+pub(crate) use self::verdicts::NotHere;
 use self::verdicts::Verdicts;
 use crate::documents::json::{write_document, write_revs};
 use crate::selector::{DocView, Fields};

@@ -7,9 +7,10 @@ use seqtide_storage::LeafRev;
 
 use super::Row;
 use crate::filter::{Filter, Passed, Test};
+use crate::fingerprint::Fingerprint;
 use crate::functions::FilterFunction;
 use crate::metrics::FilterMetrics;
-use crate::selector::DocView;
+use crate::selector::{DocView, Selector};
 
 /// Most verdicts remembered of a row. The oldest goes first: feeds that wait for the same read a row at about the same
 /// time. One that is gone is found again at the price of an evaluation.
@@ -21,21 +22,36 @@ pub(super) struct Verdicts(Mutex<VecDeque<Verdict>>);
 
 #[derive(Debug)]
 struct Verdict {
-    test: Test,
-    function: Option<FilterFunction>,
-    all_leaves: bool,
-    before: bool,
+    question: Question,
     passed: Passed,
 }
 
-/// What a row is asked: whether it passes a test, and a function if there is one, by its winner or by all leaves.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub test: &'a Test,
-    pub function: Option<&'a FilterFunction>,
-    pub all_leaves: bool,
+/// What a row is asked: whether it passes a test, and a function if there is one, by its winner or by all leaves. It
+/// keeps neither: rows stay for longer than the feeds that asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Question {
+    selector: Option<Fingerprint>,
+    conflicts_only: bool,
+    function: Option<Fingerprint>,
+    all_leaves: bool,
     /// Of the winner that the document had before.
-    pub before: bool,
+    before: bool,
+}
+
+impl Question {
+    fn of_test(test: &Test, all_leaves: bool) -> Question {
+        let selector = test.selector.as_ref().map(Selector::fingerprint);
+        Question { selector, conflicts_only: test.conflicts_only, function: None, all_leaves, before: false }
+    }
+
+    fn of_filter(filter: &Filter, all_leaves: bool) -> Question {
+        let function = filter.function.as_ref().map(FilterFunction::fingerprint);
+        Question { function, ..Question::of_test(&filter.test, all_leaves) }
+    }
+
+    fn of_filter_before(filter: &Filter) -> Question {
+        Question { before: true, ..Question::of_filter(filter, false) }
+    }
 }
 
 impl Verdicts {
@@ -44,121 +60,109 @@ impl Verdicts {
     }
 
     /// What was said.
-    pub fn find(&self, asked: Asked<'_>) -> Option<Passed> {
-        find(&self.kept(), asked)
+    pub fn find(&self, question: Question) -> Option<Passed> {
+        find(&self.kept(), question)
     }
 
     /// Remembers what was said.
-    pub fn add(&self, asked: Asked<'_>, passed: Passed) {
+    pub fn add(&self, question: Question, passed: Passed) {
         let mut kept = self.kept();
-        kept.retain(|verdict| !verdict.answers(asked));
-        add(&mut kept, asked, passed);
+        kept.retain(|verdict| verdict.question != question);
+        add(&mut kept, question, passed);
     }
 
     /// What was said; else what is said now, remembered. Who asks meanwhile waits for that.
     ///
     /// # Errors
     /// Those of `judge`; nothing is remembered then.
-    pub fn find_or_add<E>(&self, asked: Asked<'_>, judge: impl FnOnce() -> Result<Passed, E>) -> Result<Passed, E> {
+    pub fn find_or_add<E>(&self, question: Question, judge: impl FnOnce() -> Result<Passed, E>) -> Result<Passed, E> {
         let mut kept = self.kept();
-        if let Some(passed) = find(&kept, asked) {
+        if let Some(passed) = find(&kept, question) {
             return Ok(passed);
         }
         let passed = judge()?;
-        add(&mut kept, asked, passed.clone());
+        add(&mut kept, question, passed.clone());
         Ok(passed)
     }
 }
 
-impl Verdict {
-    fn answers(&self, Asked { test, function, all_leaves, before }: Asked<'_>) -> bool {
-        (self.all_leaves, self.before) == (all_leaves, before)
-            && self.test == *test
-            && self.function.as_ref() == function
-    }
+fn find(kept: &VecDeque<Verdict>, question: Question) -> Option<Passed> {
+    kept.iter().find(|verdict| verdict.question == question).map(|verdict| verdict.passed.clone())
 }
 
-fn find(kept: &VecDeque<Verdict>, asked: Asked<'_>) -> Option<Passed> {
-    kept.iter().find(|verdict| verdict.answers(asked)).map(|verdict| verdict.passed.clone())
-}
-
-fn add(kept: &mut VecDeque<Verdict>, asked: Asked<'_>, passed: Passed) {
+fn add(kept: &mut VecDeque<Verdict>, question: Question, passed: Passed) {
     if kept.len() == VERDICTS_MAX {
         kept.pop_front();
     }
-    let Asked { test, function, all_leaves, before } = asked;
-    kept.push_back(Verdict { test: test.clone(), function: function.cloned(), all_leaves, before, passed });
+    kept.push_back(Verdict { question, passed });
 }
 
-/// A test looks at the bodies of losing leaves, which only the disk has.
+/// A row is not judged here: the bodies of losing leaves are looked at, which only the disk has, or it may take long,
+/// which is for a thread that reads.
 #[derive(Debug)]
-pub(crate) struct NotInMemory;
+pub(crate) struct NotHere;
 
 impl Row {
     /// What passes a test, whose `winner` this is. It is evaluated once for everyone who asks, and counted then.
     ///
     /// # Errors
-    /// [`NotInMemory`], unless a verdict from elsewhere is [kept](Row::keep_verdict).
+    /// [`NotHere`], unless a verdict from elsewhere is [kept](Row::keep_verdict).
     pub(crate) fn judge(
         &self,
         test: &Test,
         winner: Option<&DocView<'_>>,
         all_leaves: bool,
         counted: &FilterMetrics,
-    ) -> Result<Passed, NotInMemory> {
+    ) -> Result<Passed, NotHere> {
         let change = &self.change;
         if test.selector.is_none() {
-            return test.judge(change, winner, all_leaves, counted, |_| Err(NotInMemory));
+            return test.judge(change, winner, all_leaves, counted, |_| Err(NotHere));
         }
-        if test.opens_losers(change, all_leaves) {
-            return self.verdict(test, all_leaves).ok_or(NotInMemory);
+        if test.is_judged_by_readers(change, all_leaves) {
+            return self.verdict(test, all_leaves).ok_or(NotHere);
         }
-        let asked = Asked { test, function: None, all_leaves: false, before: false };
-        self.verdicts.find_or_add(asked, || test.judge(change, winner, false, counted, |_| Err(NotInMemory)))
+        self.verdicts.find_or_add(Question::of_test(test, false), || {
+            test.judge(change, winner, false, counted, |_| Err(NotHere))
+        })
     }
 
     /// What is remembered of a test.
     pub(crate) fn verdict(&self, test: &Test, all_leaves: bool) -> Option<Passed> {
-        self.verdicts.find(self.asked(test, all_leaves))
+        self.verdicts.find(self.question(test, all_leaves))
     }
 
     /// Remembers what passes a test, as was found elsewhere.
     pub(crate) fn keep_verdict(&self, test: &Test, all_leaves: bool, passed: Passed) {
-        self.verdicts.add(self.asked(test, all_leaves), passed);
+        self.verdicts.add(self.question(test, all_leaves), passed);
     }
 
-    fn asked<'a>(&self, test: &'a Test, all_leaves: bool) -> Asked<'a> {
-        Asked { test, function: None, all_leaves: test.opens_losers(&self.change, all_leaves), before: false }
+    fn question(&self, test: &Test, all_leaves: bool) -> Question {
+        Question::of_test(test, test.opens_losers(&self.change, all_leaves))
     }
 
     /// What is remembered of a filter and the winner that the document had before.
     pub(crate) fn verdict_before(&self, filter: &Filter) -> Option<bool> {
-        self.verdicts.find(asked_before(filter)).map(|passed| passed != Passed::Nothing)
+        self.verdicts.find(Question::of_filter_before(filter)).map(|passed| passed != Passed::Nothing)
     }
 
     /// Remembers whether that one passed.
     pub(crate) fn keep_verdict_before(&self, filter: &Filter, passed: bool) {
-        self.verdicts.add(asked_before(filter), Passed::all_or_nothing(passed));
+        self.verdicts.add(Question::of_filter_before(filter), Passed::all_or_nothing(passed));
     }
 
     /// What is remembered of a filter's function, behind its test.
     pub(crate) fn function_verdict(&self, filter: &Filter, all_leaves: bool) -> Option<Passed> {
-        self.verdicts.find(self.asked_of_function(filter, all_leaves))
+        self.verdicts.find(self.function_question(filter, all_leaves))
     }
 
     /// Remembers what a filter's function lets pass of what its test does.
     pub(crate) fn keep_function_verdict(&self, filter: &Filter, all_leaves: bool, passed: Passed) {
-        self.verdicts.add(self.asked_of_function(filter, all_leaves), passed);
+        self.verdicts.add(self.function_question(filter, all_leaves), passed);
     }
 
-    fn asked_of_function<'a>(&self, filter: &'a Filter, all_leaves: bool) -> Asked<'a> {
-        let all_leaves = all_leaves && self.change.leaves.len() > 1;
-        Asked { test: &filter.test, function: filter.function.as_ref(), all_leaves, before: false }
+    fn function_question(&self, filter: &Filter, all_leaves: bool) -> Question {
+        Question::of_filter(filter, all_leaves && self.change.leaves.len() > 1)
     }
-}
-
-fn asked_before(filter: &Filter) -> Asked<'_> {
-    Asked { test: &filter.test, function: filter.function.as_ref(), all_leaves: false, before: true }
 }
 
 /// About how much memory the verdicts of a row take at most, in bytes: each of a document with several leaves may list
@@ -171,18 +175,17 @@ pub(super) fn weigh_at_most(leaves: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::selector::Selector;
 
     fn test_of(number: usize) -> Test {
         Test { selector: Some(Selector::from_json(&format!("{{\"n\":{number}}}")).unwrap()), ..Test::NONE }
     }
 
-    fn asked(test: &Test, all_leaves: bool) -> Asked<'_> {
-        Asked { test, function: None, all_leaves, before: false }
+    fn question(number: usize, all_leaves: bool) -> Question {
+        Question::of_test(&test_of(number), all_leaves)
     }
 
     fn judged(verdicts: &Verdicts, number: usize, says: Passed) -> Result<Passed, ()> {
-        verdicts.find_or_add(asked(&test_of(number), false), || Ok(says))
+        verdicts.find_or_add(question(number, false), || Ok(says))
     }
 
     #[test]
@@ -203,17 +206,17 @@ mod tests {
     #[test]
     fn what_is_found_elsewhere_takes_the_place_of_what_was_there() {
         let verdicts = Verdicts::default();
-        verdicts.add(asked(&test_of(1), true), Passed::Nothing);
-        verdicts.add(asked(&test_of(1), true), Passed::All);
-        assert_eq!(verdicts.find(asked(&test_of(1), true)), Some(Passed::All));
-        assert_eq!((verdicts.find(asked(&test_of(1), false)), verdicts.find(asked(&test_of(2), true))), (None, None));
+        verdicts.add(question(1, true), Passed::Nothing);
+        verdicts.add(question(1, true), Passed::All);
+        assert_eq!(verdicts.find(question(1, true)), Some(Passed::All));
+        assert_eq!((verdicts.find(question(1, false)), verdicts.find(question(2, true))), (None, None));
         assert_eq!(verdicts.kept().len(), 1);
     }
 
     #[test]
     fn an_error_is_not_remembered() {
         let verdicts = Verdicts::default();
-        assert_eq!(verdicts.find_or_add(asked(&test_of(1), false), || Err("disk")), Err("disk"));
+        assert_eq!(verdicts.find_or_add(question(1, false), || Err("disk")), Err("disk"));
         assert_eq!(judged(&verdicts, 1, Passed::All), Ok(Passed::All));
     }
 }

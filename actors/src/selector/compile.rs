@@ -9,25 +9,39 @@ use seqtide_storage::json::{DocumentError, ScanLimits, compact_value};
 use super::condition::Condition;
 use super::error::{SelectorError, quoted};
 use super::json::{Datum, Elements, Entries, Json};
-use super::limits::{CONDITIONS_MAX, NESTING_MAX, PATTERNS_MAX, TEXT_BYTES_MAX};
+use super::limits::{CONDITIONS_MAX, NESTING_MAX, PATTERN_PLACES_MAX, PATTERNS_MAX, TEXT_BYTES_MAX};
 use super::operator::{Constant, ConstantSet, Kind, Operator};
 use super::order::Order;
 use super::path::FieldPath;
 use super::pattern::Pattern;
 
+/// What a selector costs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Cost {
+    /// How many steps a byte of a document takes at most, roughly: each condition looks through the document, and a
+    /// `$regex` may be at many places at once.
+    pub steps_a_byte: usize,
+    /// About how much memory it takes, in bytes.
+    pub memory_bytes: usize,
+}
+
 /// Compiles a selector.
-pub(super) fn selector(text: &str) -> Result<Condition, SelectorError> {
+pub(super) fn selector(text: &str) -> Result<(Condition, Cost), SelectorError> {
     let text = compacted(text)?;
     let Datum::Object(members) = Json(&text).datum() else {
         return Err(SelectorError::NotAnObject);
     };
     if members.clone().next().is_none() {
-        return Ok(Condition::always());
+        return Ok((Condition::always(), Cost::default()));
     }
-    let condition = Compiler::default().condition(Json(&text), Place::top())?;
+    let mut compiler = Compiler::default();
+    let condition = compiler.condition(Json(&text), Place::top())?;
+    let Compiler { conditions, places, patterns_bytes, .. } = compiler;
+    // What it compares with has names of its own for what its text has in a row.
+    let cost = Cost { steps_a_byte: conditions + places, memory_bytes: 2 * text.len() + patterns_bytes };
     match lacks_field(members) {
         true => Err(SelectorError::MissingFieldName),
-        false => Ok(condition),
+        false => Ok((condition, cost)),
     }
 }
 
@@ -76,6 +90,10 @@ impl Place {
 struct Compiler {
     conditions: usize,
     patterns: usize,
+    /// Of all patterns.
+    places: usize,
+    /// What these take in memory.
+    patterns_bytes: usize,
 }
 
 impl Compiler {
@@ -151,7 +169,7 @@ impl Compiler {
 
     fn test(&mut self, operator: Operator, place: Place) -> Result<Condition, SelectorError> {
         let Place { path, negated } = place;
-        count(&mut self.conditions, "conditions", CONDITIONS_MAX)?;
+        count(&mut self.conditions, 1, "conditions", CONDITIONS_MAX)?;
         Ok(match operator {
             Operator::Exists if negated => Condition::Missing { path },
             operator => Condition::Field { path, operator, negated },
@@ -159,14 +177,19 @@ impl Compiler {
     }
 
     fn pattern(&mut self, argument: Json<'_>) -> Result<Pattern, SelectorError> {
-        count(&mut self.patterns, "$regex", PATTERNS_MAX)?;
+        count(&mut self.patterns, 1, "$regex", PATTERNS_MAX)?;
         let pattern = string(argument).ok_or_else(|| invalid_operator("$regex"))?;
-        Pattern::compile(&pattern).map_err(|why| SelectorError::BadPattern { pattern: quoted(argument.0), why })
+        let pattern =
+            Pattern::compile(&pattern).map_err(|why| SelectorError::BadPattern { pattern: quoted(argument.0), why })?;
+        let what = "characters in its $regex, counted as often as they are repeated";
+        count(&mut self.places, pattern.places(), what, PATTERN_PLACES_MAX)?;
+        self.patterns_bytes += pattern.memory_bytes();
+        Ok(pattern)
     }
 }
 
-fn count(counted: &mut usize, what: &'static str, max: usize) -> Result<(), SelectorError> {
-    *counted += 1;
+fn count(counted: &mut usize, more: usize, what: &'static str, max: usize) -> Result<(), SelectorError> {
+    *counted = counted.saturating_add(more);
     if *counted > max { Err(SelectorError::TooMany { what, max }) } else { Ok(()) }
 }
 

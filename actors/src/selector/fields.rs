@@ -1,17 +1,23 @@
 //! Which fields of a document are shown: `fields` beside a selector.
 
+use std::hash::{Hash, Hasher};
+
 use super::compile::compacted;
 use super::document::DocView;
 use super::error::{SelectorError, quoted};
 use super::json::{Datum, Json};
 use super::limits::FIELDS_MAX;
+use super::memory::InMemory;
 use super::path::FieldPath;
 
 /// The fields of a document that are shown.
 ///
 /// Source: CouchDB's `mango_fields`. An empty list shows all; a path that leads nowhere shows nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Fields(Shown);
+#[derive(Debug, Clone)]
+pub struct Fields {
+    shown: Shown,
+    _memory: InMemory,
+}
 
 /// What is shown of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -43,19 +49,35 @@ impl Fields {
             let path = FieldPath::parse(&name)?;
             shown.add(&path, path.steps());
         }
-        match shown {
-            Shown::Parts(parts) if parts.is_empty() => Ok(Fields(Shown::Whole(FieldPath::whole()))),
-            some => Ok(Fields(some)),
-        }
+        let shown = match shown {
+            Shown::Parts(parts) if parts.is_empty() => Shown::Whole(FieldPath::whole()),
+            some => some,
+        };
+        // A path's steps are kept where it ends, and on the way there.
+        Ok(Fields { shown, _memory: InMemory::of(3 * text.len()) })
     }
 
     /// The JSON text of an object with what is shown of a document.
     pub fn project(&self, document: &DocView<'_>) -> Vec<u8> {
         let mut out = Vec::new();
-        if !self.0.write(document, &mut out) {
+        if !self.shown.write(document, &mut out) {
             out.extend_from_slice(b"{}");
         }
         out
+    }
+}
+
+impl PartialEq for Fields {
+    fn eq(&self, other: &Fields) -> bool {
+        self.shown == other.shown
+    }
+}
+
+impl Eq for Fields {}
+
+impl Hash for Fields {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.shown.hash(state);
     }
 }
 

@@ -18,6 +18,7 @@ mod fields;
 mod index_keys;
 mod json;
 mod members;
+pub(crate) mod memory;
 mod number;
 mod operator;
 mod order;
@@ -25,7 +26,7 @@ mod path;
 mod pattern;
 mod terms;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 pub use self::document::DocView;
@@ -35,7 +36,10 @@ pub use self::index_keys::SelectorKeys;
 pub use self::path::FieldPath;
 pub use self::terms::{EqualityTerm, ScalarKey};
 
+use self::compile::Cost;
 use self::condition::Condition;
+use self::memory::InMemory;
+use crate::fingerprint::Fingerprint;
 
 /// What a selector may cost.
 pub(crate) mod limits {
@@ -51,6 +55,11 @@ pub(crate) mod limits {
     pub const PATTERNS_MAX: usize = 16;
     /// The longest `$regex`, in bytes.
     pub const PATTERN_BYTES_MAX: usize = 1_000;
+    /// The characters in all `$regex` of a selector, each as often as it is repeated at most: a byte of a text may take
+    /// a step for each of them.
+    pub const PATTERN_PLACES_MAX: usize = 1_000;
+    /// What all selectors and lists of fields take in memory when one more feed is refused for its own, in bytes.
+    pub const BYTES_OF_ALL_MAX: usize = 256 << 20;
     /// The size of one compiled `$regex`, and of its cache while it runs, in bytes each.
     pub const PATTERN_COMPILED_BYTES_MAX: usize = 512 * 1024;
 }
@@ -65,14 +74,17 @@ pub struct Selector(Arc<Compiled>);
 struct Compiled {
     condition: Condition,
     /// Of the condition: selectors are compared far more often than compiled.
-    hash: u64,
+    fingerprint: Fingerprint,
     /// What it was compiled from, its end left out where it is long.
     text: String,
+    steps_a_byte: usize,
+    _memory: InMemory,
 }
 
 impl PartialEq for Selector {
     fn eq(&self, other: &Selector) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.hash == other.0.hash && self.0.condition == other.0.condition
+        Arc::ptr_eq(&self.0, &other.0)
+            || self.0.fingerprint == other.0.fingerprint && self.0.condition == other.0.condition
     }
 }
 
@@ -80,7 +92,7 @@ impl Eq for Selector {}
 
 impl Hash for Selector {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0.hash);
+        self.0.fingerprint.hash(state);
     }
 }
 
@@ -90,11 +102,28 @@ impl Selector {
     /// # Errors
     /// [`SelectorError`]; its text is the `reason` that CouchDB gives.
     pub fn from_json(text: &str) -> Result<Selector, SelectorError> {
-        let condition = compile::selector(text)?;
-        let mut hasher = DefaultHasher::new();
-        condition.hash(&mut hasher);
+        let (condition, Cost { steps_a_byte, memory_bytes }) = compile::selector(text)?;
+        let fingerprint = Fingerprint::of(&condition);
         let text = crate::filter::shortened(text.to_owned());
-        Ok(Selector(Arc::new(Compiled { condition, hash: hasher.finish(), text })))
+        let _memory = InMemory::of(memory_bytes);
+        Ok(Selector(Arc::new(Compiled { condition, fingerprint, text, steps_a_byte, _memory })))
+    }
+
+    /// How many steps it takes for each byte of a document, roughly and at most; at least one.
+    pub(crate) fn steps_a_byte(&self) -> usize {
+        self.0.steps_a_byte.max(1)
+    }
+
+    /// The same for a document with so long a body.
+    pub(crate) fn steps(&self, body_bytes: usize) -> usize {
+        /// What showing a document counts for beside its body.
+        const BYTES_EACH: usize = 256;
+        (BYTES_EACH + body_bytes).saturating_mul(self.steps_a_byte())
+    }
+
+    /// Stands for it and all that are equal to it.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.0.fingerprint
     }
 
     /// What it was compiled from, its end left out where it is long.

@@ -2,11 +2,12 @@
 
 use std::hash::{Hash, Hasher};
 
-use regex::{Regex, RegexBuilder};
+use regex_automata::meta::{BuildError, Builder, Config, Regex};
+use regex_syntax::hir::{Hir, HirKind};
 
 use super::limits::{PATTERN_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX};
 
-/// A compiled regular expression. It runs in time linear in the text: no expression can hold up a feed.
+/// A compiled regular expression. It runs in time linear in the text, for each of its places.
 ///
 /// CouchDB uses PCRE, on bytes. What differs here:
 /// - characters, not bytes: `.` matches `é`, and `\w`, `\d`, `\s`, `\b` and `(?i)` know all of Unicode
@@ -16,7 +17,11 @@ use super::limits::{PATTERN_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX};
 /// - taken in another sense: `$` matches at the end only, not before a last newline; `a++` is `a+`; `(?R)` is a flag,
 ///   not recursion; `\<` and `\>` are the ends of words; in `[…]` the signs `&&`, `--` and `~~` combine sets.
 #[derive(Debug)]
-pub(super) struct Pattern(Regex);
+pub(super) struct Pattern {
+    text: Box<str>,
+    regex: Regex,
+    places: usize,
+}
 
 impl Pattern {
     /// # Errors
@@ -25,27 +30,56 @@ impl Pattern {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(format!("longer than {PATTERN_BYTES_MAX} bytes"));
         }
-        let mut builder = RegexBuilder::new(pattern);
-        builder.size_limit(PATTERN_COMPILED_BYTES_MAX).dfa_size_limit(PATTERN_COMPILED_BYTES_MAX);
-        builder.build().map(Pattern).map_err(|error| match error {
-            regex::Error::CompiledTooBig(max) => format!("compiled, it is larger than {max} bytes"),
-            // The explanation's last line is the reason; those before it draw where.
-            other => {
-                let text = other.to_string();
-                let reason = text.lines().next_back().unwrap_or_default();
-                reason.strip_prefix("error: ").unwrap_or(reason).to_owned()
-            }
-        })
+        // The explanation's last line is the reason; those before it draw where.
+        let hir = regex_syntax::parse(pattern).map_err(|error| {
+            let text = error.to_string();
+            let reason = text.lines().next_back().unwrap_or_default();
+            reason.strip_prefix("error: ").unwrap_or(reason).to_owned()
+        })?;
+        let too_large = |error: BuildError| match error.size_limit() {
+            Some(max) => format!("compiled, it is larger than {max} bytes"),
+            None => error.to_string(),
+        };
+        let config = Config::new()
+            .nfa_size_limit(Some(PATTERN_COMPILED_BYTES_MAX))
+            .hybrid_cache_capacity(PATTERN_COMPILED_BYTES_MAX);
+        let regex = Builder::new().configure(config).build_from_hir(&hir).map_err(too_large)?;
+        Ok(Pattern { text: pattern.into(), regex, places: places(&hir) })
     }
 
     pub fn matches(&self, text: &str) -> bool {
-        self.0.is_match(text)
+        self.regex.is_match(text)
+    }
+
+    /// At how many places of it a text may be at once: what a byte of the text costs at most, in steps.
+    pub fn places(&self) -> usize {
+        self.places
+    }
+
+    /// About how many bytes of memory it takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.text.len() + self.regex.memory_usage()
+    }
+}
+
+/// Its characters, each as often as it is repeated at most.
+fn places(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 0,
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Class(_) => 1,
+        HirKind::Capture(capture) => places(&capture.sub),
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min).max(1) as usize;
+            places(&repetition.sub).saturating_mul(times)
+        }
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().map(places).fold(0, usize::saturating_add),
     }
 }
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Pattern) -> bool {
-        self.0.as_str() == other.0.as_str()
+        self.text == other.text
     }
 }
 
@@ -53,6 +87,29 @@ impl Eq for Pattern {}
 
 impl Hash for Pattern {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.as_str().hash(state);
+        self.text.hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_as_often_as_they_repeat() {
+        for (pattern, places) in [
+            ("", 0),
+            ("^$", 0),
+            ("abc", 3),
+            ("é", 2),
+            (r"^o-\d+$", 3),
+            ("[a-z]{2,64}", 64),
+            ("[a-z]{3,}", 3),
+            ("(a|bc)*d?", 4),
+            ("((ab){10}c){10}", 210),
+            ("(?-u)1[01]{600}x", 602),
+        ] {
+            assert_eq!(Pattern::compile(pattern).unwrap().places(), places, "{pattern}");
+        }
     }
 }

@@ -102,6 +102,37 @@ async fn a_filtered_feed_s_heartbeats_pass_what_does_not_concern_it() {
     }
 }
 
+/// It held up all who wrote, in other databases too.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_many_steps_is_looked_at_by_who_reads_and_seen_all_the_same() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let long = |end: &str| format!(r#"{{"a":"{}1{}{end}"}}"#, "0".repeat(5_000), "01".repeat(490));
+    for leave in [false, true] {
+        let selector = Selector::from_json(r#"{"a":{"$regex":"(?-u)1[01]{980}x"}}"#).unwrap();
+        let options = FeedOptions { filter: Filter::selector(selector), leave, ..live() };
+        let mut feeds = Vec::new();
+        for _ in 0..3 {
+            let mut feed = database.feed(options.clone()).await.unwrap();
+            while !matches!(next(&mut feed).await, FeedEvent::CaughtUp { .. }) {}
+            feeds.push(feed);
+        }
+        for (id, end) in [("one", "x"), ("none", "y"), ("two", "x"), ("none", "z"), ("small", "x")] {
+            let body = if id == "small" { r#"{"a":"1"}"#.to_owned() } else { long(end) };
+            database.put(&format!("{leave}-{id}-{end}"), &body).await.unwrap();
+        }
+        for mut feed in feeds {
+            let mut seen = Vec::new();
+            while seen.len() < 2 {
+                if let FeedEvent::Change(Portion::Rows(rows)) = next(&mut feed).await {
+                    seen.extend(rows.iter().map(|row| row.change().id.to_string()));
+                }
+            }
+            assert_eq!(seen, [format!("{leave}-one-x"), format!("{leave}-two-x")]);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn since_now_misses_nothing_that_is_written_once_the_feed_is_open() {
     let (engine, _folder) = engine(|options| options.tail_bytes_max = 10_000);

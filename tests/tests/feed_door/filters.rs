@@ -2,10 +2,11 @@
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{caught_up, end, fresh, lines, live, write};
 use seqtide_tests::doors::{FeedSocket, feed_url};
-use seqtide_tests::http::{Opened, escaped};
+use seqtide_tests::http::{Opened, SOON, escaped};
 use seqtide_tests::{Database, Server};
 
 /// Documents of type `order` and others, one tombstone among them, and each one's row.
@@ -216,4 +217,32 @@ async fn feeds_with_equal_selectors_share_one_evaluation_a_change() {
     assert_evaluated(&database, &mut feeds, 2, 1).await;
     let _other = live(&database, &selected(&json!({ "total": { "$gt": 11 } }))).await;
     assert_evaluated(&database, &mut feeds, 3, 2).await;
+}
+
+/// Nothing bounded them but the number of feeds: 20 of these took 200 MB.
+#[tokio::test(flavor = "multi_thread")]
+async fn selectors_of_all_feeds_have_a_bound_in_memory() {
+    let (_server, database) = fresh().await;
+    let own = |feed: usize| {
+        let letters = (0..16).map(|n| json!({ format!("f{feed}-{n}"): { "$regex": "\\w{9}" } }));
+        json!({ "$or": letters.collect::<Vec<_>>() })
+    };
+    let open = async |selector: Value| database.post("/_feed").json(&json!({ "selector": selector })).open().await;
+    let mut feeds = Vec::new();
+    let refused = loop {
+        let feed = open(own(feeds.len())).await;
+        if feed.status() != 200 {
+            break feed.to_end().await;
+        }
+        feeds.push(feed);
+        assert!(feeds.len() < 60, "no bound");
+    };
+    assert!(refused.text().contains("more than 268435456 bytes of memory"), "{}", refused.text());
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
+    // Who waits for what others wait for shares it.
+    assert_eq!(open(own(0)).await.status(), 200);
+    assert_eq!(open(json!({ "a": 1 })).await.status(), 200);
+    drop(feeds);
+    let next = async { while open(own(60)).await.status() != 200 {} };
+    timeout(SOON, next).await.expect("room for another");
 }

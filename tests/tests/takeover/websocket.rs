@@ -95,6 +95,39 @@ async fn pings_are_answered_however_they_come() {
     row_comes(&mut socket, &database, "c").await;
 }
 
+/// Who sent a message of 64 KiB and more was cut off without a word.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sends_a_further_message_is_told_why_its_feed_ends_however_long_that_is() {
+    let (server, _database) = fresh().await;
+    for (length, code) in [(1_000_u64, 1008), (65_536, 1008), (70_000, 1009), (1_000_001, 1009)] {
+        let mut socket = live(&server).await;
+        let head = [&[TEXT, 0x80 | 127][..], &length.to_be_bytes(), &[0; 4]].concat();
+        let message = [&head[..], &vec![b'x'; usize::try_from(length).unwrap()]].concat();
+        send(&mut socket, &message).await;
+        assert_eq!(closed(&mut socket).await, code, "{length} bytes");
+    }
+}
+
+/// Half of such clients were dropped, though they read all the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_reads_may_send_many_pings_at_once() {
+    let (server, database) = fresh().await;
+    let data = |number: u16| [number.to_be_bytes().as_slice(), &[0; 123]].concat();
+    let pings: Vec<u8> = (0..450).flat_map(|number| ping(&data(number))).collect();
+    let mut sockets = Vec::new();
+    for _ in 0..10 {
+        sockets.push(live(&server).await);
+    }
+    for socket in &mut sockets {
+        send(socket, &pings).await;
+        while raw::read_frame(socket).await != (PONG, data(449)) {}
+    }
+    database.put("a", &json!({})).await;
+    for socket in &mut sockets {
+        assert_eq!(raw::read_frame(socket).await.0, TEXT, "its feed goes on");
+    }
+}
+
 /// Its connection and all that it holds stayed for as long as the function took, and it was not told that it is there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_is_heard_while_its_feed_waits_for_a_function() {

@@ -54,6 +54,12 @@ pub fn unknown_in(file: &Table) -> Option<(String, String)> {
     Some((unknown, hint))
 }
 
+/// The first name in a file's table that is a section's, and stands for something else.
+pub fn no_section_in(file: &Table) -> Option<&str> {
+    let is_section = |name: &str| defaults::table().get(name).is_some_and(Value::is_table);
+    file.iter().find_map(|(name, value)| (is_section(name) && !value.is_table()).then_some(name.as_str()))
+}
+
 /// Every key there is, with its section.
 fn settings() -> Vec<String> {
     let mut keys = Vec::new();
@@ -98,6 +104,14 @@ mod tests {
     fn an_unknown_section_is_unknown_even_when_empty() {
         let (name, hint) = unknown("[limts]").unwrap();
         assert_eq!((&*name, &*hint), ("limts", ", the nearest known one is \"limits\""));
+    }
+
+    #[test]
+    fn what_stands_in_the_place_of_a_section_is_found() {
+        for (text, found) in [("limits = 5", "limits"), ("feeds = \"x\"", "feeds"), ("[[limits]]", "limits")] {
+            assert_eq!(no_section_in(&toml::from_str(text).unwrap()), Some(found));
+        }
+        assert_eq!(no_section_in(&toml::from_str("[limits]\nnesting_max = 1").unwrap()), None);
     }
 
     #[test]

@@ -38,8 +38,14 @@ pub fn read_file(path: &Path) -> Result<Table, ConfigError> {
         let (line, reason) = syntax_error(&text, &error);
         ConfigError::Syntax { file: file(), line, reason }
     })?;
-    match keys::unknown_in(&table) {
-        Some((key, hint)) => Err(ConfigError::UnknownKey { file: file(), key, hint }),
+    if let Some((key, hint)) = keys::unknown_in(&table) {
+        return Err(ConfigError::UnknownKey { file: file(), key, hint });
+    }
+    match keys::no_section_in(&table) {
+        Some(name) => {
+            let reason = format!("{name:?} is a section: a line [{name}], and below it a line for each of its keys");
+            Err(ConfigError::WrongInFile { file: file(), reason })
+        }
         None => Ok(table),
     }
 }
@@ -51,7 +57,8 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> (usize, String) {
     let line = text.lines().nth(number - 1).unwrap_or_default().trim();
     let mut reason = one_line(error.message());
     let value = line.split_once('=').map_or("", |(_, value)| value.trim());
-    if !value.is_empty() && !value.starts_with(['"', '\'', '[', '{']) {
+    let is_number = value.parse::<f64>().is_ok();
+    if !value.is_empty() && !is_number && !value.starts_with(['"', '\'', '[', '{']) {
         reason.push_str(&format!(", in `{line}`: a text stands in quotes"));
     }
     (number, reason)
@@ -84,7 +91,8 @@ mod tests {
             let text = format!("workers = 1\n{line}\n");
             assert!(said(&text).ends_with(&format!(", in `{line}`: a text stands in quotes")), "{}", said(&text));
         }
-        for other in ["data = \"x", "data", "data =", "[limits"] {
+        let (twice, large) = ("workers = 1\nworkers = 2", "workers = 99999999999999999999");
+        for other in ["data = \"x", "data", "data =", "[limits", twice, large] {
             assert!(!said(other).contains("quotes:") && !said(other).contains("stands in quotes"), "{}", said(other));
         }
     }

@@ -3,8 +3,9 @@
 //! Targets as people type them, quotes and all: CouchDB's documentation has `curl '.../_all_docs?startkey="a"'`.
 //! CouchDB takes them; the framework would refuse them, without a word, before anything here is asked.
 //!
-//! Offers to go on in HTTP/2, which Java's client makes with each request: who does not take them passes over them (RFC
-//! 9110, 7.8). The framework would say that it does, and end the connection behind its answer.
+//! Offers to go on in another protocol than WebSocket: in HTTP/2, which Java's client makes with each request, or in one
+//! that is not named, by a proxy that says `Connection: upgrade` of every request. Who does not take them passes over
+//! them (RFC 9110, 7.8). The framework would say that it does, and end the connection behind its answer.
 //!
 //! WebSockets among other protocols to go over to. The framework answers that it goes over, and does not.
 
@@ -180,7 +181,7 @@ impl Next {
         match (body, is_chunked) {
             (Some(_), true) => Next::Anything,
             (None, true) => Next::Chunks(Chunks::BEGIN),
-            _ if headers(request, "upgrade").any(|header| is_websocket(header.value)) => Next::Anything,
+            _ if offers_websocket(request) => Next::Anything,
             (None | Some(0), false) if request.method == Some("CONNECT") => Next::Anything,
             (bytes, false) => Next::behind_body(bytes.unwrap_or(0)),
         }
@@ -223,13 +224,18 @@ impl Head {
 /// Whether nothing may follow a request: RFC 9112, 9.3 and 9.6, and nothing is known of what may follow an upgrade.
 fn is_last(request: &Request<'_, '_>) -> bool {
     says(request, b"close")
-        || (says(request, b"upgrade") && !has_offer(request))
+        || (says(request, b"upgrade") && offers_websocket(request))
         || (request.version == Some(0) && !says(request, b"keep-alive"))
 }
 
 /// Whether a WebSocket is among the protocols of an `Upgrade` header.
 pub fn is_websocket(upgrade: &[u8]) -> bool {
     upgrade.split(|byte| *byte == b',').any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(WEBSOCKET))
+}
+
+/// Whether a request offers a WebSocket, by itself or among other protocols.
+fn offers_websocket(request: &Request<'_, '_>) -> bool {
+    headers(request, "upgrade").any(|header| is_websocket(header.value))
 }
 
 /// Whether a request offers a WebSocket and other protocols: in one list, or line by line.
@@ -276,29 +282,24 @@ fn meant(request: &Request<'_, '_>) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// Whether a request offers HTTP/2, and nothing else.
+/// Whether a request offers to go over to something that is passed over.
 fn has_offer(request: &Request<'_, '_>) -> bool {
-    let upgrades = || headers(request, "upgrade");
-    upgrades().next().is_some() && upgrades().all(|header| offers(header.name, header.value))
-}
-
-/// Whether a header offers HTTP/2 and nothing else.
-fn offers(name: &str, value: &[u8]) -> bool {
-    name.eq_ignore_ascii_case("upgrade") && value.trim_ascii().eq_ignore_ascii_case(b"h2c")
+    let offers = says(request, b"upgrade") || headers(request, "upgrade").next().is_some();
+    offers && !offers_websocket(request)
 }
 
 /// A header's value without what it says of the offer; `None` where it says nothing else.
 fn without_offer<'v>(name: &str, value: &'v [u8]) -> Option<Cow<'v, [u8]>> {
-    if offers(name, value) || name.eq_ignore_ascii_case("http2-settings") {
+    const OF_OFFER: [&str; 2] = ["upgrade", "http2-settings"];
+    if OF_OFFER.iter().any(|header| name.eq_ignore_ascii_case(header)) {
         return None;
     }
     if !name.eq_ignore_ascii_case("connection") {
         return Some(Cow::Borrowed(value));
     }
-    let of_offer =
-        |option: &&[u8]| ["upgrade", "http2-settings"].iter().any(|it| option.eq_ignore_ascii_case(it.as_bytes()));
+    let is_of_offer = |option: &&[u8]| OF_OFFER.iter().any(|it| option.eq_ignore_ascii_case(it.as_bytes()));
     let options = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    let others: Vec<&[u8]> = options.filter(|option| !of_offer(option)).collect();
+    let others: Vec<&[u8]> = options.filter(|option| !is_of_offer(option)).collect();
     (!others.is_empty()).then(|| Cow::Owned(others.join(&b", "[..])))
 }
 
@@ -341,8 +342,7 @@ mod tests {
             ("PUT /db/a HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", plain),
             ("PUT /db/a HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n1;a=b\r\n{\r\n01\r\n}\r\n0\r\n\r\n", plain),
             ("POST /db HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", plain),
-            ("GET / HTTP/1.1\r\nUpgrade: another\r\n\r\n", plain),
-            ("GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: another\r\n\r\n", last),
+            ("GET / HTTP/1.1\r\nX-Upgrade: another\r\n\r\n", plain),
             ("CONNECT /a HTTP/1.1\r\nContent-Length: 1\r\n\r\n1", plain),
             ("CONNECT /a HTTP/1.1\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n\r\n", plain),
             ("GET / HTTP/1.1\r\nConnection: x, Close\r\n\r\n", last),
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_to_go_on_in_http_2_is_passed_over() {
+    fn an_offer_to_go_on_in_another_protocol_is_passed_over() {
         let body = "Content-Length: 17\r\n\r\n{\"Upgrade\":\"h2c\"}";
         for (offer, left) in [
             (
@@ -431,6 +431,11 @@ mod tests {
                 "Host: here\r\n",
             ),
             ("connection:keep-alive,upgrade\r\nX-A: h2c\r\nupgrade:H2C\r\n", "connection: keep-alive\r\nX-A: h2c\r\n"),
+            // These ended the connection, without a word of it.
+            ("Connection: upgrade\r\n", ""),
+            ("Connection: Upgrade\r\nUpgrade: h2c, TLS/1.2\r\n", ""),
+            ("Connection: keep-alive, Upgrade\r\nUpgrade: foo\r\nUpgrade: bar\r\n", "Connection: keep-alive\r\n"),
+            ("Upgrade: websockets, x-websocket\r\nX-Upgrade: websocket, foo\r\n", "X-Upgrade: websocket, foo\r\n"),
         ] {
             let request = |headers: &str| format!("POST /db HTTP/1.1\r\n{headers}{body}");
             assert_read(&request(offer).repeat(2), &request(left).repeat(2));
@@ -452,9 +457,6 @@ mod tests {
         ] {
             let expected = [&request("Upgrade: websocket"), frames].concat();
             assert_read(&[&request(upgrade), frames].concat(), &expected);
-        }
-        for upgrade in ["Upgrade: foo", "upgrade: websockets, x-websocket", "X-Upgrade: websocket, foo"] {
-            assert_read(&request(upgrade), &request(upgrade));
         }
     }
 

@@ -55,14 +55,14 @@ struct Design {
 
 impl Design {
     fn call(&mut self, call: &Call, limits: Limits) -> Answer {
-        let sandbox = match self.sandbox.take() {
+        let mut sandbox = match self.sandbox.take() {
             Some(sandbox) => sandbox,
-            None => match Sandbox::new(self.source.get(), limits) {
+            None => match Sandbox::new(limits) {
                 Ok(sandbox) => sandbox,
-                Err(error) => return Answer::Stopped(format!("its design document could not be loaded: {error}")),
+                Err(error) => return Answer::Stopped(format!("there is no engine for it: {error}")),
             },
         };
-        let answer = sandbox.call(call);
+        let answer = sandbox.call(self.source.get(), call);
         // All that rest take no more together than the one that runs may.
         self.sandbox = (sandbox.memory_bytes() <= limits.memory_bytes_max / DESIGNS_MAX).then_some(sandbox);
         answer

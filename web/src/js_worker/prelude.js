@@ -1,5 +1,5 @@
-// What functions of a design document find around them, and how they are called. Evaluated before any of their code:
-// what it needs of the language is taken here, so that code which changes the language changes it for itself alone.
+// What a function of a design document finds around it, and how it is called. Evaluated before any of its code, in a
+// realm of its own: what it changes of the language, it changes for itself alone. What is taken here works nevertheless.
 (function (designText) {
   'use strict';
 
@@ -9,6 +9,7 @@
   const evaluate = eval;
   const { apply } = Reflect;
   const text = String;
+  const { toWellFormed } = text.prototype;
 
   // The design document comes anew for each use: no function sees what another one did to it.
   const design = () => parse(designText);
@@ -18,6 +19,7 @@
 
   class Missing extends Error {}
   const Later = Promise;
+  const Internal = InternalError;
 
   function sourceAt(path) {
     let place = design();
@@ -108,9 +110,18 @@
     return verdicts;
   }
 
+  // Where there is no memory left the engine throws an error of its own, with or without its text; null where there is
+  // none for that.
+  function isExhausted(error) {
+    return error === null || (error instanceof Internal && (error.message === 'out of memory' || error.message === ''));
+  }
+
+  // As it can be sent: a text may have half a character where it was cut.
+  const whole = (said) => apply(toWellFormed, text(said), []);
+
   function saidBy(error) {
     try {
-      return error instanceof Error ? text(error.name) + ': ' + text(error.message) : text(stringify(error));
+      return whole(error instanceof Error ? text(error.name) + ': ' + text(error.message) : stringify(error));
     } catch {
       return 'an exception that cannot be printed';
     }
@@ -121,7 +132,7 @@
       for (const kind of ['forbidden', 'unauthorized']) {
         if (typeof error === 'object' && hasOwn(error, kind)) {
           const why = error[kind];
-          return { [kind]: typeof why === 'string' ? why : text(stringify(why)) };
+          return { [kind]: whole(typeof why === 'string' ? why : stringify(why)) };
         }
       }
     } catch {
@@ -152,10 +163,7 @@
           validate(parse(writes[at]), parse(writes[at + 1]), parse(user), parse(security));
           verdicts[at / 2] = 'allowed';
         } catch (error) {
-          if (error === null) {
-            throw error; // There is no memory left: see who reads this.
-          }
-          verdicts[at / 2] = verdictOn(error);
+          verdicts[at / 2] = error === null ? { failed: 'it threw null, or there was no memory left' } : verdictOn(error);
         }
       }
       return ['verdicts', stringify(verdicts)];
@@ -166,7 +174,7 @@
     try {
       return calls[kind](...given);
     } catch (error) {
-      return ['failed', saidBy(error)];
+      return isExhausted(error) ? ['exhausted', ''] : ['failed', saidBy(error)];
     }
   };
 })

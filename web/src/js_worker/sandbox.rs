@@ -1,6 +1,8 @@
 //! One design document's functions in an engine of their own.
 
 use std::cell::Cell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -13,13 +15,36 @@ use super::Limits;
 /// The engine's stack, in bytes; a process's own has eight times as much.
 const STACK_BYTES_MAX: usize = 1 << 20;
 
-/// An engine that has a design document.
+/// Functions that have a realm at once: each takes 80 kB at least.
+const REALMS_MAX: usize = 16;
+
+/// An engine for the functions of a design document.
 pub struct Sandbox {
+    // Freed before the engine they live in.
+    realms: HashMap<String, Realm>,
+    runtime: Runtime,
+    limits: Limits,
+    clock: Rc<Clock>,
+}
+
+/// The language as one function finds it: what that changes, it changes for itself alone.
+struct Realm {
     // Freed before the context it lives in.
     call: Persistent<Function<'static>>,
     context: Context,
-    limits: Limits,
-    clock: Rc<Clock>,
+}
+
+impl Realm {
+    /// Makes one around a design document's text.
+    fn new(runtime: &Runtime, design: &str) -> rquickjs::Result<Realm> {
+        let context = Context::full(runtime)?;
+        let call = context.with(|ctx| {
+            let prelude: Function<'_> = ctx.eval(include_str!("prelude.js"))?;
+            let call: Function<'_> = prelude.call((design,))?;
+            Ok::<_, rquickjs::Error>(Persistent::save(&ctx, call))
+        })?;
+        Ok(Realm { call, context })
+    }
 }
 
 /// How long the call under way may go on.
@@ -44,33 +69,29 @@ impl Clock {
 }
 
 impl Sandbox {
-    /// Starts an engine with a design document's text.
-    pub fn new(design: &str, limits: Limits) -> rquickjs::Result<Sandbox> {
+    /// Starts an engine.
+    pub fn new(limits: Limits) -> rquickjs::Result<Sandbox> {
         let runtime = Runtime::new()?;
         runtime.set_memory_limit(limits.memory_bytes_max);
         runtime.set_max_stack_size(STACK_BYTES_MAX);
         let clock = Rc::<Clock>::default();
         let asked = Rc::clone(&clock);
         runtime.set_interrupt_handler(Some(Box::new(move || asked.strikes())));
-        let context = Context::full(&runtime)?;
-        clock.start(limits);
-        let call = context.with(|ctx| {
-            let prelude: Function<'_> = ctx.eval(include_str!("prelude.js"))?;
-            let call: Function<'_> = prelude.call((design,))?;
-            Ok::<_, rquickjs::Error>(Persistent::save(&ctx, call))
-        })?;
-        Ok(Sandbox { call, context, limits, clock })
+        Ok(Sandbox { realms: HashMap::new(), runtime, limits, clock })
     }
 
     /// How much memory it has, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        usize::try_from(self.context.runtime().memory_usage().malloc_size).unwrap_or(usize::MAX)
+        usize::try_from(self.runtime.memory_usage().malloc_size).unwrap_or(usize::MAX)
     }
 
-    /// Runs a function.
-    pub fn call(&self, call: &Call) -> Answer {
+    /// Runs a function of a design document, the same one each time, whose text this is.
+    pub fn call(&mut self, design: &str, call: &Call) -> Answer {
         self.clock.start(self.limits);
-        let said = self.context.with(|ctx| self.run(&ctx, call));
+        let said = match self.realm_of(design, call) {
+            Ok(realm) => realm.context.with(|ctx| realm.run(&ctx, call)),
+            Err(error) => Err(format!("its design document could not be loaded: {error}")),
+        };
         if self.clock.struck.get() {
             return Answer::Stopped(format!("it took longer than {} ms", self.limits.batch_timeout.as_millis()));
         }
@@ -80,6 +101,23 @@ impl Sandbox {
         }
     }
 
+    fn realm_of(&mut self, design: &str, call: &Call) -> rquickjs::Result<&Realm> {
+        let function = match call {
+            Call::Filter { name, .. } => format!("filters.{name}"),
+            Call::Map { name, .. } => format!("views.{name}"),
+            Call::Validate { .. } => "validate_doc_update".to_owned(),
+        };
+        if self.realms.len() >= REALMS_MAX && !self.realms.contains_key(&function) {
+            self.realms.clear();
+        }
+        Ok(match self.realms.entry(function) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(slot) => slot.insert(Realm::new(&self.runtime, design)?),
+        })
+    }
+}
+
+impl Realm {
     fn run(&self, ctx: &Ctx<'_>, call: &Call) -> Result<(String, String), String> {
         let run = self.call.clone().restore(ctx).map_err(|error| error.to_string())?;
         let texts = |docs: &[Box<RawValue>]| docs.iter().map(|doc| doc.get().to_owned()).collect::<Vec<String>>();
@@ -108,8 +146,7 @@ fn answer(kind: &str, message: &str, limits: Limits) -> Answer {
             Ok(verdicts) => Answer::Verdicts(verdicts.into_iter().map(short).collect()),
             Err(_) => Answer::Failed("it changed what calls it".to_owned()),
         },
-        // Where there is no memory left for an error, the engine throws `null`.
-        _ if message == "null" || message.contains("out of memory") => {
+        "exhausted" => {
             Answer::Stopped(format!("it needed more than {} bytes of memory, or threw null", limits.memory_bytes_max))
         }
         _ => Answer::Failed(shortened(message)),
@@ -139,14 +176,16 @@ mod tests {
         serde_json::from_str(json).unwrap()
     }
 
-    fn sandbox(design: serde_json::Value) -> Sandbox {
-        Sandbox::new(&design.to_string(), LIMITS).unwrap()
+    /// Calls functions of a design document, one after the other.
+    fn sandbox(design: serde_json::Value) -> impl FnMut(&Call) -> Answer {
+        let (mut sandbox, design) = (Sandbox::new(LIMITS).unwrap(), design.to_string());
+        move |call| sandbox.call(&design, call)
     }
 
     fn filter(code: &str, req: &str, docs: &[&str]) -> Answer {
         let design = serde_json::json!({"_id": "_design/d", "filters": {"f": code}});
         let docs = docs.iter().map(|doc| raw(doc)).collect();
-        sandbox(design).call(&Call::Filter { name: "f".into(), req: raw(req), docs })
+        sandbox(design)(&Call::Filter { name: "f".into(), req: raw(req), docs })
     }
 
     #[test]
@@ -161,7 +200,7 @@ mod tests {
     fn a_map_passes_what_it_emits_something_for() {
         let design = serde_json::json!({"views": {"v": {"map": "function (doc) { if (doc.n > 1) emit(doc.n); }"}}});
         let docs = vec![raw(r#"{"n":1}"#), raw(r#"{"n":2}"#)];
-        let answer = sandbox(design).call(&Call::Map { name: "v".into(), docs });
+        let answer = sandbox(design)(&Call::Map { name: "v".into(), docs });
         assert_eq!(answer, Answer::Passes(vec![false, true]));
     }
 
@@ -172,7 +211,7 @@ mod tests {
             if (oldDoc && userCtx.roles.indexOf('_admin') < 0) throw({unauthorized: 'admins only'});
             if (newDoc.type === 'odd') throw new Error('odd');
         }";
-        let sandbox = sandbox(serde_json::json!({"validate_doc_update": code}));
+        let mut sandbox = sandbox(serde_json::json!({"validate_doc_update": code}));
         let pairs =
             [(r#"{"type":"t"}"#, "null"), ("{}", "null"), (r#"{"type":"t"}"#, "{}"), (r#"{"type":"odd"}"#, "null")];
         let writes = pairs.map(|(new, old)| Proposed { new: raw(new), old: raw(old) }).into();
@@ -183,7 +222,7 @@ mod tests {
             Verdict::Unauthorized("admins only".into()),
             Verdict::Failed("Error: odd".into()),
         ];
-        assert_eq!(sandbox.call(&Call::Validate { writes, user, security }), Answer::Verdicts(expected.into()));
+        assert_eq!(sandbox(&Call::Validate { writes, user, security }), Answer::Verdicts(expected.into()));
     }
 
     #[test]
@@ -193,7 +232,7 @@ mod tests {
             "filters": {"f": "function (doc) { return doc.n > require('lib/a').limit; }"},
         });
         let docs = vec![raw(r#"{"n":11}"#), raw(r#"{"n":12}"#)];
-        let answer = sandbox(design).call(&Call::Filter { name: "f".into(), req: raw("{}"), docs });
+        let answer = sandbox(design)(&Call::Filter { name: "f".into(), req: raw("{}"), docs });
         assert_eq!(answer, Answer::Passes(vec![false, true]));
     }
 
@@ -210,7 +249,7 @@ mod tests {
                 other => panic!("{code}: {other:?}"),
             }
         }
-        let none = sandbox(serde_json::json!({})).call(&Call::Map { name: "v".into(), docs: vec![] });
+        let none = sandbox(serde_json::json!({}))(&Call::Map { name: "v".into(), docs: vec![] });
         assert_eq!(none, Answer::Failed("Error: there is no code at views.v.map".into()));
     }
 
@@ -248,5 +287,63 @@ mod tests {
         let code = "function (doc) { JSON.parse = null; Array.prototype.push = null; return doc.n; }";
         assert_eq!(filter(code, "{}", &[r#"{"n":0}"#, r#"{"n":1}"#]), Answer::Passes(vec![false, true]));
         assert_eq!(filter("(doc) => doc.n", "{}", &[r#"{"n":1}"#]), Answer::Passes(vec![true]));
+    }
+
+    /// Other filters and all writes of the database failed from then on.
+    #[test]
+    fn functions_of_a_design_document_do_not_see_what_others_make_of_the_language() {
+        let poison =
+            "function () { Array.prototype[Symbol.iterator] = undefined; Map.prototype.get = null; return true; }";
+        let mut sandbox = sandbox(serde_json::json!({
+            "filters": {"poison": poison, "plain": "(doc) => [...doc.a].length === 1"},
+            "validate_doc_update": "function (doc) { for (const one of doc.a) { if (!one) throw({forbidden: 'no'}); } }",
+        }));
+        let filter = |name: &str| {
+            let docs = vec![raw(r#"{"a":[1]}"#)];
+            Call::Filter { name: name.into(), req: raw("{}"), docs }
+        };
+        assert_eq!(sandbox(&filter("poison")), Answer::Passes(vec![true]));
+        assert_eq!(sandbox(&filter("plain")), Answer::Passes(vec![true]));
+        let writes = vec![Proposed { new: raw(r#"{"a":[1]}"#), old: raw("null") }];
+        let (user, security) = (raw("{}"), raw("{}"));
+        let verdicts = sandbox(&Call::Validate { writes, user, security });
+        assert_eq!(verdicts, Answer::Verdicts(vec![Verdict::Allowed]));
+    }
+
+    /// A reason cut in the middle of a character was "it changed what calls it".
+    #[test]
+    fn half_a_character_is_said_as_the_sign_for_one() {
+        let code = "function (doc) { throw({forbidden: 'too long: ' + doc.t.slice(0, 3)}); }";
+        let mut validate = sandbox(serde_json::json!({"validate_doc_update": code}));
+        let writes = vec![Proposed { new: raw(r#"{"t":"ab😀cd"}"#), old: raw("null") }];
+        let verdicts = validate(&Call::Validate { writes, user: raw("{}"), security: raw("{}") });
+        assert_eq!(verdicts, Answer::Verdicts(vec![Verdict::Forbidden("too long: ab\u{fffd}".into())]));
+        let code = "function (doc) { throw new Error('bad: ' + doc.t.slice(0, 3)); }";
+        let failed = filter(code, "{}", &[r#"{"t":"ab😀cd"}"#]);
+        assert_eq!(failed, Answer::Failed("Error: bad: ab\u{fffd}".into()));
+    }
+
+    /// Both were taken for a lack of memory, by which a whole request was lost.
+    #[test]
+    fn what_is_thrown_is_told_from_a_lack_of_memory() {
+        let code = "function (doc) { if (doc.n) throw null; }";
+        let mut validate = sandbox(serde_json::json!({"validate_doc_update": code}));
+        let writes = ["1", "0", "1"].map(|n| Proposed { new: raw(&format!(r#"{{"n":{n}}}"#)), old: raw("null") });
+        let verdicts = validate(&Call::Validate { writes: writes.into(), user: raw("{}"), security: raw("{}") });
+        let failed = || Verdict::Failed("it threw null, or there was no memory left".into());
+        assert_eq!(verdicts, Answer::Verdicts(vec![failed(), Verdict::Allowed, failed()]));
+        let printer = filter("function () { throw new Error('the printer is out of memory'); }", "{}", &["{}"]);
+        assert_eq!(printer, Answer::Failed("Error: the printer is out of memory".into()));
+    }
+
+    #[test]
+    fn functions_have_their_realms_however_many_there_are() {
+        let filters: serde_json::Map<_, _> =
+            (0..3 * REALMS_MAX).map(|n| (n.to_string(), format!("() => {}", n % 2).into())).collect();
+        let mut sandbox = sandbox(serde_json::json!({ "filters": filters }));
+        for n in (0..3 * REALMS_MAX).chain(0..3) {
+            let answer = sandbox(&Call::Filter { name: n.to_string(), req: raw("{}"), docs: vec![raw("{}")] });
+            assert_eq!(answer, Answer::Passes(vec![n % 2 == 1]), "{n}");
+        }
     }
 }

@@ -17,10 +17,14 @@ use super::lingering;
 use super::offer::{BEHIND_THE_END, Next, Offer};
 use super::reading::Apart;
 use crate::wire::framing::Framing;
-use crate::wire::heard::{ANSWERS_MAX, Heard, MESSAGE_BYTES_MAX, Reply, close, reply};
+use crate::wire::heard::{ANSWERS_MAX, Heard, MESSAGE_BYTES_MAX, Reply, close, is_pong, reply};
 
-/// Nothing is expected from a reader; what it says is thrown away, and who says more than this at once is not one.
-const READS_AT_ONCE_MAX: usize = 16;
+/// Nothing is expected from a reader, but pings on a WebSocket; who says more than this at once is not one. It is more
+/// than a message may have: who sends a larger one is told so.
+const READS_AT_ONCE_MAX: usize = 2 * MESSAGE_BYTES_MAX / READ_BYTES;
+
+/// What is read at a time.
+const READ_BYTES: usize = 4096;
 
 /// Several blocks that have come are written in one go, up to so many parts: a block has one, or a few of a large row.
 const PARTS_AT_ONCE: usize = 16;
@@ -229,11 +233,17 @@ impl Member {
     /// # Errors
     /// When it is gone, or says too much.
     pub fn hear(&mut self, framing: Framing) -> io::Result<()> {
-        let mut said = [0; 4096];
+        let mut said = [0; READ_BYTES];
         for _ in 0..READS_AT_ONCE_MAX {
             match self.socket.read(&mut said) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(length) if framing == Framing::Messages => self.listen(&said[..length])?,
+                Ok(length) if framing == Framing::Messages => {
+                    self.listen(&said[..length])?;
+                    // It is told why; what else it says is thrown away then.
+                    if self.position == BEHIND_THE_END {
+                        return Ok(());
+                    }
+                }
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -268,8 +278,13 @@ impl Member {
     /// Writes a frame behind what is left.
     fn answer(&mut self, frame: Bytes) -> io::Result<()> {
         match &mut self.left {
-            Some(left) if left.parts.len() >= ANSWERS_MAX => return Err(too_much()),
-            Some(left) => left.parts.push_back(frame),
+            Some(left) => {
+                // RFC 6455, 5.5.3: of pings that come before one is answered, the last counts.
+                if left.parts.len() >= ANSWERS_MAX && left.parts.back().is_some_and(is_pong) {
+                    left.parts.pop_back();
+                }
+                left.parts.push_back(frame);
+            }
             None => self.write(&[frame], &mut Sent::default())?,
         }
         Ok(())

@@ -9,7 +9,8 @@ use tokio_util::codec::{Decoder, Encoder};
 /// What is left of a close frame's 125 bytes after the code.
 const CLOSE_REASON_BYTES_MAX: usize = 123;
 
-/// So many answers wait for a client that asks for them and does not read; then it is not a reader.
+/// So many answers wait for a client that asks for them faster than it takes them; then the last takes the place of the
+/// one before.
 pub const ANSWERS_MAX: usize = 64;
 
 /// A client that has its feed has nothing to say but pings and the end.
@@ -130,6 +131,13 @@ const TOO_LARGE: Said = Said::Over(CloseCode::Size, "the message is too large");
 /// The code with which a connection ends whose feed has ended.
 pub fn code_of(reason: EndReason) -> CloseCode {
     if reason == EndReason::Shutdown { CloseCode::Away } else { CloseCode::Normal }
+}
+
+/// Whether a frame is the answer to a ping.
+pub fn is_pong(frame: &Bytes) -> bool {
+    /// A whole message, and its kind.
+    const BEGIN: u8 = 0x80 | 0xa;
+    frame.first() == Some(&BEGIN)
 }
 
 /// The frame that ends a connection; it has room for the beginning of a long text.

@@ -84,12 +84,27 @@ fn where_many_share_a_term_the_prefix_tells_them_apart() {
 #[test]
 fn beyond_what_a_commit_is_shown_groups_are_woken_unasked() {
     let (matcher, counted) = (Matcher::new(Sequence::ZERO), Counted::default());
-    let ranges: Vec<Wake> =
-        (0..10).map(|n| matcher.join(&selector(&format!(r#"{{"n":{{"$gt":{n}}}}}"#)), false)).collect();
-    let owner = matcher.join(&selector(r#"{"owner":7}"#), false);
-    let large = format!(r#"{{"owner":8,"pad":"{}"}}"#, "x".repeat(2 << 20));
+    let join = |text: &str| matcher.join(&selector(text), false);
+    let ranges: Vec<Wake> = (0..20).map(|n| join(&format!(r#"{{"n":{{"$gt":{n}}}}}"#))).collect();
+    let owner = join(r#"{"owner":7}"#);
+    let large = format!(r#"{{"owner":8,"pad":"{}"}}"#, "x".repeat(900 << 10));
     publish(&matcher, &row(1, "d", &large, &[("1-a", false)]), &counted);
-    assert_eq!(counted.take(), 3, "as many bodies of over 2 MiB as go into 8 MiB");
+    assert_eq!(counted.take(), 9, "as many bodies of over 900 KiB as go into 8 MiB");
     let woken = ranges.iter().filter(|wake| wake.woken.has_changed().unwrap()).count();
-    assert_eq!((woken, owner.woken.has_changed().unwrap()), (7, false));
+    assert_eq!((woken, owner.woken.has_changed().unwrap()), (11, false));
+}
+
+/// All databases' writers waited for seconds.
+#[test]
+fn what_may_take_long_is_not_asked_while_a_commit_waits() {
+    let (matcher, counted) = (Matcher::new(Sequence::ZERO), Counted::default());
+    let join = |text: &str| matcher.join(&selector(text), false);
+    let short = join(r#"{"a":{"$regex":"x"}}"#);
+    let repeated = join(r#"{"a":{"$regex":"(?-u)1[01]{900}x"}}"#);
+    let conditions: Vec<_> = (0..900).map(|n| format!(r#"{{"a":{{"$ne":{n}}}}}"#)).collect();
+    let many = join(&format!(r#"{{"$and":[{}]}}"#, conditions.join(",")));
+    let row = row(1, "d", &format!(r#"{{"a":"{}"}}"#, "01".repeat(1_000)), &[("1-a", false)]);
+    publish(&matcher, &row, &counted);
+    assert_eq!(counted.take(), 1);
+    assert_eq!([short, repeated, many].map(|wake| wake.woken.has_changed().unwrap()), [false, true, true]);
 }

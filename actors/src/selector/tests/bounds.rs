@@ -131,7 +131,13 @@ fn expressions_have_bounds() {
     let expression = |pattern: &str| format!(r#"{{"a":{{"$regex":"{pattern}"}}}}"#);
     assert!(Selector::from_json(&expression(&"x".repeat(PATTERN_BYTES_MAX))).is_ok());
     assert!(reason(&expression(&"x".repeat(PATTERN_BYTES_MAX + 1))).ends_with(": longer than 1000 bytes"));
-    assert!(reason(&expression(r"(\\w{100}){100}")).ends_with(": compiled, it is larger than 524288 bytes"));
+    assert!(reason(&expression(r"\\w{100}")).ends_with(": compiled, it is larger than 524288 bytes"));
+    let places = "Selector error: a selector may have at most 1000 characters in its $regex, counted as often as they are \
+                  repeated";
+    assert!(Selector::from_json(&expression("(?-u)[01]{1000}")).is_ok());
+    assert_eq!(reason(&expression("(?-u)1[01]{1000}")), places);
+    let both = r#"{"a":{"$regex":"(?-u)[01]{600}"},"b":{"$regex":"(?-u)[01]{401}"}}"#;
+    assert_eq!(reason(both), places);
 }
 
 /// Nothing that a document nests or repeats may cost the stack, or more than a pass over it.

@@ -101,12 +101,9 @@ impl<'a> Given<'a> {
 
     /// The ids from the lowest to the highest: a descending listing starts at the highest.
     fn range(&self, descending: bool) -> Result<IdRange, ApiError> {
-        if let Some(key) = self.key(&["key"])? {
-            return Ok((Bound::Included(key.clone()), Bound::Included(key)));
-        }
         let inclusive = self.flag_or("inclusive_end", true)?;
-        let start = self.key_or_id(&["startkey", "start_key"], &["startkey_docid", "start_key_doc_id"])?;
-        let end = self.key_or_id(&["endkey", "end_key"], &["endkey_docid", "end_key_doc_id"])?;
+        let start = self.end_of_range(&["startkey", "start_key"], &["startkey_docid", "start_key_doc_id"])?;
+        let end = self.end_of_range(&["endkey", "end_key"], &["endkey_docid", "end_key_doc_id"])?;
         let start = start.map_or(Bound::Unbounded, Bound::Included);
         let end = end.map_or(Bound::Unbounded, if inclusive { Bound::Included } else { Bound::Excluded });
         Ok(if descending { (end, start) } else { (start, end) })
@@ -158,9 +155,9 @@ impl<'a> Given<'a> {
         self.json(names)?.map(place).transpose()
     }
 
-    /// A key, or else a document's id, which in the query is no JSON.
-    fn key_or_id(&self, keys: &[&str], ids: &[&str]) -> Result<Option<String>, ApiError> {
-        Ok(self.key(keys)?.or_else(|| self.plain(ids)))
+    /// A key of its own, or the one key that is both ends, or else a document's id, which in the query is no JSON.
+    fn end_of_range(&self, keys: &[&str], ids: &[&str]) -> Result<Option<String>, ApiError> {
+        Ok(self.key(keys)?.or(self.key(&["key"])?).or_else(|| self.plain(ids)))
     }
 
     fn keys(&self) -> Result<Option<Vec<String>>, ApiError> {
