@@ -3,9 +3,9 @@
 //! Targets as people type them, quotes and all: CouchDB's documentation has `curl '.../_all_docs?startkey="a"'`.
 //! CouchDB takes them; the framework would refuse them, without a word, before anything here is asked.
 //!
-//! Offers to go on in another protocol than WebSocket: in HTTP/2, which Java's client makes with each request, or in one
-//! that is not named, by a proxy that says `Connection: upgrade` of every request. Who does not take them passes over
-//! them (RFC 9110, 7.8). The framework would say that it does, and end the connection behind its answer.
+//! Offers to go on in another protocol than WebSocket: in HTTP/2, which Java's client makes with each request, or in
+//! one that is not named, by a proxy that says `Connection: upgrade` of every request. Who does not take them passes
+//! over them (RFC 9110, 7.8). The framework would say that it does, and end the connection behind its answer.
 //!
 //! WebSockets among other protocols to go over to. The framework answers that it goes over, and does not.
 
