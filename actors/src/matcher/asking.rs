@@ -10,8 +10,8 @@ use crate::row::Row;
 use crate::selector::DocView;
 
 /// How many steps selectors take over one commit before anyone is woken. A group that would be asked beyond that is
-/// woken unasked, and its feeds ask on their own threads: to show some 20,000 small documents to a condition takes 2 ms,
-/// or 20 where the selectors are not in the processor's cache, and all databases' writers wait so long.
+/// woken unasked, and its feeds ask on their own threads: showing some 20,000 small documents to a condition takes
+/// 2 ms, or 20 where the selectors are not in the processor's cache, and all databases' writers wait so long.
 const STEPS_MAX: usize = 8 << 20;
 
 /// What is known of groups while the rows of a commit are gone through.
