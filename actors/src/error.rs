@@ -73,8 +73,8 @@ pub enum Error {
     /// With this one the selectors and lists of fields of the feeds that are open take more memory than is allowed. Try
     /// again later, or with less.
     #[error(
-        "with this one the selectors and `fields` of the feeds that are open would take more than {bytes_max} bytes of \
-         memory, and no more are allowed"
+        "with this one the selectors and `fields` of all feeds would take more than {bytes_max} bytes of memory, and no \
+         more are allowed"
     )]
     SelectorsTooLarge {
         /// The bound.

@@ -169,9 +169,14 @@ impl Test {
         all_leaves && change.leaves.len() > 1 && self.selector.is_some() && !self.rules_out(change)
     }
 
-    /// Whether it is for threads that read: it looks at what only the disk has, or may take long.
-    pub(crate) fn is_judged_by_readers(&self, change: &Change, all_leaves: bool) -> bool {
-        self.opens_losers(change, all_leaves) || (self.steps(change) > STEPS_MAX && !self.rules_out(change))
+    /// Whether it may take long to look at a document's winner.
+    pub(crate) fn takes_long(&self, change: &Change) -> bool {
+        self.steps(change) > STEPS_MAX && !self.rules_out(change)
+    }
+
+    /// Whether it may take long to look at a revision with this body.
+    pub(crate) fn may_take_long(&self, body: &Body) -> bool {
+        self.steps_over(body.as_bytes().len()) > STEPS_MAX
     }
 
     /// How many steps it takes for each byte it looks at, roughly and at most; at least one.
@@ -181,7 +186,10 @@ impl Test {
 
     /// How many steps it takes to look at a document's winner, roughly and at most.
     pub(crate) fn steps(&self, change: &Change) -> usize {
-        let body_bytes = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
+        self.steps_over(change.body.as_ref().map_or(0, |body| body.as_bytes().len()))
+    }
+
+    fn steps_over(&self, body_bytes: usize) -> usize {
         self.selector.as_ref().map_or(0, |selector| selector.steps(body_bytes))
     }
 

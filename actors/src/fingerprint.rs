@@ -7,7 +7,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 /// Stands for a value in this process: nobody can foresee it, and so find two values that have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Fingerprint(u128);
+pub(crate) struct Fingerprint([u64; 2]);
 
 /// Another one in each process.
 static KEYS: LazyLock<[u64; 2]> = LazyLock::new(|| {
@@ -19,6 +19,6 @@ impl Fingerprint {
     pub fn of(value: &(impl Hash + ?Sized)) -> Fingerprint {
         let mut hasher = SipHasher13::new_with_keys(KEYS[0], KEYS[1]);
         value.hash(&mut hasher);
-        Fingerprint(hasher.finish128().as_u128())
+        Fingerprint(hasher.finish128().as_u64().into())
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use seqtide_storage::json::Body;
 use seqtide_storage::{Change, LeafBody, LeafRev, Snapshot, StorageError};
+use tokio::task::yield_now;
 
 use super::documents::{PAGE_BYTES, PAGE_ROWS, page_limits, read_page};
 use super::leave::{Had, Version, had, may_pass};
@@ -18,7 +19,6 @@ use crate::filter::{Passed, Test};
 use crate::functions::{BATCH_BYTES, DOCUMENT_BYTES, FilterFunction, Functions, batches, document};
 use crate::open_database::OpenDatabase;
 use crate::row::{NotHere, Row, Trim};
-use crate::selector::DocView;
 
 /// At least so many are asked about together.
 const CANDIDATES_MIN: usize = 100;
@@ -149,15 +149,15 @@ impl Candidate {
 
 impl PageRow for Candidate {
     fn of_tail(row: Arc<Row>, viewing: &Viewing<'_>) -> Result<Option<Arc<Candidate>>, NotHere> {
-        let (options, counted) = (viewing.options, viewing.live.counted());
-        let (change, all_leaves) = (row.change(), options.shape.all_leaves);
+        let (options, change) = (viewing.options, row.change());
+        let all_leaves = options.shape.all_leaves;
         if all_leaves && change.leaves.len() > 1 {
-            let known = Some(row.function_verdict(&options.filter, all_leaves).ok_or(NotHere)?);
+            let known = Some(row.function_verdict(&options.filter, all_leaves).ok_or(NotHere::OnDisk)?);
             let shared = Some(Arc::clone(&row));
             let candidate = Candidate { row, shared, known, asked: Vec::new(), had: None };
             return Ok(candidate.or_left(viewing).map(Arc::new));
         }
-        let passed = row.judge(&options.filter.test, DocView::of_winner(change).as_ref(), all_leaves, counted)?;
+        let passed = viewing.judge(&row)?;
         let winner = vec![change.body.clone().map(LeafBody::Here)];
         Ok(Candidate::new(Arc::clone(&row), Some(row), &passed, winner, viewing).map(Arc::new))
     }
@@ -370,8 +370,12 @@ impl Asking<'_> {
 
     async fn ask_batch(&self, batch: &[Question<'_>]) -> Result<Vec<bool>, Error> {
         let bodies = self.database.bodies(batch.iter().map(|question| Some(question.body.clone())).collect()).await?;
-        let known: Vec<Option<bool>> =
-            batch.iter().zip(&bodies).map(|(it, body)| it.known(body.as_ref(), &self.options.filter.test)).collect();
+        let mut known: Vec<Option<bool>> = Vec::with_capacity(batch.len());
+        for (it, body) in batch.iter().zip(&bodies) {
+            known.push(it.known(body.as_ref(), &self.options.filter.test));
+            // Each may take some milliseconds.
+            yield_now().await;
+        }
         let asked = batch.iter().zip(&bodies).zip(&known).filter(|(_, known)| known.is_none());
         let docs: Vec<_> =
             asked.filter_map(|((it, body), _)| Some(document(it.change, it.leaf, body.as_ref()?))).collect();
@@ -387,12 +391,13 @@ impl Asking<'_> {
 
 impl Question<'_> {
     /// What is known without the function of a revision with this body. One whose body is gone passes nothing, and may
-    /// have passed before; the filter's test was asked about what is there now.
+    /// have passed before, as may one for which the test may take long; it was asked about what is there now.
     fn known(&self, body: Option<&Body>, test: &Test) -> Option<bool> {
         match (self.state, body) {
             (State::Now, None) => Some(false),
             (State::Before, None) => Some(true),
             (State::Now, Some(_)) => None,
+            (State::Before, Some(body)) if test.may_take_long(body) => None,
             (State::Before, Some(body)) => (!may_pass(&self.change.id, self.leaf, Some(body), test)).then_some(false),
         }
     }

@@ -5,12 +5,12 @@ use std::time::SystemTime;
 
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{Change, ChangesPage, Direction, Lookup, PageLimits, ReadChanges, Snapshot, StorageError};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::large_page::{LARGE_PAGE_BYTES, LARGE_PAGE_ROWS, LargePage};
 use super::options::{FeedOptions, OLDEST_SEQ, Since};
 use super::seen::Seen;
-use super::shown::{PageRow, Viewing};
+use super::shown::{Judged, PageRow, Viewing};
 use super::source::{Lag, Page, Passed, Source, Wanted};
 use super::{Feed, ThereIs, by_function};
 use crate::by_itself::{by_itself, done};
@@ -61,7 +61,8 @@ impl Feed<Documents> {
         // The group's, so that a selector that thousands of feeds share is in memory once.
         let filter = wake.filter().filter(|_| !options.leave).cloned().unwrap_or(options.filter);
         let options = FeedOptions { filter, ..options };
-        if memory::bytes_of_all() > BYTES_OF_ALL_MAX {
+        let has_own = options.fields.is_some() || options.filter.test.selector.is_some();
+        if has_own && memory::bytes_of_all() > BYTES_OF_ALL_MAX {
             return Err(Error::SelectorsTooLarge { bytes_max: BYTES_OF_ALL_MAX });
         }
         let newest = database.live.newest();
@@ -257,7 +258,7 @@ pub(super) async fn read_page<T: PageRow>(
         return Ok(page);
     }
     if direction == Direction::Forward
-        && let Some(page) = from_tail(database, options, wanted, stretch)
+        && let Some(page) = in_memory(database, options, wanted, stretch).await?
     {
         database.pages.in_memory();
         return Ok(page);
@@ -265,7 +266,7 @@ pub(super) async fn read_page<T: PageRow>(
     database.pages.on_disk();
     let (options, live, format) = (options.clone(), Arc::clone(&database.live), database.seq_format);
     let read = move |snapshot: &Snapshot<'_>| {
-        let viewing = Viewing { options: &options, wanted, live: &live, format };
+        let viewing = Viewing { options: &options, wanted, live: &live, format, judged: None };
         let page = from_disk(snapshot, &stretch, &viewing)?;
         Ok(page_of(page, snapshot.counters()?.update_seq, &options))
     };
@@ -312,7 +313,7 @@ async fn by_index<T: PageRow>(
     let (live, indexing) = (Arc::clone(&database.live), Arc::clone(&database.indexing));
     let read = move |snapshot: &Snapshot<'_>| {
         let keep = |id: &str| options.filter.ids.contains(id);
-        let viewing = Viewing { options: &options, wanted, live: &live, format };
+        let viewing = Viewing { options: &options, wanted, live: &live, format, judged: None };
         match snapshot.changes_looked_up(&lookups, &stretch, &keep, |change| shown(snapshot, change, &viewing)) {
             Err(error) if error.is_damage() => {
                 indexing.came_upon(&error);
@@ -333,13 +334,53 @@ fn lookup(term: &EqualityTerm, options: &FeedOptions) -> Lookup {
     Lookup { path: term.path.to_string(), keys, all_leaves: options.shape.all_leaves }
 }
 
-/// `None` when the tail does not reach back so far, or does not hold what the filter looks at.
+/// Reads a page from memory, waiting for what takes long to judge; `None` where memory does not have it.
+async fn in_memory<T: PageRow>(
+    database: &OpenDatabase,
+    options: &FeedOptions,
+    wanted: Wanted,
+    stretch: ReadChanges,
+) -> Result<Option<Page<T>>, Error> {
+    let mut judged = None;
+    loop {
+        match from_tail(database, options, wanted, stretch, judged.take()) {
+            FromTail::Page(page) => return Ok(Some(page)),
+            FromTail::TakesLong(row) => judged = Some(judge_at_length(database, options, row).await?),
+            FromTail::NotThere => return Ok(None),
+        }
+    }
+}
+
+/// What memory has of a page.
+enum FromTail<T> {
+    Page(Page<T>),
+    /// It may take long to judge the first row.
+    TakesLong(Arc<Row>),
+    /// The tail does not reach back so far, or does not hold what the filter looks at.
+    NotThere,
+}
+
+/// Finds out what passes of a row for whose document the filter may take long.
+async fn judge_at_length(database: &OpenDatabase, options: &FeedOptions, row: Arc<Row>) -> Result<Judged, Error> {
+    /// Who waits for the same waits for the other one, too; the processors have other work.
+    static AT_ONCE: Semaphore = Semaphore::const_new(2);
+    let permit = AT_ONCE.acquire().await;
+    let (live, test) = (Arc::clone(&database.live), options.filter.test.clone());
+    let judge = move || {
+        let judged = Judged { seq: row.change().seq, passed: row.judge_at_length(&test, live.counted()) };
+        drop(permit);
+        Ok(judged)
+    };
+    done(database.runtime.spawn_blocking(judge).await)
+}
+
 fn from_tail<T: PageRow>(
     database: &OpenDatabase,
     options: &FeedOptions,
     wanted: Wanted,
     stretch: ReadChanges,
-) -> Option<Page<T>> {
+    judged: Option<Judged>,
+) -> FromTail<T> {
     let PageLimits { rows_max, bytes_max, .. } = stretch.limits;
     let of_candidates = match options.filter.looks_at_ids_alone() {
         true => ReadChanges { detail: options.detail(), ..stretch },
@@ -350,32 +391,34 @@ fn from_tail<T: PageRow>(
     };
     let keep = |id: &str| options.filter.ids.contains(id);
     // The lock is gone before the first row is judged.
-    let candidates = database.live.tail().read(&of_candidates, keep)?;
-    let viewing = Viewing { options, wanted, live: &database.live, format: database.seq_format };
+    let Some(candidates) = database.live.tail().read(&of_candidates, keep) else { return FromTail::NotThere };
+    let viewing = Viewing { options, wanted, live: &database.live, format: database.seq_format, judged };
     let mut page = Page::empty(candidates.state);
     let mut bytes = 0;
     for row in candidates.rows {
         if page.rows.len() == rows_max || bytes >= bytes_max {
-            return Some(page);
+            return FromTail::Page(page);
         }
         let seq = row.change().seq;
         if !wanted.asks_for(row.change()) {
             page.examined = Some(seq);
             continue;
         }
-        match T::of_tail(row, &viewing) {
+        match T::of_tail(Arc::clone(&row), &viewing) {
             Ok(Some(row)) => {
                 bytes += (*row).as_ref().bytes(options.detail());
                 page.rows.push(row);
             }
             Ok(None) => {}
-            Err(NotHere) => return page.examined.is_some().then_some(page),
+            Err(_) if page.examined.is_some() => return FromTail::Page(page),
+            Err(NotHere::TakesLong) => return FromTail::TakesLong(row),
+            Err(NotHere::OnDisk) => return FromTail::NotThere,
         }
         page.examined = Some(seq);
     }
     page.examined = Some(candidates.examined);
     page.complete = candidates.examined >= stretch.up_to;
-    Some(page)
+    FromTail::Page(page)
 }
 
 fn from_disk<T: PageRow>(

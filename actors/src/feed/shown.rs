@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use seqtide_storage::model::doc_id::DocId;
-use seqtide_storage::model::sequence::SeqFormat;
+use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{Change, Snapshot, StorageError};
 
 use super::leave::{Had, Version, had, may_pass};
@@ -22,6 +22,13 @@ pub(super) struct Viewing<'a> {
     pub wanted: Wanted,
     pub live: &'a Live,
     pub format: SeqFormat,
+    pub judged: Option<Judged>,
+}
+
+/// What passes of a row in memory, found out before it is looked at for a page.
+pub(super) struct Judged {
+    pub seq: Sequence,
+    pub passed: Passed,
 }
 
 /// What a page is made of.
@@ -41,9 +48,7 @@ pub(super) trait PageRow: AsRef<Change> + Send + Sync + Sized + 'static {
 impl PageRow for Row {
     fn of_tail(row: Arc<Row>, viewing: &Viewing<'_>) -> Result<Option<Arc<Row>>, NotHere> {
         let (options, change) = (viewing.options, row.change());
-        let winner = DocView::of_winner(change);
-        let passed =
-            row.judge(&options.filter.test, winner.as_ref(), options.shape.all_leaves, viewing.live.counted())?;
+        let passed = viewing.judge(&row)?;
         let trim = match viewing.leaves_by(change, &passed) {
             Some(seen) => left_in_memory(&row, &seen, options)?.then(Trim::left),
             None => trim_for(passed, options),
@@ -81,6 +86,15 @@ impl PageRow for Row {
 }
 
 impl Viewing<'_> {
+    /// What passes of a row in memory.
+    pub fn judge(&self, row: &Row) -> Result<Passed, NotHere> {
+        let (change, FeedOptions { filter, shape, .. }) = (row.change(), self.options);
+        match &self.judged {
+            Some(Judged { seq, passed }) if *seq == change.seq => Ok(passed.clone()),
+            _ => row.judge(&filter.test, DocView::of_winner(change).as_ref(), shape.all_leaves, self.live.counted()),
+        }
+    }
+
     /// By what it is decided whether a document leaves the feed that has these leaves, of which so much passes; `None`
     /// where it does not leave, or the feed does not tell what does.
     fn leaves_by(&self, change: &Change, passed: &Passed) -> Option<Seen> {
@@ -92,8 +106,8 @@ impl Viewing<'_> {
 fn left_in_memory(row: &Row, seen: &Seen, options: &FeedOptions) -> Result<bool, NotHere> {
     match had(row.change(), seen, options) {
         Had::Known(left) => Ok(left),
-        Had::Previous(_) => row.verdict_before(&options.filter).ok_or(NotHere),
-        Had::Any(_) => Err(NotHere),
+        Had::Previous(_) => row.verdict_before(&options.filter).ok_or(NotHere::OnDisk),
+        Had::Any(_) => Err(NotHere::OnDisk),
     }
 }
 
@@ -133,8 +147,7 @@ fn any_may_pass(snapshot: &Snapshot<'_>, id: &DocId, versions: &[Version], test:
     Ok(false)
 }
 
-/// What of a change passes the feed's test. Where the tail has the row, it is remembered there what only readers tell,
-/// so that other feeds need not come to the disk for it.
+/// What of a change passes the feed's test.
 pub(super) fn judge_on_disk(
     snapshot: &Snapshot<'_>,
     change: &Change,
@@ -142,25 +155,30 @@ pub(super) fn judge_on_disk(
     live: &Live,
 ) -> Result<Passed, StorageError> {
     let (test, all_leaves) = (&options.filter.test, options.shape.all_leaves);
-    let in_tail = match test.is_judged_by_readers(change, all_leaves) {
-        true => live.tail().row(change.seq),
-        false => None,
-    };
-    if let Some(passed) = in_tail.as_ref().and_then(|row| row.verdict(test, all_leaves)) {
+    if test.opens_losers(change, all_leaves) {
+        return judge_losers(snapshot, change, test, live);
+    }
+    let no_loser = |_| Ok(None);
+    test.judge(change, DocView::of_winner(change).as_ref(), all_leaves, live.counted(), no_loser)
+}
+
+/// What passes of a document whose losing leaves are looked at. Where the tail has the row, it is remembered there, so
+/// that other feeds need not come to the disk for it.
+fn judge_losers(snapshot: &Snapshot<'_>, change: &Change, test: &Test, live: &Live) -> Result<Passed, StorageError> {
+    let in_tail = live.tail().row(change.seq);
+    if let Some(passed) = in_tail.as_ref().and_then(|row| row.verdict(test, true)) {
         return Ok(passed);
     }
-    let tree = match test.opens_losers(change, all_leaves) {
-        true => snapshot.tree(&change.id)?,
-        false => None,
-    };
+    let tree = snapshot.tree(&change.id)?;
+    let winner = DocView::of_winner(change);
     let leaves = tree.as_ref().map_or(&[][..], |found| found.tree.leaves());
     let body_of = |place: usize| match leaves.get(place) {
         Some(leaf) => snapshot.body(leaf.body),
         None => Ok(None),
     };
-    let passed = test.judge(change, DocView::of_winner(change).as_ref(), all_leaves, live.counted(), body_of)?;
+    let passed = test.judge(change, winner.as_ref(), true, live.counted(), body_of)?;
     if let Some(row) = in_tail {
-        row.keep_verdict(test, all_leaves, passed.clone());
+        row.keep_verdict(test, true, passed.clone());
     }
     Ok(passed)
 }

@@ -37,7 +37,7 @@ impl Asking<'_> {
             if concerned.contains_key(&Arc::as_ptr(group)) {
                 return true;
             }
-            *steps += group.filter.test.steps(row.change());
+            *steps += group.steps(row);
             *steps > STEPS_MAX || group.may_wait_for(row, winner, counted)
         });
         let now: Vec<Arc<Group>> = now.collect();

@@ -35,6 +35,12 @@ impl Group {
             && !matches!(row.judge(test, winner, self.all_leaves, counted), Ok(Passed::Nothing))
     }
 
+    /// How many steps it takes to tell, roughly and at most; none where it may take long, as that is not done here.
+    pub fn steps(&self, row: &Row) -> usize {
+        let (test, change) = (&self.filter.test, row.change());
+        if test.takes_long(change) { 0 } else { test.steps(change) }
+    }
+
     fn is_of(&self, filter: &Filter, all_leaves: bool) -> bool {
         self.all_leaves == all_leaves && self.filter == *filter
     }

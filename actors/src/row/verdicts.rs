@@ -1,6 +1,7 @@
 //! What filters have said of a row, remembered so that one that many feeds share is evaluated once.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 
 use parking_lot::{Mutex, MutexGuard};
 use seqtide_storage::LeafRev;
@@ -97,10 +98,14 @@ fn add(kept: &mut VecDeque<Verdict>, question: Question, passed: Passed) {
     kept.push_back(Verdict { question, passed });
 }
 
-/// A row is not judged here: the bodies of losing leaves are looked at, which only the disk has, or it may take long,
-/// which is for a thread that reads.
+/// Why a row is not judged here.
 #[derive(Debug)]
-pub(crate) struct NotHere;
+pub(crate) enum NotHere {
+    /// The bodies of losing leaves are looked at, which only the disk has.
+    OnDisk,
+    /// It may take long: it is for a thread that may block, see [`Row::judge_at_length`].
+    TakesLong,
+}
 
 impl Row {
     /// What passes a test, whose `winner` this is. It is evaluated once for everyone who asks, and counted then.
@@ -115,15 +120,30 @@ impl Row {
         counted: &FilterMetrics,
     ) -> Result<Passed, NotHere> {
         let change = &self.change;
+        let no_loser = |_| Err(NotHere::OnDisk);
         if test.selector.is_none() {
-            return test.judge(change, winner, all_leaves, counted, |_| Err(NotHere));
+            return test.judge(change, winner, all_leaves, counted, no_loser);
         }
-        if test.is_judged_by_readers(change, all_leaves) {
-            return self.verdict(test, all_leaves).ok_or(NotHere);
+        if test.opens_losers(change, all_leaves) {
+            return self.verdict(test, all_leaves).ok_or(NotHere::OnDisk);
         }
-        self.verdicts.find_or_add(Question::of_test(test, false), || {
-            test.judge(change, winner, false, counted, |_| Err(NotHere))
-        })
+        if test.takes_long(change) {
+            return self.verdict(test, all_leaves).ok_or(NotHere::TakesLong);
+        }
+        let question = Question::of_test(test, false);
+        self.verdicts.find_or_add(question, || test.judge(change, winner, false, counted, no_loser))
+    }
+
+    /// The same where it may take long and opens no losing leaf, on a thread that may block: nobody else waits for it.
+    pub(crate) fn judge_at_length(&self, test: &Test, counted: &FilterMetrics) -> Passed {
+        if let Some(passed) = self.verdict(test, false) {
+            return passed;
+        }
+        let winner = DocView::of_winner(&self.change);
+        let no_loser = |_| Ok::<_, Infallible>(None);
+        let Ok(passed) = test.judge(&self.change, winner.as_ref(), false, counted, no_loser);
+        self.keep_verdict(test, false, passed.clone());
+        passed
     }
 
     /// What is remembered of a test.

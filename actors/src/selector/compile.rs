@@ -15,33 +15,19 @@ use super::order::Order;
 use super::path::FieldPath;
 use super::pattern::Pattern;
 
-/// What a selector costs.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Cost {
-    /// How many steps a byte of a document takes at most, roughly: each condition looks through the document, and a
-    /// `$regex` may be at many places at once.
-    pub steps_a_byte: usize,
-    /// About how much memory it takes, in bytes.
-    pub memory_bytes: usize,
-}
-
 /// Compiles a selector.
-pub(super) fn selector(text: &str) -> Result<(Condition, Cost), SelectorError> {
+pub(super) fn selector(text: &str) -> Result<Condition, SelectorError> {
     let text = compacted(text)?;
     let Datum::Object(members) = Json(&text).datum() else {
         return Err(SelectorError::NotAnObject);
     };
     if members.clone().next().is_none() {
-        return Ok((Condition::always(), Cost::default()));
+        return Ok(Condition::always());
     }
-    let mut compiler = Compiler::default();
-    let condition = compiler.condition(Json(&text), Place::top())?;
-    let Compiler { conditions, places, patterns_bytes, .. } = compiler;
-    // What it compares with has names of its own for what its text has in a row.
-    let cost = Cost { steps_a_byte: conditions + places, memory_bytes: 2 * text.len() + patterns_bytes };
+    let condition = Compiler::default().condition(Json(&text), Place::top())?;
     match lacks_field(members) {
         true => Err(SelectorError::MissingFieldName),
-        false => Ok((condition, cost)),
+        false => Ok(condition),
     }
 }
 
@@ -92,8 +78,6 @@ struct Compiler {
     patterns: usize,
     /// Of all patterns.
     places: usize,
-    /// What these take in memory.
-    patterns_bytes: usize,
 }
 
 impl Compiler {
@@ -183,7 +167,6 @@ impl Compiler {
             Pattern::compile(&pattern).map_err(|why| SelectorError::BadPattern { pattern: quoted(argument.0), why })?;
         let what = "characters in its $regex, counted as often as they are repeated";
         count(&mut self.places, pattern.places(), what, PATTERN_PLACES_MAX)?;
-        self.patterns_bytes += pattern.memory_bytes();
         Ok(pattern)
     }
 }

@@ -1,8 +1,10 @@
 //! Which fields of a document are shown: `fields` beside a selector.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use super::compile::compacted;
+use super::cost::ALLOCATION_BYTES;
 use super::document::DocView;
 use super::error::{SelectorError, quoted};
 use super::json::{Datum, Json};
@@ -53,8 +55,8 @@ impl Fields {
             Shown::Parts(parts) if parts.is_empty() => Shown::Whole(FieldPath::whole()),
             some => some,
         };
-        // A path's steps are kept where it ends, and on the way there.
-        Ok(Fields { shown, _memory: InMemory::of(3 * text.len()) })
+        let _memory = InMemory::of(shown.memory_bytes());
+        Ok(Fields { shown, _memory })
     }
 
     /// The JSON text of an object with what is shown of a document.
@@ -83,7 +85,7 @@ impl Hash for Fields {
 
 impl Shown {
     /// Adds the value at a path, whose last steps lead there from here.
-    fn add(&mut self, path: &FieldPath, steps: &[Box<str>]) {
+    fn add(&mut self, path: &FieldPath, steps: &[Arc<str>]) {
         let Shown::Parts(parts) = self else {
             return;
         };
@@ -91,11 +93,24 @@ impl Shown {
             *self = Shown::Whole(path.clone());
             return;
         };
-        let known = parts.iter().position(|(name, _)| name == step).unwrap_or_else(|| {
-            parts.push((step.clone(), Shown::Parts(Vec::new())));
+        let known = parts.iter().position(|(name, _)| **name == **step).unwrap_or_else(|| {
+            parts.push(((**step).into(), Shown::Parts(Vec::new())));
             parts.len() - 1
         });
         parts[known].1.add(path, rest);
+    }
+
+    /// About how much memory it takes, in bytes.
+    fn memory_bytes(&self) -> usize {
+        let names =
+            |steps: &[Arc<str>]| steps.iter().map(|step| ALLOCATION_BYTES + 2 * size_of_val(step) + step.len()).sum();
+        match self {
+            Shown::Whole(path) => names(path.steps()),
+            Shown::Parts(parts) => {
+                let each = |(name, shown): &(Box<str>, Shown)| ALLOCATION_BYTES + name.len() + shown.memory_bytes();
+                parts.capacity() * size_of::<(Box<str>, Shown)>() + parts.iter().map(each).sum::<usize>()
+            }
+        }
     }
 
     /// Writes what there is; tells whether there is something.

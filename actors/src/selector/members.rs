@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use super::json::{Datum, Entries, Json};
 
@@ -38,7 +39,7 @@ impl<'a> Members<'a> {
     }
 
     /// The value at a path: its first step, and the rest of them.
-    pub fn find(&self, first: &str, rest: &[Box<str>]) -> Result<Json<'a>, NotThere> {
+    pub fn find(&self, first: &str, rest: &[Arc<str>]) -> Result<Json<'a>, NotThere> {
         let mut members = self;
         let mut name = first;
         let mut rest = rest;
@@ -65,7 +66,7 @@ impl<'a> Members<'a> {
 }
 
 /// The value that the steps lead to from another; keeps nothing on the way.
-pub(super) fn walk<'a>(value: Json<'a>, steps: &[Box<str>]) -> Result<Json<'a>, NotThere> {
+pub(super) fn walk<'a>(value: Json<'a>, steps: &[Arc<str>]) -> Result<Json<'a>, NotThere> {
     steps.iter().try_fold(value, |value, step| match value.datum() {
         Datum::Object(mut entries) => {
             entries.find(|(name, _)| *name == **step).map(|(_, value)| value).ok_or(NotThere::Absent)

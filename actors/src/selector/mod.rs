@@ -12,6 +12,7 @@
 
 mod compile;
 mod condition;
+mod cost;
 mod document;
 mod error;
 mod fields;
@@ -36,8 +37,8 @@ pub use self::index_keys::SelectorKeys;
 pub use self::path::FieldPath;
 pub use self::terms::{EqualityTerm, ScalarKey};
 
-use self::compile::Cost;
 use self::condition::Condition;
+use self::cost::Cost;
 use self::memory::InMemory;
 use crate::fingerprint::Fingerprint;
 
@@ -60,8 +61,11 @@ pub(crate) mod limits {
     pub const PATTERN_PLACES_MAX: usize = 1_000;
     /// What all selectors and lists of fields take in memory when one more feed is refused for its own, in bytes.
     pub const BYTES_OF_ALL_MAX: usize = 256 << 20;
-    /// The size of one compiled `$regex`, and of its cache while it runs, in bytes each.
+    /// The size of one compiled `$regex`, in bytes.
     pub const PATTERN_COMPILED_BYTES_MAX: usize = 512 * 1024;
+    /// What is remembered of the searches for one, in bytes, forwards and backwards, for each thread that searches at the
+    /// same time as others.
+    pub const PATTERN_CACHE_BYTES_MAX: usize = 256 * 1024;
 }
 
 /// A compiled selector. Cloning shares it. Two selectors are equal when they ask the same in the same words, whatever
@@ -77,6 +81,7 @@ struct Compiled {
     fingerprint: Fingerprint,
     /// What it was compiled from, its end left out where it is long.
     text: String,
+    /// See [`Cost::steps_a_byte`].
     steps_a_byte: usize,
     _memory: InMemory,
 }
@@ -102,16 +107,18 @@ impl Selector {
     /// # Errors
     /// [`SelectorError`]; its text is the `reason` that CouchDB gives.
     pub fn from_json(text: &str) -> Result<Selector, SelectorError> {
-        let (condition, Cost { steps_a_byte, memory_bytes }) = compile::selector(text)?;
+        let condition = compile::selector(text)?;
+        let Cost { steps_a_byte, memory_bytes } = cost::of_condition(&condition);
         let fingerprint = Fingerprint::of(&condition);
+        // Names are in it as often as the text has them.
+        let _memory = InMemory::of(text.len() + memory_bytes);
         let text = crate::filter::shortened(text.to_owned());
-        let _memory = InMemory::of(memory_bytes);
         Ok(Selector(Arc::new(Compiled { condition, fingerprint, text, steps_a_byte, _memory })))
     }
 
-    /// How many steps it takes for each byte of a document, roughly and at most; at least one.
+    /// How many steps it takes for each byte of a document, roughly and at most; one of them to find its members.
     pub(crate) fn steps_a_byte(&self) -> usize {
-        self.0.steps_a_byte.max(1)
+        self.0.steps_a_byte.saturating_add(1)
     }
 
     /// The same for a document with so long a body.

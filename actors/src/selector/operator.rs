@@ -143,21 +143,25 @@ impl Constant {
     pub fn datum(&self) -> Datum<'_> {
         Json(&self.0).datum()
     }
+
+    pub fn text(&self) -> &str {
+        &self.0
+    }
 }
 
 /// The constants of a list, each once, in order: looking one up takes few comparisons.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct ConstantSet(Vec<Constant>);
+pub(super) struct ConstantSet(Box<[Constant]>);
 
 impl ConstantSet {
     pub fn new(list: Elements<'_>, order: Order) -> ConstantSet {
         let mut constants: Vec<Constant> = list.map(Constant::new).collect();
         constants.sort_by(|one, other| order.compare(one.datum(), other.datum()).then_with(|| one.0.cmp(&other.0)));
         constants.dedup_by(|one, other| order.compare(one.datum(), other.datum()).is_eq());
-        ConstantSet(constants)
+        ConstantSet(constants.into())
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Constant> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Constant> {
         self.0.iter()
     }
 

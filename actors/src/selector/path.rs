@@ -7,9 +7,10 @@ use super::error::{SelectorError, quoted};
 use super::limits::NESTING_MAX;
 use super::order::Order;
 
-/// A path to a field: names of members and places in arrays, from the outside to the inside. Cloning shares it.
+/// A path to a field: names of members and places in arrays, from the outside to the inside. Cloning shares it, and what
+/// leads on from it shares its steps.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FieldPath(Arc<[Box<str>]>);
+pub struct FieldPath(Arc<[Arc<str>]>);
 
 impl FieldPath {
     /// Reads a path as selectors and lists of fields spell it: steps between dots; `\.` is a dot in a name, and other
@@ -48,7 +49,7 @@ impl FieldPath {
         Ok(FieldPath(steps.into()))
     }
 
-    pub(super) fn steps(&self) -> &[Box<str>] {
+    pub(super) fn steps(&self) -> &[Arc<str>] {
         &self.0
     }
 

@@ -3,9 +3,10 @@
 use std::hash::{Hash, Hasher};
 
 use regex_automata::meta::{BuildError, Builder, Config, Regex};
+use regex_automata::nfa::thompson::WhichCaptures;
 use regex_syntax::hir::{Hir, HirKind};
 
-use super::limits::{PATTERN_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX};
+use super::limits::{PATTERN_BYTES_MAX, PATTERN_CACHE_BYTES_MAX, PATTERN_COMPILED_BYTES_MAX};
 
 /// A compiled regular expression. It runs in time linear in the text, for each of its places.
 ///
@@ -41,8 +42,9 @@ impl Pattern {
             None => error.to_string(),
         };
         let config = Config::new()
+            .which_captures(WhichCaptures::Implicit)
             .nfa_size_limit(Some(PATTERN_COMPILED_BYTES_MAX))
-            .hybrid_cache_capacity(PATTERN_COMPILED_BYTES_MAX);
+            .hybrid_cache_capacity(PATTERN_CACHE_BYTES_MAX);
         let regex = Builder::new().configure(config).build_from_hir(&hir).map_err(too_large)?;
         Ok(Pattern { text: pattern.into(), regex, places: places(&hir) })
     }
@@ -56,16 +58,16 @@ impl Pattern {
         self.places
     }
 
-    /// About how many bytes of memory it takes.
+    /// About how many bytes of memory it takes, what is remembered of searches aside.
     pub fn memory_bytes(&self) -> usize {
         self.text.len() + self.regex.memory_usage()
     }
 }
 
-/// Its characters, each as often as it is repeated at most.
+/// Its characters, and whatever else stands for a place between them, each as often as it is repeated at most.
 fn places(hir: &Hir) -> usize {
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => 0,
+        HirKind::Empty | HirKind::Look(_) => 1,
         HirKind::Literal(literal) => literal.0.len(),
         HirKind::Class(_) => 1,
         HirKind::Capture(capture) => places(&capture.sub),
@@ -98,11 +100,11 @@ mod tests {
     #[test]
     fn places_are_counted_as_often_as_they_repeat() {
         for (pattern, places) in [
-            ("", 0),
-            ("^$", 0),
+            ("", 1),
+            ("^$", 2),
             ("abc", 3),
             ("é", 2),
-            (r"^o-\d+$", 3),
+            (r"^o-\d+$", 5),
             ("[a-z]{2,64}", 64),
             ("[a-z]{3,}", 3),
             ("(a|bc)*d?", 4),

@@ -57,7 +57,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> (usize, String) {
     let line = text.lines().nth(number - 1).unwrap_or_default().trim();
     let mut reason = one_line(error.message());
     let value = line.split_once('=').map_or("", |(_, value)| value.trim());
-    let is_number = value.parse::<f64>().is_ok();
+    let is_number = value.split('#').next().is_some_and(|value| value.trim().parse::<f64>().is_ok());
     if !value.is_empty() && !is_number && !value.starts_with(['"', '\'', '[', '{']) {
         reason.push_str(&format!(", in `{line}`: a text stands in quotes"));
     }
@@ -91,7 +91,7 @@ mod tests {
             let text = format!("workers = 1\n{line}\n");
             assert!(said(&text).ends_with(&format!(", in `{line}`: a text stands in quotes")), "{}", said(&text));
         }
-        let (twice, large) = ("workers = 1\nworkers = 2", "workers = 99999999999999999999");
+        let (twice, large) = ("workers = 1\nworkers = 2", "workers = 99999999999999999999 # many");
         for other in ["data = \"x", "data", "data =", "[limits", twice, large] {
             assert!(!said(other).contains("quotes:") && !said(other).contains("stands in quotes"), "{}", said(other));
         }

@@ -299,7 +299,7 @@ fn without_offer<'v>(name: &str, value: &'v [u8]) -> Option<Cow<'v, [u8]>> {
     }
     let is_of_offer = |option: &&[u8]| OF_OFFER.iter().any(|it| option.eq_ignore_ascii_case(it.as_bytes()));
     let options = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    let others: Vec<&[u8]> = options.filter(|option| !is_of_offer(option)).collect();
+    let others: Vec<&[u8]> = options.filter(|option| !option.is_empty() && !is_of_offer(option)).collect();
     (!others.is_empty()).then(|| Cow::Owned(others.join(&b", "[..])))
 }
 

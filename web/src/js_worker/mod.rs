@@ -26,6 +26,13 @@ pub struct Limits {
     pub batch_timeout: Duration,
 }
 
+impl Limits {
+    /// The memory that an engine may keep while it rests: all of them together keep no more than the one that runs may.
+    fn resting_bytes_max(self) -> usize {
+        self.memory_bytes_max / DESIGNS_MAX
+    }
+}
+
 /// Answers requests until the input ends.
 pub fn run(limits: Limits) -> ExitCode {
     match confine::confine(limits.memory_bytes_max).and_then(|()| serve(limits)) {
@@ -63,8 +70,7 @@ impl Design {
             },
         };
         let answer = sandbox.call(self.source.get(), call);
-        // All that rest take no more together than the one that runs may.
-        self.sandbox = (sandbox.memory_bytes() <= limits.memory_bytes_max / DESIGNS_MAX).then_some(sandbox);
+        self.sandbox = (sandbox.memory_bytes() <= limits.resting_bytes_max()).then_some(sandbox);
         answer
     }
 }

@@ -12,10 +12,15 @@ use serde_json::value::RawValue;
 
 use super::Limits;
 
+/// What `prelude.js` says of a document about which the engine threw `null`.
+const NO_MEMORY: &str = "it threw null, or there was no memory left";
+
 /// The engine's stack, in bytes; a process's own has eight times as much.
 const STACK_BYTES_MAX: usize = 1 << 20;
 
-/// Functions that have a realm at once: each takes 80 kB at least.
+/// What a realm takes, in bytes, beside the design document's text.
+const REALM_BYTES: usize = 80_000;
+/// Functions that have a realm at once, if their design document is small.
 const REALMS_MAX: usize = 16;
 
 /// An engine for the functions of a design document.
@@ -96,9 +101,19 @@ impl Sandbox {
             return Answer::Stopped(format!("it took longer than {} ms", self.limits.batch_timeout.as_millis()));
         }
         match said {
+            // What one document has left no memory for is no fault of those behind it: each is asked about by itself.
+            Ok((kind, message)) if kind == "verdicts" && message.contains(NO_MEMORY) && self.is_exhausted() => {
+                Answer::Stopped(format!("it needed more than {} bytes of memory", self.limits.memory_bytes_max))
+            }
             Ok((kind, message)) => answer(&kind, &message, self.limits),
             Err(error) => Answer::Stopped(shortened(&error)),
         }
+    }
+
+    /// Whether what is kept leaves little memory for what runs.
+    fn is_exhausted(&self) -> bool {
+        self.runtime.run_gc();
+        self.memory_bytes() > self.limits.memory_bytes_max / 2
     }
 
     fn realm_of(&mut self, design: &str, call: &Call) -> rquickjs::Result<&Realm> {
@@ -107,7 +122,9 @@ impl Sandbox {
             Call::Map { name, .. } => format!("views.{name}"),
             Call::Validate { .. } => "validate_doc_update".to_owned(),
         };
-        if self.realms.len() >= REALMS_MAX && !self.realms.contains_key(&function) {
+        // Together they take no more than half of what makes the engine start afresh.
+        let realms_max = self.limits.resting_bytes_max() / 2 / (REALM_BYTES + design.len());
+        if self.realms.len() >= realms_max.clamp(1, REALMS_MAX) && !self.realms.contains_key(&function) {
             self.realms.clear();
         }
         Ok(match self.realms.entry(function) {
@@ -330,7 +347,7 @@ mod tests {
         let mut validate = sandbox(serde_json::json!({"validate_doc_update": code}));
         let writes = ["1", "0", "1"].map(|n| Proposed { new: raw(&format!(r#"{{"n":{n}}}"#)), old: raw("null") });
         let verdicts = validate(&Call::Validate { writes: writes.into(), user: raw("{}"), security: raw("{}") });
-        let failed = || Verdict::Failed("it threw null, or there was no memory left".into());
+        let failed = || Verdict::Failed(NO_MEMORY.into());
         assert_eq!(verdicts, Answer::Verdicts(vec![failed(), Verdict::Allowed, failed()]));
         let printer = filter("function () { throw new Error('the printer is out of memory'); }", "{}", &["{}"]);
         assert_eq!(printer, Answer::Failed("Error: the printer is out of memory".into()));

@@ -237,20 +237,15 @@ impl Member {
         for _ in 0..READS_AT_ONCE_MAX {
             match self.socket.read(&mut said) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(length) if framing == Framing::Messages => {
-                    self.listen(&said[..length])?;
-                    // It is told why; what else it says is thrown away then.
-                    if self.position == BEHIND_THE_END {
-                        return Ok(());
-                    }
-                }
+                Ok(length) if framing == Framing::Messages => self.listen(&said[..length])?,
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Err(too_much())
+        // Who has been told why it ends may say what it likes.
+        if self.position == BEHIND_THE_END { Ok(()) } else { Err(too_much()) }
     }
 
     /// Hears this behind what was said before, and answers.
@@ -271,7 +266,7 @@ impl Member {
                 Reply::Last(code, why) => self.end(close(code, why))?,
             }
         }
-        self.heard = Some(heard).filter(|heard| !heard.is_empty());
+        self.heard = Some(heard).filter(|heard| !heard.is_empty() && self.position < BEHIND_THE_END);
         Ok(())
     }
 
