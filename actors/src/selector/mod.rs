@@ -63,8 +63,8 @@ pub(crate) mod limits {
     pub const BYTES_OF_ALL_MAX: usize = 256 << 20;
     /// The size of one compiled `$regex`, in bytes.
     pub const PATTERN_COMPILED_BYTES_MAX: usize = 512 * 1024;
-    /// What is remembered of the searches for one, in bytes, forwards and backwards, for each thread that searches at the
-    /// same time as others.
+    /// What is remembered of the searches for one, in bytes, forwards and backwards, for each thread that searches while
+    /// others do.
     pub const PATTERN_CACHE_BYTES_MAX: usize = 256 * 1024;
 }
 

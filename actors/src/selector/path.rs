@@ -7,8 +7,8 @@ use super::error::{SelectorError, quoted};
 use super::limits::NESTING_MAX;
 use super::order::Order;
 
-/// A path to a field: names of members and places in arrays, from the outside to the inside. Cloning shares it, and what
-/// leads on from it shares its steps.
+/// A path to a field: names of members and places in arrays, from the outside to the inside. Cloning shares it, and
+/// what leads on from it shares its steps.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Arc<[Arc<str>]>);
 
