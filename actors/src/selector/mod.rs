@@ -63,8 +63,7 @@ pub(crate) mod limits {
     pub const BYTES_OF_ALL_MAX: usize = 256 << 20;
     /// The size of one compiled `$regex`, in bytes.
     pub const PATTERN_COMPILED_BYTES_MAX: usize = 512 * 1024;
-    /// What is remembered of the searches for one, in bytes, forwards and backwards, for each thread that searches while
-    /// others do.
+    /// What is remembered of the searches for one, in bytes, forwards and backwards, for each thread that searches.
     pub const PATTERN_CACHE_BYTES_MAX: usize = 256 * 1024;
 }
 
