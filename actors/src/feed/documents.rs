@@ -34,6 +34,9 @@ pub(super) const PAGE_BYTES: usize = 24 << 10;
 /// A page from memory ends with the row that fills this many bytes of what the filter looks at, wanted or not, or fewer
 /// where it takes many steps over each: other feeds have their turn.
 const JUDGED_BYTES: usize = 1 << 20;
+/// A document that changes while its row is judged has another one by then: after so many the disk is read, in a state
+/// that stays.
+const JUDGED_MAX: usize = 8;
 /// Looking a document up costs about as much as walking past this many rows.
 const ROWS_A_LOOKUP: u64 = 8;
 /// Documents that are listed are looked up anew for each page, which has about as many of them.
@@ -342,13 +345,14 @@ async fn in_memory<T: PageRow>(
     stretch: ReadChanges,
 ) -> Result<Option<Page<T>>, Error> {
     let mut judged = None;
-    loop {
+    for _ in 0..JUDGED_MAX {
         match from_tail(database, options, wanted, stretch, judged.take()) {
             FromTail::Page(page) => return Ok(Some(page)),
             FromTail::TakesLong(row) => judged = Some(judge_at_length(database, options, row).await?),
             FromTail::NotThere => return Ok(None),
         }
     }
+    Ok(None)
 }
 
 /// What memory has of a page.
