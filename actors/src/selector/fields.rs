@@ -102,10 +102,10 @@ impl Shown {
 
     /// About how much memory it takes, in bytes.
     fn memory_bytes(&self) -> usize {
-        let names =
-            |steps: &[Arc<str>]| steps.iter().map(|step| ALLOCATION_BYTES + 2 * size_of_val(step) + step.len()).sum();
+        /// A step in its path, and the counts beside its name.
+        const STEP_BYTES: usize = size_of::<Arc<str>>() + size_of::<[usize; 2]>();
         match self {
-            Shown::Whole(path) => names(path.steps()),
+            Shown::Whole(path) => path.steps().iter().map(|name| ALLOCATION_BYTES + STEP_BYTES + name.len()).sum(),
             Shown::Parts(parts) => {
                 let each = |(name, shown): &(Box<str>, Shown)| ALLOCATION_BYTES + name.len() + shown.memory_bytes();
                 parts.capacity() * size_of::<(Box<str>, Shown)>() + parts.iter().map(each).sum::<usize>()

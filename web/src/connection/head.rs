@@ -240,8 +240,8 @@ fn offers_websocket(request: &Request<'_, '_>) -> bool {
 
 /// Whether a request offers a WebSocket and other protocols: in one list, or line by line.
 fn has_choice(request: &Request<'_, '_>) -> bool {
-    let protocols = || headers(request, "upgrade").flat_map(|header| header.value.split(|byte| *byte == b','));
-    protocols().any(is_websocket) && protocols().count() > 1
+    let protocols = headers(request, "upgrade").flat_map(|header| header.value.split(|byte| *byte == b','));
+    offers_websocket(request) && protocols.count() > 1
 }
 
 /// Whether a request says this of its connection.
