@@ -61,6 +61,11 @@ impl PageFile {
         self.map.len() as u64
     }
 
+    /// Whether it has become longer since it was opened: what is read of it now may lead behind its end.
+    pub fn has_grown(&self) -> bool {
+        self.file.metadata().is_ok_and(|now| now.len() > self.len())
+    }
+
     /// Bytes of it, before the size of its pages is known; nothing where the disk does not give them.
     pub fn read<const LENGTH: usize>(&self, at: u64) -> Option<[u8; LENGTH]> {
         let mut bytes = [0; LENGTH];

@@ -65,7 +65,10 @@ struct Start {
 impl Start {
     /// `None` when there is no file yet.
     fn of(folder: &Path) -> Result<Option<Start>, StorageError> {
-        let Some(mut file) = PageFile::open(folder)? else { return Ok(None) };
+        PageFile::open(folder)?.map(|file| Start::in_file(folder, file)).transpose()
+    }
+
+    fn in_file(folder: &Path, mut file: PageFile) -> Result<Start, StorageError> {
         let unknown = || file.damaged(&Damage::of_database(0, "it is no meta page, and neither is the next"));
         let page_bytes = meta::page_bytes(&file).ok_or_else(unknown)?;
         file.set_page_bytes(page_bytes);
@@ -77,21 +80,25 @@ impl Start {
         }
         let before_seals = format == Some(1) || number(META_BORN) == Some(1);
         let seals = if before_seals { Seals::Optional } else { Seals::Required };
-        Ok(Some(Start { file, newest, seals }))
+        Ok(Start { file, newest, seals })
     }
 
-    /// The same where a server may be writing: its meta pages can change while they are read, which looks like damage,
-    /// but not again and again.
+    /// The same where a server may be writing: a commit while the file is opened and its meta pages are read looks like
+    /// damage, but not again and again.
     fn beside_a_server(folder: &Path) -> Result<Start, StorageError> {
         for _ in 1..ATTEMPTS {
             if let Ok(Some(start)) = Start::of(folder)
-                && start.metas_are_sound()
-                && start.newest.meta.is_still_there(&start.file)
+                && start.is_of_one_moment()
             {
                 return Ok(start);
             }
         }
         Start::of(folder)?.ok_or_else(|| StorageError::io(folder)(io::ErrorKind::NotFound.into()))
+    }
+
+    /// Whether its newest commit is whole, and was so when the file was opened, as far as can be seen.
+    fn is_of_one_moment(&self) -> bool {
+        self.metas_are_sound() && self.newest.meta.is_still_there(&self.file) && !self.file.has_grown()
     }
 
     fn metas_are_sound(&self) -> bool {
@@ -232,5 +239,36 @@ impl Survey {
             Some(damage) => self.start.file.damaged(damage),
             None => self.read_only(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::{Durability, Env, EnvOptions};
+    use crate::room::Room;
+    use crate::rows::Rows;
+    use crate::view::View;
+
+    /// A check beside a server that made databases reported them damaged, now and then.
+    #[test]
+    fn a_file_that_grew_before_its_newest_commit_was_looked_for_is_not_of_one_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let (map_bytes, durability) = (16 << 20, Durability::Relaxed);
+        let options = EnvOptions { map_bytes, map_bytes_max: map_bytes, readers_max: 8, durability, tell: |_, _| {} };
+        let env = Env::open(folder.path(), options).unwrap();
+        let before = PageFile::open(folder.path()).unwrap().unwrap();
+        let mut rows = Rows::default();
+        for row in 0..300_u32 {
+            rows.put(Table::Bodies, row.to_be_bytes(), [0; 100]);
+        }
+        env.write(Room::Ordinary, |_: View<'_>| Ok::<_, StorageError>((rows.clone(), ())), |()| {}).unwrap();
+
+        let torn = Start::in_file(folder.path(), before).unwrap();
+        assert!(torn.metas_are_sound() && !torn.is_of_one_moment());
+        assert_ne!(torn.survey().damages(), [], "its newest commit lies behind its end");
+        let whole = Start::beside_a_server(folder.path()).unwrap();
+        assert!(whole.is_of_one_moment());
+        assert_eq!(whole.survey().damages(), []);
     }
 }

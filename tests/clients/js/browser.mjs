@@ -47,7 +47,7 @@ server.listen(0, '127.0.0.1');
 await once(server, 'listening');
 const origin = `http://127.0.0.1:${server.address().port}`;
 
-const executablePath = process.env.SEQTIDE_CHROMIUM ?? '/usr/bin/chromium';
+const executablePath = process.env.SEQTIDE_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
 // A container's kernel may not give a sandbox, and the pages are our own.
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
 after(async () => {

@@ -7,7 +7,7 @@ import { chromium } from 'playwright-core';
 import { serverUrl } from './server.mjs';
 
 /** Debian's, as tests/run installs it. */
-const executablePath = process.env.SEQTIDE_CHROMIUM ?? '/usr/bin/chromium';
+const executablePath = process.env.SEQTIDE_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
 
 let browser = null;
 after(() => browser?.close());

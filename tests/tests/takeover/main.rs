@@ -1,5 +1,7 @@
 //! Live feeds over HTTP/1.1, whose connections leave the framework: on the wire nothing of it is to be noticed.
 
+// Tests begin in the order of their names: this one waits for more than a minute, and others go on meanwhile.
+mod behind;
 mod connection;
 #[cfg(target_os = "linux")]
 mod cost;

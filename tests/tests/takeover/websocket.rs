@@ -1,12 +1,9 @@
 //! WebSockets: the client is heard as before, though nobody but the reader of sockets listens.
 
-use std::io::ErrorKind;
-use std::time::Duration;
-
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, interval, timeout};
+use tokio::time::timeout;
 
 use super::until_open;
 use seqtide_tests::database::fresh;
@@ -24,7 +21,7 @@ pub fn said(first: u8, payload: &[u8]) -> Vec<u8> {
     [&[first, 0x80 | length, 0, 0, 0, 0][..], payload].concat()
 }
 
-fn ping(data: &[u8]) -> Vec<u8> {
+pub fn ping(data: &[u8]) -> Vec<u8> {
     said(0x89, data)
 }
 
@@ -147,37 +144,6 @@ async fn a_client_is_heard_while_its_feed_waits_for_a_function() {
         assert_eq!(raw::read_frame(socket).await, (PONG, b"there?".to_vec()));
         send(socket, &said(CLOSE, &1000_u16.to_be_bytes())).await;
         assert_eq!(closed(socket).await, 1000);
-    }
-}
-
-/// Its pongs filled what waits for it, and it was given up when one had waited for a minute.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_catches_up_and_only_pings_has_its_time_to_read() {
-    let (server, database) = fresh().await;
-    let docs: Vec<_> = (0..4000).map(|_| json!({ "pad": "x".repeat(5000) })).collect();
-    for docs in docs.chunks(1000) {
-        database.bulk(docs).await;
-    }
-    let path = "/db/_feed?since=0&include_docs=true&heartbeat=60000";
-    let (mut socket, _head) = raw::upgraded(server.address(), path, "").await;
-    let (mut reads, writes) = socket.split();
-    let (begun, mut paced, mut unsent) = (Instant::now(), interval(Duration::from_millis(100)), Vec::new());
-    while begun.elapsed() < Duration::from_secs(70) {
-        paced.tick().await;
-        unsent.extend(ping(b""));
-        // What the server does not hear waits in the system, and then here.
-        match writes.try_write(&unsent) {
-            Ok(written) => drop(unsent.drain(..written)),
-            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "after {:?}", begun.elapsed()),
-        }
-    }
-    let (mut text, mut piece) = (Vec::new(), vec![0; 1 << 20]);
-    while !text.windows(b"caught-up".len()).any(|words| words == b"caught-up") {
-        let kept = text.len().min(100);
-        text.drain(..text.len() - kept);
-        let read = timeout(SOON, reads.read(&mut piece)).await;
-        let Ok(Ok(length @ 1..)) = read else { panic!("{read:?}") };
-        text.extend_from_slice(&piece[..length]);
     }
 }
 
