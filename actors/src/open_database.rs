@@ -24,7 +24,7 @@ use crate::sweep::Sweeping;
 use crate::validation::{Validating, Validators};
 use crate::writer::asker::{Asker, Unattended};
 use crate::writer::load::Load;
-use crate::writer::queue::{Job, Queue};
+use crate::writer::queue::{Job, Pushed, Queue};
 use crate::writer::{Background, Finish, LookAround, Writer, WriterLimits, Written};
 
 /// Most pages of one database that functions are asked about at once.
@@ -189,7 +189,9 @@ impl OpenDatabase {
     /// Has the writer write a request.
     pub async fn submit(&self, request: Request) -> Result<Written, Error> {
         let (asker, answered) = Asker::waiting();
-        self.hand_over(Load::of(&request), || Job { request, asker })?;
+        if !self.hand_over(Load::of(&request), || Job { request, asker })? {
+            return Err(self.live.when_gone().await);
+        }
         match answered.await {
             Ok(answer) => answer.result,
             // A writer that is gone has finished: its database was closed or deleted meanwhile.
@@ -197,23 +199,25 @@ impl OpenDatabase {
         }
     }
 
-    /// Has the writer write a request that nobody waits for. It is queued when this returns; where the database is
-    /// closed at this moment it may be told of as one that was not made.
+    /// Has the writer write a request that nobody waits for. It is queued when this returns.
     pub async fn enqueue(&self, request: Request, unattended: Unattended) -> Result<(), Error> {
-        if !self.writer.connected() {
+        let is_open = self.writer.connected();
+        if !is_open || !self.hand_over(Load::of(&request), || Job { request, asker: Asker::gone(unattended) })? {
             return Err(self.live.when_gone().await);
         }
-        self.hand_over(Load::of(&request), || Job { request, asker: Asker::gone(unattended) })
+        Ok(())
     }
 
-    /// Leaves a job with the writer, if it is let in. It is carried out whether or not who asked is still there.
-    fn hand_over(&self, load: Load, job: impl FnOnce() -> Job) -> Result<(), Error> {
+    /// Leaves a job with the writer, if it is let in: `false` where no more are, as the database is closed. It is
+    /// carried out whether or not who asked is still there.
+    fn hand_over(&self, load: Load, job: impl FnOnce() -> Job) -> Result<bool, Error> {
+        let pushed = self.queue.push(load, job)?;
         // From the first on it knows that there are some, until it has taken all. As that is bounded, the mailbox need
         // not be.
-        if self.queue.push(load, job)? {
+        if pushed == Pushed::First {
             self.writer.do_send(LookAround);
         }
-        Ok(())
+        Ok(pushed != Pushed::Closed)
     }
 
     /// Has the writer free all bodies that no leaf needs now, whether there is much garbage or not.

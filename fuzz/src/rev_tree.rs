@@ -60,7 +60,7 @@ fn pushes(choices: &mut Unstructured<'_>) -> Result<Vec<Push>> {
         let newest = choices.int_in_range(0..=history.len() - 1)?;
         let line = std::iter::successors(Some(newest), |at| history[*at].1);
         let len = choices.int_in_range(1..=9)?;
-        let hashes = line.take(len).map(|at| RevHash::Text(format!("n{at}").into())).collect();
+        let hashes = line.take(len).map(|at| RevHash::parse(&format!("n{at}")).expect("a text")).collect();
         let (generation, _, deleted) = history[newest];
         pushes.extend(RevPath::new(generation, hashes).map(|path| Push { path, deleted }));
     }

@@ -13,7 +13,7 @@ mod seen;
 mod updates;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use data_encoding::HEXLOWER;
 use parking_lot::{Mutex, RwLock};
 
 use self::catalogue::{Catalogue, Entry, FLOORS_MAX};
-use self::files::{lock, make_folders, random_bytes, remove_folder, sync_data, sync_folder};
+use self::files::{FolderLock, make_folders, random_bytes, remove_folder, sync_data, sync_folder};
 use self::seen::SeenFiles;
 use crate::codec::meta::Identity;
 use crate::env::Durability;
@@ -44,7 +44,7 @@ pub struct DataFolder {
     changing: Mutex<()>,
     updates: UpdateLog,
     seen: SeenFiles,
-    lock: File,
+    lock: FolderLock,
 }
 
 /// What the catalogue of a data folder says of a database.
@@ -99,8 +99,8 @@ impl DataFolder {
         let path = &path.canonicalize().map_err(StorageError::io(path))?;
         let databases = path.join("databases");
         make_folders(&databases)?;
-        let lock = lock(path)?;
-        let before = Catalogue::load(path)?;
+        let lock = FolderLock::take(path)?;
+        let before = Catalogue::load(path, &databases)?;
         let mut catalogue = before.clone();
         for (name, error) in catalogue.drop_unfinished(&databases) {
             (options.tell)(&databases.join(name.folder()), &Notice::LeftOver { error: &error });
@@ -357,30 +357,45 @@ impl DataFolder {
         self.finish_deletion(name)
     }
 
-    /// Notes that the process ends with everything committed, after syncing what relaxed durability has left unsynced.
+    /// Notes that the process ends with everything committed, after having LMDB take what a crash has left in the logs
+    /// of databases that were not opened since, and syncing what relaxed durability has left unsynced.
     /// Databases must be closed before; the folder is free for another process, also when this fails, and this one must
     /// leave it alone.
     ///
     /// # Errors
-    /// [`StorageError::Io`]: then the next start takes it that commits were lost.
+    /// [`StorageError::Io`]: then the next start takes it that commits were lost, of the databases that could not be
+    /// synced, or of all of them where that could not be noted.
     pub fn close_cleanly(&self) -> Result<(), StorageError> {
+        self.apply_logs();
         let noted = self.note_clean_end();
         noted.and(self.release())
     }
 
+    /// Has LMDB take what a crash has left in the logs of databases that nobody has opened since: `data.mdb` is then
+    /// the whole database. What cannot be opened stays as it is, and says so to who opens it.
+    fn apply_logs(&self) {
+        for name in self.names().iter().filter(|name| Store::has_log(&self.folder_of(name))) {
+            let _ = self.open_store(name).and_then(|store| store.map_or(Ok(()), Store::close));
+        }
+    }
+
     fn note_clean_end(&self) -> Result<(), StorageError> {
+        let mut unsynced = Vec::new();
         if self.options.durability == Durability::Relaxed {
             for name in self.names() {
-                sync_data(&self.folder_of(&name))?;
+                unsynced.extend(sync_data(&self.folder_of(&name)).err().map(|why| (name, why)));
             }
         }
         let updates = self.updates.close();
         let noted = self.change(|catalogue| {
             catalogue.running_relaxed = false;
+            // To these alone the next start is as after a crash.
+            unsynced.iter().for_each(|(name, _)| catalogue.mark_unknown(name, 0));
             catalogue.note_updates(&updates);
         });
         // The next start announces every database anew then.
-        unless_full(noted, self.options.durability)
+        unless_full(noted, self.options.durability)?;
+        unsynced.into_iter().next().map_or(Ok(()), |(_, why)| Err(why))
     }
 
     /// Frees the folder for another process, and notes nothing: to the next start it is as after a crash. This one must
@@ -389,7 +404,7 @@ impl DataFolder {
     /// # Errors
     /// [`StorageError::Io`].
     pub fn release(&self) -> Result<(), StorageError> {
-        self.lock.unlock().map_err(StorageError::io(&self.path))
+        self.lock.free().map_err(StorageError::io(&self.path))
     }
 }
 

@@ -154,15 +154,18 @@ pub(crate) fn allocate_lock_file(folder: &Path, readers_max: u32) -> Result<(), 
     /// `MDB_reader` is a cache line; `MDB_txninfo` has three before the readers.
     const LINE_BYTES: u64 = 64;
     let path = folder.join(READERS_NAME);
-    let allocate = || {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
-        match fallocate(&file, FallocateFlags::empty(), 0, LINE_BYTES * (u64::from(readers_max) + 3)) {
-            // Not every file system can.
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    };
-    allocate().map_err(StorageError::io(&path))
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let bytes = LINE_BYTES * (u64::from(readers_max) + 3);
+    file.and_then(|file| allocate(&file, bytes)).map_err(StorageError::io(&path))
+}
+
+/// Gives the first bytes of a file their room on the disk.
+pub(crate) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+        // Not every file system can.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]

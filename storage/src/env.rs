@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use rustix::fs::{Stat, fstat};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Resource, getrlimit};
 
-use crate::disk::{MetaPages, READERS_NAME, allocate_lock_file, sync_what_is_there};
-use crate::error::StorageError;
+use crate::disk::{MetaPages, READERS_NAME, allocate, allocate_lock_file, sync_what_is_there};
+use crate::error::{StorageError, is_full};
 use crate::gauge::StoreGauge;
 use crate::last_commits::LastCommits;
 use crate::notice::{Notice, SyncedBy, Tell};
@@ -127,7 +128,11 @@ impl Env {
     /// Opens the environment in a folder, which must exist, and makes the tables that are missing.
     pub fn open(folder: &Path, options: EnvOptions) -> Result<Env, StorageError> {
         // The first commit builds on what a process that was killed may not have synced.
-        sync_what_is_there(&folder.join(DATA_FILE)).map_err(StorageError::disk)?;
+        let file = folder.join(DATA_FILE);
+        sync_what_is_there(&file).map_err(|error| match error.kind() {
+            PermissionDenied | ReadOnlyFilesystem => StorageError::io(&file)(error),
+            _ => StorageError::disk(error),
+        })?;
         let lmdb = open_lmdb(folder, options)?;
         let txn = lmdb.env.read_txn()?;
         let used_bytes = AtomicUsize::new(lmdb.used_bytes(&txn)?);
@@ -489,14 +494,19 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// `None` where this process may not write to LMDB's table of readers.
+    /// `None` where this process may not write to LMDB's table of readers, where there is no room for it on the disk,
+    /// and where there is none: then no server has the folder, and none is made, which would be this user's.
     pub fn set(folder: &Path, map_bytes: usize) -> Result<Option<Pin>, StorageError> {
         let readers = folder.join(READERS_NAME);
-        match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&readers) {
-            Err(why) if matches!(why.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
-                return Ok(None);
-            }
-            opened => drop(opened.map_err(StorageError::io(&readers))?),
+        let given = OpenOptions::new().read(true).write(true).open(&readers).and_then(|file| {
+            let bytes = file.metadata()?.len();
+            // A server's is never empty. To look at a part that the disk has no room for ends the process.
+            if bytes == 0 { Err(NotFound.into()) } else { allocate(&file, bytes) }
+        });
+        match given {
+            Err(why) if is_full(&why) => return Ok(None),
+            Err(why) if matches!(why.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem) => return Ok(None),
+            given => given.map_err(StorageError::io(&readers))?,
         }
         let mut open = EnvOpenOptions::new().read_txn_without_tls();
         open.map_size(map_bytes);

@@ -9,8 +9,8 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// Kinds of refusal. Source: CouchDB, what a validation function may throw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Kinds of refusal. Source, of the first two: CouchDB, what a validation function may throw.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefusalKind {
     /// Nobody may write this.
     Forbidden,
@@ -18,4 +18,6 @@ pub enum RefusalKind {
     Unauthorized,
     /// Whether it may be written could not be found out.
     Undecided,
+    /// It is none of what is taken, whatever the database has: the name of the error that says so.
+    Unfit(String),
 }

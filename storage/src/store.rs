@@ -362,7 +362,12 @@ impl Store {
 
     /// Whether a folder has a database, or what is left of one.
     pub fn is_in(folder: &Path) -> bool {
-        [DATA_FILE].iter().chain(&log::FILES).any(|file| folder.join(file).is_file())
+        folder.join(DATA_FILE).is_file() || Store::has_log(folder)
+    }
+
+    /// Whether a folder has a log: what is in it may not be in LMDB yet.
+    pub(crate) fn has_log(folder: &Path) -> bool {
+        log::FILES.iter().any(|file| folder.join(file).is_file())
     }
 
     /// Whether a folder has neither tables nor a log, or is not there: a server makes an empty database of it.

@@ -25,7 +25,7 @@ pub struct ApiError(Box<Parts>);
 #[derive(Debug, Clone)]
 struct Parts {
     status: StatusCode,
-    error: &'static str,
+    error: Cow<'static, str>,
     reason: Cow<'static, str>,
     header: Option<(header::HeaderName, String)>,
     /// Further members, as JSON with a comma in front.
@@ -36,8 +36,12 @@ struct Parts {
 
 impl ApiError {
     /// An answer with this status, word and reason.
-    pub fn new(status: StatusCode, error: &'static str, reason: impl Into<Cow<'static, str>>) -> ApiError {
-        let (reason, more) = (reason.into(), String::new());
+    pub fn new(
+        status: StatusCode,
+        error: impl Into<Cow<'static, str>>,
+        reason: impl Into<Cow<'static, str>>,
+    ) -> ApiError {
+        let (error, reason, more) = (error.into(), reason.into(), String::new());
         ApiError(Box::new(Parts { status, error, reason, header: None, more, is_of_own_bound: false }))
     }
 
@@ -50,6 +54,12 @@ impl ApiError {
     pub fn for_own_bound(mut self, is_of_own_bound: bool) -> ApiError {
         self.0.is_of_own_bound = is_of_own_bound;
         self
+    }
+
+    /// Why a document is refused alone, whatever its database has, as it is remembered.
+    pub fn into_refusal(self) -> Refusal {
+        let Parts { error, reason, .. } = *self.0;
+        Refusal { kind: RefusalKind::Unfit(error.into_owned()), reason: reason.into_owned() }
     }
 
     /// 400 `bad_request`.
@@ -126,6 +136,13 @@ impl ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", reason)
     }
 
+    /// 500: a repetition asks for another number of writes than are remembered of its request.
+    pub fn other_writes() -> ApiError {
+        let reason = "the request was carried out before, by other rules than today's: what became of each document of it \
+                      cannot be told";
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "outcome_unknown", reason)
+    }
+
     /// 501: part of CouchDB's interface that is not built yet.
     pub fn not_implemented(what: &'static str) -> ApiError {
         ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_implemented", format!("{what} are not supported yet"))
@@ -176,7 +193,7 @@ impl ApiError {
     /// Appends `"error":…,"reason":…` without braces.
     pub fn write_members(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\"error\":");
-        write_json_string(out, self.0.error);
+        write_json_string(out, &self.0.error);
         out.extend_from_slice(b",\"reason\":");
         write_json_string(out, &self.0.reason);
     }
@@ -263,10 +280,11 @@ impl From<FunctionError> for ApiError {
 /// Source: CouchDB `chttpd:error_info` of what a validation function throws.
 impl From<&Refusal> for ApiError {
     fn from(refusal: &Refusal) -> ApiError {
-        let (status, error) = match refusal.kind {
-            RefusalKind::Forbidden => (StatusCode::FORBIDDEN, "forbidden"),
-            RefusalKind::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
-            RefusalKind::Undecided => (StatusCode::INTERNAL_SERVER_ERROR, "unknown_error"),
+        let (status, error) = match &refusal.kind {
+            RefusalKind::Forbidden => (StatusCode::FORBIDDEN, "forbidden".into()),
+            RefusalKind::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized".into()),
+            RefusalKind::Undecided => (StatusCode::INTERNAL_SERVER_ERROR, "unknown_error".into()),
+            RefusalKind::Unfit(error) => (StatusCode::BAD_REQUEST, Cow::Owned(error.clone())),
         };
         ApiError::new(status, error, refusal.reason.clone())
     }

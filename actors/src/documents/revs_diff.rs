@@ -5,7 +5,7 @@ use seqtide_storage::model::rev::RevId;
 use seqtide_storage::{Snapshot, StorageError};
 
 /// What a target lacks of a document's revisions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RevsDiff {
     /// Revisions that are no node of the tree, in the order asked.
     pub missing: Vec<RevId>,

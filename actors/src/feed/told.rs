@@ -72,14 +72,16 @@ impl Told {
         let order = *orders.borrow_and_update();
         match (order?, self.ends_at) {
             (Order::End(reason), _) => Some(Obeyed::Ends(reason)),
-            (Order::Drain(drain), None) => {
-                let ends_at = if mode == FeedMode::Once { drain.until() } else { drain.ends_at(*id) };
+            (Order::Drain(drain), before) => {
+                let due = if mode == FeedMode::Once { drain.until() } else { drain.ends_at(*id) };
+                // Who is told a second time ends no later than by the first.
+                let ends_at = before.map_or(due, |before| before.min(due));
                 self.ends_at = Some(ends_at);
+                if before.is_some() {
+                    return (Instant::now() >= ends_at).then_some(Obeyed::Ends(EndReason::Shutdown));
+                }
                 let says = !std::mem::replace(&mut self.said, true);
                 says.then(|| Obeyed::Says { retry: drain.retry(*id, ends_at) })
-            }
-            (Order::Drain(_), Some(ends_at)) => {
-                (Instant::now() >= ends_at).then_some(Obeyed::Ends(EndReason::Shutdown))
             }
         }
     }

@@ -24,6 +24,17 @@ pub(crate) struct Job {
     pub asker: Asker,
 }
 
+/// What became of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// It is the first that waits: the writer does not know.
+    First,
+    /// Others wait before it.
+    Behind,
+    /// No more come: it was not made.
+    Closed,
+}
+
 /// The jobs that wait for a database's writer.
 pub(crate) struct Queue {
     limits: WriterLimits,
@@ -53,23 +64,20 @@ impl Queue {
         self.waiting.lock().jobs.is_empty()
     }
 
-    /// Lets a job in that weighs so much, unless it finds too much waiting already. Says whether it is the first, of
-    /// which the writer does not know. Where no more come it is dropped: who waits finds out why.
+    /// Lets a job in that weighs so much, unless it finds too much waiting already.
     ///
     /// # Errors
     /// [`Error::WriteQueueFull`]: then the job was not made.
-    pub fn push(&self, load: Load, job: impl FnOnce() -> Job) -> Result<bool, Error> {
+    pub fn push(&self, load: Load, job: impl FnOnce() -> Job) -> Result<Pushed, Error> {
         let mut waiting = self.waiting.lock();
         self.limits.admit_beside(waiting.load)?;
         if waiting.is_closed {
-            drop(waiting);
-            drop(job());
-            return Ok(false);
+            return Ok(Pushed::Closed);
         }
-        let is_first = waiting.jobs.is_empty();
+        let pushed = if waiting.jobs.is_empty() { Pushed::First } else { Pushed::Behind };
         waiting.load.add(load);
         waiting.jobs.push_back((job(), load));
-        Ok(is_first)
+        Ok(pushed)
     }
 
     /// Takes the jobs of the next commit: the first ones.

@@ -13,7 +13,7 @@ use seqtide_storage::model::rev_path::RevPath;
 use seqtide_storage::{Birth, Edit, Identity, StoreOptions, Write};
 
 use super::asker::{Answer, Unattended};
-use super::queue::COMMIT_MAX;
+use super::queue::{COMMIT_MAX, Pushed};
 use super::*;
 use crate::end_reason::EndReason;
 
@@ -70,7 +70,7 @@ impl Bench {
 
     async fn submit(&self, writer: &Addr<Writer>, request: Request) -> Result<Written, Error> {
         let (asker, answered) = Asker::waiting();
-        if self.queue.push(Load::of(&request), || Job { request, asker })? {
+        if self.queue.push(Load::of(&request), || Job { request, asker })? == Pushed::First {
             writer.do_send(LookAround);
         }
         answered.await.unwrap().result
@@ -247,7 +247,7 @@ fn what_nobody_waits_for_is_written_before_the_writer_finishes() {
         }
         writer.send(Finish).await.unwrap();
         assert_eq!(bench.store.snapshot().unwrap().counters().unwrap().docs, 10);
-        assert!(!bench.queue.push(LIGHT, || unattended("late")).unwrap(), "nobody is to be told");
+        assert_eq!(bench.queue.push(LIGHT, || unattended("late")).unwrap(), Pushed::Closed);
         assert!(bench.queue.is_empty(), "it has stopped");
     });
 }
@@ -328,7 +328,7 @@ impl Recorder for Counting {
 
 /// It was lost without a word.
 #[test]
-fn what_the_writer_leaves_or_comes_too_late_waits_no_more_and_is_told_of() {
+fn what_the_writer_leaves_waits_no_more_and_is_told_of_and_what_comes_too_late_is_not_taken() {
     let failed = |meanwhile: &dyn Fn()| counted("seqtide_unattended_writes_failed_total", meanwhile);
     let waiting = || Job { request: put("a", "{}"), asker: Asker::waiting().0 };
     for (job, told) in [(&(|| unattended("a")) as &dyn Fn() -> Job, 1), (&waiting, 0)] {
@@ -336,7 +336,8 @@ fn what_the_writer_leaves_or_comes_too_late_waits_no_more_and_is_told_of() {
         bench.queue.push(LIGHT, job).unwrap();
         assert_eq!(failed(&|| bench.queue.end()), told, "who waits finds out");
         assert_eq!(bench.queue.load(), Load::default());
-        assert_eq!(failed(&|| assert!(!bench.queue.push(LIGHT, job).unwrap())), told);
+        let late = || assert_eq!(bench.queue.push(LIGHT, job).unwrap(), Pushed::Closed, "who asks is told");
+        assert_eq!(failed(&late), 0);
         assert_eq!(bench.queue.load(), Load::default());
     }
     assert_eq!(failed(&|| unattended("a").asker.tell(Err(Error::Stopped))), 1, "told once");
@@ -380,7 +381,7 @@ fn whoever_asks_while_the_writer_writes_is_answered() {
                 let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                 for n in 0..50 {
                     let (request, (asker, answered)) = (put(&format!("d{thread}-{n}"), "{}"), Asker::waiting());
-                    if queue.push(LIGHT, || Job { request, asker }).unwrap() {
+                    if queue.push(LIGHT, || Job { request, asker }).unwrap() == Pushed::First {
                         writer.do_send(LookAround);
                     }
                     runtime.block_on(answered).unwrap().result.unwrap();
@@ -397,12 +398,12 @@ fn whoever_asks_while_the_writer_writes_is_answered() {
 fn the_writer_is_told_of_the_first_that_waits_only() {
     let bench = Bench::new();
     let queue = || bench.queue.push(LIGHT, || unattended("a")).unwrap();
-    assert_eq!([queue(), queue(), queue()], [true, false, false]);
+    assert_eq!([queue(), queue(), queue()], [Pushed::First, Pushed::Behind, Pushed::Behind]);
     assert_eq!(bench.queue.take().len(), 3);
-    assert!(queue());
+    assert_eq!(queue(), Pushed::First);
     let taken = bench.queue.take();
     bench.queue.put_back(taken);
-    assert!(!queue(), "it has put one back itself");
+    assert_eq!(queue(), Pushed::Behind, "it has put one back itself");
     bench.queue.end();
 }
 

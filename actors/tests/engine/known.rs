@@ -48,6 +48,21 @@ async fn a_stream_that_is_not_read_is_behind_by_what_was_written() {
     assert!(behind[0] > 0, "one page is not all");
 }
 
+/// Who was told that it has an hour had an hour.
+#[tokio::test]
+async fn a_feed_that_is_told_again_ends_by_what_comes_first() {
+    let (engine, _folder) = engine(|_| {});
+    let database = engine.create_database("db").await.unwrap();
+    let mut changes = database.changes(ChangesOptions::default()).await.unwrap();
+    assert!(matches!(next_event(&mut changes).await, ChangeEvent::Open { .. }));
+    assert!(matches!(next_event(&mut changes).await, ChangeEvent::CaughtUp { .. }));
+    engine.drain_feeds(Duration::from_secs(3600));
+    assert!(matches!(next_event(&mut changes).await, ChangeEvent::Draining { .. }));
+    engine.drain_feeds(Duration::ZERO);
+    let ended = next_event(&mut changes).await;
+    assert!(matches!(ended, ChangeEvent::End { reason: EndReason::Shutdown, .. }), "{ended:?}");
+}
+
 #[tokio::test]
 async fn streams_are_told_that_the_engine_stops_and_none_is_opened() {
     let (engine, _folder) = engine(|_| {});

@@ -27,6 +27,8 @@ const FIELDS = [
     hint: 'how the ids begin',
     input: () => h('input', { type: 'text', spellcheck: 'false', placeholder: 'order-' }),
     options: (text) => ({ prefix: text }),
+    // Blanks are part of ids.
+    shorn: (text) => text,
   },
   {
     name: 'filter',
@@ -147,8 +149,8 @@ export class Filter {
 }
 
 class Field {
-  constructor({ name, label, hint, input, options, of, wrong = () => null }, text) {
-    Object.assign(this, { name, of, make: options, wrong });
+  constructor({ name, label, hint, input, options, of, wrong = () => null, shorn = (text) => text.trim() }, text) {
+    Object.assign(this, { name, of, make: options, wrong, shorn });
     this.input = input();
     const id = `field-${name}`;
     this.input.id = id;
@@ -170,7 +172,7 @@ class Field {
   }
 
   options() {
-    const text = this.input.value.trim();
+    const text = this.shorn(this.input.value);
     return text ? this.make(text) : {};
   }
 

@@ -2,6 +2,13 @@
 
 /** Rows kept, and rows that wait; older ones are let go, the feed itself has them still. */
 export const ROWS_MAX = 10_000;
+/** Characters of the rows kept, and of those that wait. The newest row is kept however long it is. */
+export const CHARACTERS_MAX = 32 << 20;
+
+/** Let go in larger pieces, so that a full log does not move with each row. */
+const SLACK = 1.1;
+
+const lengthOf = (rows) => rows.reduce((sum, { text }) => sum + text.length, 0);
 
 export class Log {
   constructor() {
@@ -9,18 +16,19 @@ export class Log {
   }
 
   clear() {
-    Object.assign(this, { rows: [], held: [], paused: false, dropped: 0 });
+    Object.assign(this, { rows: [], characters: 0, held: [], heldCharacters: 0, paused: false, dropped: 0 });
   }
 
-  /** Takes a row. Says whether there is room for more: a full waiting room ends the feed until the page goes on. */
+  /** Takes a row, which has its `text`. Says whether there is room for more: a full waiting room ends the feed until the page goes on. */
   add(row) {
     if (this.paused) {
       this.held.push(row);
-      return this.held.length < ROWS_MAX;
+      this.heldCharacters += row.text.length;
+      return this.held.length < ROWS_MAX && this.heldCharacters < CHARACTERS_MAX;
     }
     this.rows.push(row);
-    // In larger pieces, so that a full log does not move with each row.
-    if (this.rows.length > ROWS_MAX * 1.1) this.trim();
+    this.characters += row.text.length;
+    if (this.rows.length > ROWS_MAX * SLACK || this.characters > CHARACTERS_MAX * SLACK) this.trim();
     return true;
   }
 
@@ -32,12 +40,15 @@ export class Log {
   resume() {
     this.paused = false;
     this.rows.push(...this.held);
-    this.held = [];
+    this.characters += this.heldCharacters;
+    Object.assign(this, { held: [], heldCharacters: 0 });
     this.trim();
   }
 
   trim() {
-    const over = Math.max(0, this.rows.length - ROWS_MAX);
+    let over = Math.max(0, this.rows.length - ROWS_MAX);
+    this.characters -= lengthOf(this.rows.slice(0, over));
+    for (; this.characters > CHARACTERS_MAX && over < this.rows.length - 1; over += 1) this.characters -= this.rows[over].text.length;
     this.rows.splice(0, over);
     this.dropped += over;
   }

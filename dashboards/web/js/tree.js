@@ -5,12 +5,25 @@ export const LEAVES_MAX = 24;
 /** Revisions shown at the ends of a long line. */
 const ENDS = 3;
 
-const generation = (rev) => Number(rev.slice(0, rev.indexOf('-')));
+/** Generations may be larger than what a double is exact for. */
+const generation = (rev) => BigInt(rev.slice(0, rev.indexOf('-')));
+/** What a hash is compared by: 32 hex digits are 16 bytes, anything else is its text. */
+const bytesOf = (hash) => (/^[0-9a-f]{32}$/i.test(hash) ? Uint8Array.from(hash.match(/../g), (digits) => parseInt(digits, 16)) : new TextEncoder().encode(hash));
+const order = (a, b) => (a < b ? -1 : Number(a > b));
+
+/** In the order of their bytes; what begins as another one does comes behind it. */
+function orderOfHashes(a, b) {
+  const [ours, theirs] = [a, b].map(bytesOf);
+  const at = ours.findIndex((byte, at) => byte !== theirs[at]);
+  // Of the same bytes a text is the higher one.
+  return at < 0 ? order(ours.length, theirs.length) || order(b.length, a.length) : order(ours[at], theirs[at] ?? -1);
+}
 
 /** The winner is CouchDB's: what is not deleted before what is, the longest line, then the highest hash. */
 function before(a, b) {
   const deleted = Number(Boolean(a._deleted)) - Number(Boolean(b._deleted));
-  return deleted || generation(b._rev) - generation(a._rev) || (a._rev < b._rev ? 1 : -1);
+  const hash = ({ _rev }) => _rev.slice(_rev.indexOf('-') + 1);
+  return deleted || order(generation(b._rev), generation(a._rev)) || orderOfHashes(hash(b), hash(a));
 }
 
 /**
@@ -27,14 +40,16 @@ export function treeOf(documents) {
 }
 
 function addLine(nodes, leaf, lane) {
-  const { start, ids } = leaf._revisions;
+  const { ids } = leaf._revisions;
+  const start = generation(leaf._rev);
   const status = new Map((leaf._revs_info ?? []).map(({ rev, status }) => [rev, status]));
   ids.forEach((id, at) => {
-    const rev = `${start - at}-${id}`;
+    const own = start - BigInt(at);
+    const rev = `${own}-${id}`;
     // Lines come together on the way down: what is below belongs to the one that wins.
     if (nodes.has(rev)) return;
-    const parent = at + 1 < ids.length ? `${start - at - 1}-${ids[at + 1]}` : null;
-    nodes.set(rev, { rev, generation: start - at, parent, lane, status: status.get(rev) ?? 'missing', leaf: at === 0 ? leaf : null, children: [] });
+    const parent = at + 1 < ids.length ? `${own - 1n}-${ids[at + 1]}` : null;
+    nodes.set(rev, { rev, generation: own, parent, lane, status: status.get(rev) ?? 'missing', leaf: at === 0 ? leaf : null, children: [] });
   });
 }
 
@@ -43,7 +58,7 @@ export function rowsOf({ nodes }, whole) {
   const kept = whole ? () => true : keeper(nodes);
   const rows = [];
   const runs = new Map();
-  for (const node of [...nodes.values()].sort((a, b) => b.generation - a.generation || a.lane - b.lane)) {
+  for (const node of [...nodes.values()].sort((a, b) => order(b.generation, a.generation) || a.lane - b.lane)) {
     if (kept(node)) {
       rows.push({ node, lane: node.lane });
       continue;

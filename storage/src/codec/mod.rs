@@ -165,7 +165,7 @@ pub(crate) mod tests {
     pub(crate) fn any_hash() -> impl Strategy<Value = RevHash> {
         prop_oneof![
             any::<[u8; 16]>().prop_map(RevHash::Md5),
-            "[a-zA-Z0-9é]{0,31}".prop_map(|t| RevHash::Text(t.into()))
+            "[a-zA-Z0-9é]{0,31}".prop_map(|t| RevHash::stored_text(&t))
         ]
     }
 

@@ -67,5 +67,5 @@ fn read_text_hash(reader: &mut Reader<'_>) -> Result<RevHash, Malformed> {
     if len > REV_HASH_MAX_BYTES {
         return Err(Malformed("revision hash too long"));
     }
-    Ok(RevHash::Text(as_text(reader.bytes(len)?)?.into()))
+    Ok(RevHash::stored_text(as_text(reader.bytes(len)?)?))
 }

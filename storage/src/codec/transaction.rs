@@ -22,6 +22,7 @@ const UNCHANGED: u8 = 7;
 const FORBIDDEN: u8 = 8;
 const UNAUTHORIZED: u8 = 9;
 const UNDECIDED: u8 = 10;
+const UNFIT: u8 = 11;
 
 /// What a keyed request did, as much of it as its answer needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,11 +129,15 @@ fn put_outcome(out: &mut Vec<u8>, outcome: &Outcome, highest: Sequence) {
         Outcome::Missing => out.push(MISSING),
         Outcome::Done => out.push(DONE),
         Outcome::Refused(Refusal { kind, reason }) => {
-            out.push(match kind {
-                RefusalKind::Forbidden => FORBIDDEN,
-                RefusalKind::Unauthorized => UNAUTHORIZED,
-                RefusalKind::Undecided => UNDECIDED,
-            });
+            match kind {
+                RefusalKind::Forbidden => out.push(FORBIDDEN),
+                RefusalKind::Unauthorized => out.push(UNAUTHORIZED),
+                RefusalKind::Undecided => out.push(UNDECIDED),
+                RefusalKind::Unfit(error) => {
+                    out.push(UNFIT);
+                    put_text(out, error);
+                }
+            }
             put_text(out, reason);
         }
         Outcome::Unchanged => out.push(UNCHANGED),
@@ -161,6 +166,10 @@ fn read_outcome(reader: &mut Reader<'_>, highest: Sequence) -> Result<Outcome, M
         FORBIDDEN => read_refused(reader, RefusalKind::Forbidden)?,
         UNAUTHORIZED => read_refused(reader, RefusalKind::Unauthorized)?,
         UNDECIDED => read_refused(reader, RefusalKind::Undecided)?,
+        UNFIT => {
+            let error = reader.text()?.to_owned();
+            read_refused(reader, RefusalKind::Unfit(error))?
+        }
         UNCHANGED => Outcome::Unchanged,
         _ => return Err(Malformed("unknown outcome")),
     })
@@ -257,6 +266,15 @@ mod tests {
     use super::*;
     use crate::codec::tests::{any_hash, any_seq};
 
+    fn any_refusal_kind() -> impl Strategy<Value = RefusalKind> {
+        prop_oneof![
+            Just(RefusalKind::Forbidden),
+            Just(RefusalKind::Unauthorized),
+            Just(RefusalKind::Undecided),
+            any::<String>().prop_map(RefusalKind::Unfit),
+        ]
+    }
+
     fn any_outcome() -> impl Strategy<Value = (Outcome, u64)> {
         let rev = || (any::<u64>(), any_hash()).prop_map(|(generation, hash)| RevId::new(generation, hash));
         let outcome = prop_oneof![
@@ -265,10 +283,7 @@ mod tests {
             any::<u64>().prop_map(|revision| Outcome::Local { revision }),
             (proptest::collection::vec(rev(), 0..4), any::<bool>())
                 .prop_map(|(revs, purged)| Outcome::Purged { revs, seq: purged.then_some(Sequence::ZERO) }),
-            (any::<prop::sample::Index>(), any::<String>()).prop_map(|(kind, reason)| {
-                let kinds = [RefusalKind::Forbidden, RefusalKind::Unauthorized, RefusalKind::Undecided];
-                Outcome::Refused(Refusal { kind: *kind.get(&kinds), reason })
-            }),
+            (any_refusal_kind(), any::<String>()).prop_map(|(kind, reason)| Outcome::Refused(Refusal { kind, reason })),
             Just(Outcome::Conflict),
             Just(Outcome::Missing),
             Just(Outcome::Done),

@@ -118,12 +118,16 @@ impl Catalogue {
         }
     }
 
-    /// Reads the file, or makes it.
-    pub fn load(path: &Path) -> Result<Catalogue, StorageError> {
+    /// Reads the file, or makes it. Where there are databases already, it was lost: under the names of deleted ones, of
+    /// which it knew, others may have been.
+    pub fn load(path: &Path, databases: &Path) -> Result<Catalogue, StorageError> {
         if let Some(found) = Catalogue::read(path)? {
             return Ok(found);
         }
-        let new = Catalogue { server_uuid: HEXLOWER.encode(&random_bytes()?), ..Catalogue::default() };
+        let mut new = Catalogue { server_uuid: HEXLOWER.encode(&random_bytes()?), ..Catalogue::default() };
+        if fs::read_dir(databases).map_err(StorageError::io(databases))?.next().is_some() {
+            new.floor_of_all = new.floor_of_all.next_incarnation();
+        }
         new.save(path)?;
         Ok(new)
     }

@@ -8,15 +8,35 @@ use crate::env::DATA_FILE;
 use crate::error::StorageError;
 use crate::model::db_name::DbName;
 
-/// Takes the lock of a data folder, which ends with the process.
-pub(super) fn lock(path: &Path) -> Result<File, StorageError> {
-    let file = path.join("lock");
-    let lock =
-        OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(StorageError::io(&file))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(StorageError::FolderInUse { path: path.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(StorageError::io(&file)(error)),
+/// The lock of a data folder, which ends with the process.
+pub(super) struct FolderLock {
+    file: File,
+    /// The folder itself, for whoever takes the file away: not every file system can lock it.
+    folder: File,
+}
+
+impl FolderLock {
+    pub fn take(path: &Path) -> Result<FolderLock, StorageError> {
+        let file = path.join("lock");
+        let lock =
+            OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(StorageError::io(&file))?;
+        let folder = File::open(path).map_err(StorageError::io(path))?;
+        match lock.try_lock().and_then(|()| unless_unable(folder.try_lock())) {
+            Ok(()) => Ok(FolderLock { file: lock, folder }),
+            Err(TryLockError::WouldBlock) => Err(StorageError::FolderInUse { path: path.to_owned() }),
+            Err(TryLockError::Error(error)) => Err(StorageError::io(&file)(error)),
+        }
+    }
+
+    pub fn free(&self) -> io::Result<()> {
+        self.folder.unlock().and(self.file.unlock())
+    }
+}
+
+fn unless_unable(locked: Result<(), TryLockError>) -> Result<(), TryLockError> {
+    match locked {
+        Err(TryLockError::Error(_)) => Ok(()),
+        locked => locked,
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
@@ -19,8 +20,21 @@ pub const REV_HASH_MAX_BYTES: usize = 128;
 pub enum RevHash {
     /// 32 hex digits, as 16 bytes: what CouchDB and Seqtide make themselves.
     Md5([u8; 16]),
-    /// Anything else, as text of at most [`REV_HASH_MAX_BYTES`] bytes.
-    Text(Arc<str>),
+    /// Anything else.
+    Text(TextHash),
+}
+
+/// A hash as text of at most [`REV_HASH_MAX_BYTES`] bytes that is not 32 hex digits. Made by [`RevHash::parse`] alone:
+/// any other would be a row that nobody can read.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct TextHash(Arc<str>);
+
+impl Deref for TextHash {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
 }
 
 impl RevHash {
@@ -37,7 +51,12 @@ impl RevHash {
         if text.len() > REV_HASH_MAX_BYTES {
             return Err(RevError::TooLong);
         }
-        Ok(RevHash::Text(text.into()))
+        Ok(RevHash::Text(TextHash(text.into())))
+    }
+
+    /// As it was stored, which was parsed before.
+    pub(crate) fn stored_text(text: &str) -> RevHash {
+        RevHash::Text(TextHash(text.into()))
     }
 
     /// The bytes that CouchDB compares, hashes and stores: 16 raw bytes, or the text.

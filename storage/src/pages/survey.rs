@@ -35,14 +35,16 @@ pub(crate) enum Looked {
 }
 
 /// Looks at the file in a folder, which nobody else uses, before LMDB does: all of it if it is no longer than
-/// `walk_bytes_max`, else what says which commit is the newest.
+/// `walk_bytes_max`, or shorter than its newest commit says, else what says which commit is the newest.
 ///
 /// # Errors
 /// [`StorageError::NewerFormat`]; [`StorageError::DamagedFile`] when nothing can be read.
 pub(crate) fn look(folder: &Path, walk_bytes_max: u64) -> Result<Looked, StorageError> {
     let Some(start) = Start::of(folder)? else { return Ok(Looked::Sound { whole: true, mended: None }) };
     let walked_through = start.file.len() <= walk_bytes_max;
-    if !walked_through && start.newest.damages.is_empty() {
+    // To read behind the end of a map ends the process. What lies there may be free: then the walk finds nothing wrong.
+    let is_there = start.newest.meta.last_page < start.file.pages();
+    if !walked_through && is_there && start.newest.damages.is_empty() {
         return Ok(Looked::Sound { whole: false, mended: start.mend()? });
     }
     let survey = start.survey();

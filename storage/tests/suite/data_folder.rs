@@ -6,10 +6,12 @@ use std::path::Path;
 use std::process::Command;
 
 use seqtide_storage::model::db_name::DbName;
+use seqtide_storage::model::doc_id::DocId;
 use seqtide_storage::model::sequence::{SeqFormat, Sequence};
-use seqtide_storage::{Counted, CreateError, DataFolder, Durability, StorageError, Store, StoreOptions, Write};
+use seqtide_storage::{Counted, CreateError, DataFolder, Detail, Durability, StorageError, Store, StoreOptions, Write};
 
 use crate::db::{create, small};
+use crate::feed_index::TestKeys;
 
 fn name(text: &str) -> DbName {
     DbName::parse(text).unwrap()
@@ -48,6 +50,89 @@ fn a_folder_has_one_holder() {
     assert!(matches!(DataFolder::open(dir.path(), small()), Err(StorageError::FolderInUse { .. })));
     drop(first);
     open(dir.path());
+}
+
+/// Whoever took the file for a stale one let a second server in, and acknowledged writes were lost.
+#[test]
+fn a_folder_has_one_holder_whose_lock_was_taken_away_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(dir.path());
+    fs::remove_file(dir.path().join("lock")).unwrap();
+    assert!(matches!(DataFolder::open(dir.path(), small()), Err(StorageError::FolderInUse { .. })));
+    first.release().unwrap();
+    open(dir.path());
+}
+
+/// `data.mdb` alone was copied then, as the documentation says that it may be, and acknowledged writes were missing.
+#[test]
+fn after_an_orderly_end_no_database_has_a_log_whether_it_was_opened_or_not() {
+    let (dir, crashed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = open(dir.path());
+    let store = make(&folder, "a");
+    let logs = |folder: &Path| ["log-0", "log-1"].map(|log| folder.join("databases/a").join(log).exists());
+    // The first commits go to LMDB by themselves.
+    let last = (0..100).map(|doc| write(&store, &[&doc.to_string()])).find(|_| logs(dir.path()).contains(&true));
+    let database = crashed.path().join("databases/a");
+    fs::create_dir(crashed.path().join("databases")).unwrap();
+    copy_folder(&dir.path().join("databases/a"), &database);
+    fs::copy(dir.path().join("catalogue.json"), crashed.path().join("catalogue.json")).unwrap();
+    assert!(logs(crashed.path()).contains(&true), "as a kill leaves it");
+
+    open(crashed.path()).close_cleanly().unwrap();
+    assert_eq!(logs(crashed.path()), [false; 2]);
+    let folder = open(crashed.path());
+    let store = folder.open_store(&name("a")).unwrap().unwrap();
+    assert_eq!(Some(update_seq(&store)), last);
+}
+
+/// What was cut short ended the process when it was read, or written to.
+#[test]
+fn a_file_that_is_not_walked_through_and_was_cut_short_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = || StoreOptions { verify_at_open_bytes_max: 0, ..small() };
+    let folder = DataFolder::open(dir.path(), options()).unwrap();
+    let store = make(&folder, "a");
+    let body = format!("{{\"v\":\"{}\"}}", "x".repeat(3_000));
+    let writes: Vec<Write> = (0..100).map(|doc| create(&format!("d{doc:03}"), &body)).collect();
+    store.write(&[writes.into()]).unwrap();
+    store.close().unwrap();
+    let file = dir.path().join("databases/a/data.mdb");
+    let whole = fs::read(&file).unwrap();
+    let sound = folder.open_store(&name("a")).unwrap().unwrap();
+    assert!(sound.damages().is_empty());
+    sound.close().unwrap();
+    for kept in [whole.len() - 4096, whole.len() / 2, whole.len() / 4] {
+        fs::write(&file, &whole[..kept]).unwrap();
+        let store = match folder.open_store(&name("a")) {
+            Ok(store) => store.unwrap(),
+            Err(error) => {
+                assert!(error.is_damage(), "{kept} bytes: {error}");
+                continue;
+            }
+        };
+        assert!(!store.damages().is_empty() && store.check_writable().is_err(), "{kept} bytes");
+        let snapshot = store.snapshot().unwrap();
+        for doc in 0..100 {
+            let id = DocId::parse(&format!("d{doc:03}")).unwrap();
+            let read = snapshot.document_change(&id, Detail { bodies: true, leaves: true });
+            assert!(matches!(&read, Ok(Some(_))) || read.is_err_and(|error| error.is_damage()), "{kept} bytes: {doc}");
+        }
+        drop(snapshot);
+        store.close().unwrap();
+    }
+}
+
+#[test]
+fn a_check_of_a_copy_makes_nothing_in_it() {
+    let (dir, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = make(&open(dir.path()), "a");
+    write(&store, &["x"]);
+    store.close().unwrap();
+    fs::copy(dir.path().join("databases/a/data.mdb"), copy.path().join("data.mdb")).unwrap();
+    let report = Store::check_folder(copy.path(), &TestKeys).unwrap();
+    assert!(report.is_clean() && report.docs == 1, "{report:?}");
+    let files: Vec<_> = fs::read_dir(copy.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(files, ["data.mdb"]);
 }
 
 /// Files were written to where the path led by then, and what was acknowledged was not found again.
@@ -419,6 +504,42 @@ fn an_unclean_stop_raises_incarnations_only_where_commits_may_be_lost() {
         assert_eq!(write(&store, &[doc]), expected, "a full run that ends uncleanly loses nothing");
         store.close().unwrap();
     }
+}
+
+/// One file that could not be opened made the end an unclean one for all.
+#[test]
+fn a_database_that_cannot_be_synced_is_the_only_one_to_which_the_end_is_unclean() {
+    let dir = tempfile::tempdir().unwrap();
+    relaxed_run(dir.path(), "1", true);
+    let folder = DataFolder::open(dir.path(), relaxed()).unwrap();
+    make(&folder, "b").close().unwrap();
+    let (file, aside) = (dir.path().join("databases/b/data.mdb"), dir.path().join("aside"));
+    fs::rename(&file, &aside).unwrap();
+    symlink("data.mdb", &file).unwrap();
+    assert!(matches!(folder.close_cleanly(), Err(StorageError::Io { .. })), "it is a link to itself");
+    drop(folder);
+    fs::rename(&aside, &file).unwrap();
+    let folder = DataFolder::open(dir.path(), relaxed()).unwrap();
+    for (database, incarnation) in [("a", 0), ("b", 1)] {
+        let store = folder.open_store(&name(database)).unwrap().unwrap();
+        assert_eq!(update_seq(&store).incarnation, incarnation, "{database}");
+    }
+}
+
+#[test]
+fn without_the_catalogue_too_no_token_of_a_deleted_database_hides_what_is_written_under_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = open(dir.path());
+    make(&folder, "kept").close().unwrap();
+    let store = make(&folder, "gone");
+    let last = write(&store, &["x", "y"]);
+    store.close().unwrap();
+    folder.delete(&name("gone"), Counted::To(last)).unwrap();
+    drop(folder);
+    fs::remove_file(dir.path().join("catalogue.json")).unwrap();
+    let folder = open(dir.path());
+    assert_eq!(names(&folder), ["kept"]);
+    assert!(write(&make(&folder, "gone"), &["x"]) > last);
 }
 
 #[test]

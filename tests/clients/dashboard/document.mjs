@@ -51,6 +51,25 @@ test('a body is shown and saved with every digit it was written with, and follow
   await sees(page, '.body h2', 'Revision 3-');
 });
 
+// It was another one, and what was edited or deleted was a loser; beyond 2^53 nothing was shown at all.
+test('the winner is the server\'s, whatever hashes and generations there are', async (t) => {
+  await createDatabase('document-winner');
+  const leaves = {
+    hexadecimal: ['1-ffffffffffffffffffffffffffffffff', '1-zz', '1-00000000000000000000000000000000'],
+    text: ['1-\u{10000}', '1-\uFFFD', '1-a'],
+    longer: ['1-ab', '1-abc', '1-b', '1-a'],
+    far: ['9007199254740992-b', '9007199254740993-a'],
+  };
+  for (const [id, revs] of Object.entries(leaves)) {
+    const docs = revs.map((_rev) => ({ _id: id, _rev, says: _rev }));
+    assert.equal((await request('POST', 'document-winner/_bulk_docs', { new_edits: false, docs })).status, 201);
+    const page = await openPage(t, `/db/document-winner/doc/${id}`);
+    const winner = await revisionOf(`document-winner/${id}`);
+    await sees(page, '.body .json', `"says": ${JSON.stringify(winner)}`);
+    await sees(page, '.body h2', `Revision ${winner}`);
+  }
+});
+
 // A call had no room for so many parts, and nothing was shown.
 test('a document of very many parts is shown, and the first of them in colours', async (t) => {
   await createDatabase('document-many');

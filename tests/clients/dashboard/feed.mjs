@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import { test } from 'node:test';
 import { EventSource } from 'eventsource';
 import { WebSocket } from 'ws';
+import { CHARACTERS_MAX, Log } from '../../../dashboards/web/js/log.js';
 import { sequenceAt, version } from '../../../dashboards/web/js/sequence.js';
 import { hold, openPage, sees } from '../lib/browser.mjs';
 import { createDatabase, request, startServer, stopServer, writeDocuments } from '../lib/server.mjs';
@@ -95,6 +96,23 @@ test('a paused page that can hold no more leaves the rest at the server, and get
   await until('the last row has come', async () => (await ids(page)).at(-1) === 'n-10499');
   const seen = await ids(page);
   assert.deepEqual(seen, named(all).slice(-seen.length), 'what is kept are the newest, without a gap');
+});
+
+// Ten thousand large documents took all the memory of their page.
+test('long rows are bounded by what they take, those that are kept and those that wait', () => {
+  const log = new Log();
+  const row = (key) => ({ key, text: 'x'.repeat(CHARACTERS_MAX / 8) });
+  for (let key = 0; key < 100; key += 1) assert.ok(log.add(row(key)));
+  assert.ok(log.rows.length <= 9 && log.rows.at(-1).key === 99, `${log.rows.length} are kept`);
+  assert.equal(log.dropped, 100 - log.rows.length);
+  log.pause();
+  const room = Array.from({ length: 8 }, (_, key) => log.add(row(100 + key)));
+  assert.deepEqual(room, [...Array(7).fill(true), false]);
+  log.resume();
+  assert.deepEqual(log.rows.map(({ key }) => key), [100, 101, 102, 103, 104, 105, 106, 107]);
+  assert.equal(log.characters, CHARACTERS_MAX);
+  log.add({ key: 108, text: 'y'.repeat(2 * CHARACTERS_MAX) });
+  assert.deepEqual(log.rows.map(({ key }) => key), [108], 'the newest is kept however long it is');
 });
 
 test('ten thousand rows are a few elements, by wheel and by keyboard', async (t) => {

@@ -152,6 +152,25 @@ async fn missing_revs_lists_what_is_missing_and_nothing_else() {
     database.get("/_missing_revs").expect(405).await;
 }
 
+/// A replicator that asked for them was refused as a whole, and brought nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn revisions_whose_hashes_no_document_can_have_are_missing_and_are_refused_alone() {
+    let (_server, database) = fresh().await;
+    let rev = database.put("a", &json!({})).await.rev();
+    let long = format!("1-{}", "z".repeat(129));
+    let asked = json!({ "a": [long, rev, "9-x"], "b": [long], "c": [] });
+    let answer = database.post("/_missing_revs").json(&asked).expect(200).await;
+    assert_eq!(answer.json(), json!({ "missing_revs": { "a": ["9-x", long], "b": [long] } }));
+    let answer = database.post("/_revs_diff").json(&asked).expect(200).await;
+    let expected =
+        json!({ "a": { "missing": ["9-x", long], "possible_ancestors": [rev] }, "b": { "missing": [long] } });
+    assert_eq!(answer.json(), expected);
+    let docs = json!({ "new_edits": false, "docs": [{ "_id": "b", "_rev": long }, { "_id": "d", "_rev": "1-d" }] });
+    let refused = database.post("/_bulk_docs").json(&docs).expect(201).await.json();
+    assert_eq!((&refused[0]["id"], refused.as_array().map(Vec::len)), (&json!("b"), Some(1)), "{refused}");
+    database.get("/d").expect(200).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_revs_limit_is_read_set_and_kept_to() {
     let (_server, database) = fresh().await;

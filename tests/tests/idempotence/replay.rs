@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{CONFLICT, assert_replay, assert_same, edit, fresh, is_replay, put, rows, update_seq};
-use seqtide_tests::http::Request;
+use seqtide_tests::http::{Answer, Request};
 use seqtide_tests::{Database, Server};
 
 /// Makes a request that can be sent again.
@@ -160,4 +160,42 @@ async fn a_large_bulk_is_one_request() {
     let first = post().expect(201).await;
     assert_same(&first, &post().send().await);
     assert_eq!(update_seq(&database).await, json!(5_000));
+}
+
+/// What had been refused took the outcome of the document behind it, and that one counted as in conflict.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_refused_alone_have_their_own_answers_whatever_is_refused_by_then() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let with_bound = |bytes: u64| {
+        Server::launch().data_dir(folder.path()).arg(format!("--limits-document-bytes-max={bytes}")).start()
+    };
+    let docs = json!([
+        { "_id": "big", "_rev": "1-a", "v": "x".repeat(3000) },
+        { "_id": "pictured", "_rev": "1-a", "_attachments": { "a": { "data": "" } } },
+        { "_id": "small", "_rev": "1-a" },
+    ]);
+    let post = |database: &Database, key: &str| {
+        let body = json!({ "new_edits": false, "docs": docs });
+        database.post("/_bulk_docs").header("idempotency-key", key).json(&body)
+    };
+    let refused = |answer: &Answer| -> Vec<Value> {
+        answer.json().as_array().expect("a list").iter().map(|result| json!([result["id"], result["error"]])).collect()
+    };
+
+    let low = with_bound(1000);
+    let database = Database::create(&low, "db").await;
+    let first = post(&database, "low").expect(201).await;
+    let both = [json!(["big", "document_too_large"]), json!(["pictured", "not_implemented"])];
+    assert_eq!(refused(&first), both);
+    drop(low);
+    let high = with_bound(100_000);
+    let database = Database::at(&high, "db");
+    assert_replay(&first, &post(&database, "low").send().await);
+    database.get("/big").expect(404).await;
+    let taken = post(&database, "high").expect(201).await;
+    assert_eq!(refused(&taken), both[1..]);
+    database.get("/big").expect(200).await;
+    drop(high);
+    let low = with_bound(1000);
+    assert_replay(&taken, &post(&Database::at(&low, "db"), "high").send().await);
 }

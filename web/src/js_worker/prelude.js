@@ -5,11 +5,13 @@
 
   const { parse, stringify } = JSON;
   const { isArray } = Array;
-  const { hasOwn } = Object;
+  const { getPrototypeOf, hasOwn } = Object;
   const evaluate = eval;
   const { apply } = Reflect;
   const text = String;
   const { toWellFormed } = text.prototype;
+  // What functions of these kinds give is no answer yet.
+  const unfinished = [function* () {}, async function () {}, async function* () {}].map(getPrototypeOf);
 
   // The design document comes anew for each use: no function sees what another one did to it.
   const design = () => parse(designText);
@@ -50,13 +52,21 @@
     return function require(name) {
       const path = resolve(name, from);
       const key = path.join('/');
-      if (!modules.has(key)) {
-        const module = { id: key, exports: {} };
-        modules.set(key, module);
-        const body = evaluate('(function (exports, module, require) {' + sourceAt(path) + '\n})');
-        body(module.exports, module, requireFrom(path));
+      if (modules.has(key)) {
+        return modules.get(key).exports;
       }
-      return modules.get(key).exports;
+      const module = { id: key, exports: {} };
+      try {
+        const body = evaluate('(function (exports, module, require) {' + sourceAt(path) + '\n})');
+        // Known before it runs: modules may require each other in a circle.
+        modules.set(key, module);
+        body(module.exports, module, requireFrom(path));
+      } catch (failed) {
+        // Nobody is to go on with what is half made, nor with what has taken something of it.
+        modules.clear();
+        throw failed;
+      }
+      return module.exports;
     };
   }
 
@@ -87,7 +97,13 @@
     globalThis.require = require;
     try {
       const made = evaluate('(' + sourceAt(path).trim().replace(/;+$/, '') + '\n)');
-      return typeof made === 'function' ? { made, require } : { failed: new TypeError(key + ' is not a function') };
+      if (typeof made !== 'function') {
+        return { failed: new TypeError(key + ' is not a function') };
+      }
+      if (unfinished.some((kind) => kind === getPrototypeOf(made))) {
+        return { failed: new TypeError(key + ' is asynchronous or a generator: its answer would come too late') };
+      }
+      return { made, require };
     } catch (failed) {
       return { failed: failed ?? new Error('it threw nothing') };
     }

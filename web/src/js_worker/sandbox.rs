@@ -253,6 +253,58 @@ mod tests {
         assert_eq!(answer, Answer::Passes(vec![false, true]));
     }
 
+    /// What had failed once was taken for whole from then on: what it was to refuse passed.
+    #[test]
+    fn a_module_that_fails_fails_whoever_requires_it_each_time() {
+        let code =
+            "function (doc) { const { closed } = require('lib/rules'); if (closed) throw({forbidden: 'closed'}); }";
+        for (what, rules, other) in [
+            ("does not compile", "exports.fine = 1; oops(", ""),
+            ("throws", "exports.fine = 1; throw new Error('no');", ""),
+            ("requires what throws", "require('./other'); exports.closed = 1;", "throw new Error('no');"),
+            ("requires what is not there", "exports.fine = 1; require('./none');", ""),
+            ("is in a circle that fails", "require('./other'); exports.closed = 1;", "require('./rules'); nothing();"),
+        ] {
+            let mut sandbox =
+                sandbox(serde_json::json!({"lib": {"rules": rules, "other": other}, "validate_doc_update": code}));
+            for attempt in 0..3 {
+                let writes = (0..2).map(|_| Proposed { new: raw("{}"), old: raw("null") }).collect();
+                match sandbox(&Call::Validate { writes, user: raw("{}"), security: raw("{}") }) {
+                    Answer::Failed(_) => {}
+                    Answer::Verdicts(verdicts) => {
+                        let failed = |verdict: &Verdict| matches!(verdict, Verdict::Failed(_));
+                        assert!(verdicts.len() == 2 && verdicts.iter().all(failed), "{what}, {attempt}: {verdicts:?}");
+                    }
+                    other => panic!("{what}, {attempt}: {other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn modules_that_require_each_other_see_what_there_is_so_far() {
+        let design = serde_json::json!({
+            "lib": {
+                "a": "exports.early = 1; exports.b = require('./b'); exports.late = 2;",
+                "b": "const a = require('./a'); exports.early = a.early; exports.late = () => a.late;",
+            },
+            "filters": {"f": "function () { const { b } = require('lib/a'); return b.early === 1 && b.late() === 2; }"},
+        });
+        let answer = sandbox(design)(&Call::Filter { name: "f".into(), req: raw("{}"), docs: vec![raw("{}")] });
+        assert_eq!(answer, Answer::Passes(vec![true]));
+    }
+
+    /// A generator that was to validate allowed everything.
+    #[test]
+    fn functions_whose_answer_comes_later_are_refused() {
+        for code in ["function* () { throw {forbidden: 'x'}; }", "async () => true", "async function* () {}"] {
+            match filter(code, "{}", &["{}"]) {
+                Answer::Failed(message) => assert!(message.contains("too late"), "{code}: {message}"),
+                other => panic!("{code}: {other:?}"),
+            }
+        }
+    }
+
     #[test]
     fn what_does_not_work_says_why() {
         for (code, said) in [

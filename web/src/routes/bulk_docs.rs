@@ -3,7 +3,7 @@
 use actix_web::http::StatusCode;
 use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
-use seqtide::storage::{Outcome, Write};
+use seqtide::storage::{Outcome, RefusalKind, Write};
 use serde_json::value::RawValue;
 
 use super::edit::{Named, edit, replicated_path, scan, write_written};
@@ -19,13 +19,12 @@ struct Item {
     id: String,
     /// The revision as given, for refusals of replicated ones.
     rev: Option<String>,
-    /// Why it is refused by itself, before anything is written.
-    refused: Option<ApiError>,
 }
 
 struct Bulk {
     items: Vec<Item>,
-    /// What is written: one a document that is not refused, in order.
+    /// What is written: one an item, in order. One that is refused alone has a place there too, so that a repetition of
+    /// the request knows it by that, whatever is refused then.
     writes: Vec<Write>,
     replicated: bool,
     /// How many more revisions may be named as ancestry.
@@ -43,6 +42,9 @@ pub async fn bulk_docs(mut call: Call, db: &str) -> Answer {
     let shared = state.clone();
     let Bulk { items, writes, replicated, .. } = request::parse(body, move |body| Bulk::parse(body, &shared)).await?;
     let written = state.write(&database, writes).await?;
+    if written.outcomes.len() != items.len() {
+        return Err(ApiError::other_writes());
+    }
     let body = results_json(&items, &written.outcomes, replicated);
     Ok(reply::written(StatusCode::CREATED, &written).body(body))
 }
@@ -83,7 +85,7 @@ impl Bulk {
             Some(id) => match LocalId::parse(&id) {
                 Some(local_id) => {
                     self.writes.push(Write::Local(local::edit(local_id?, document, !self.replicated)?));
-                    self.items.push(Item { id, rev: None, refused: None });
+                    self.items.push(Item { id, rev: None });
                     return Ok(());
                 }
                 None => DocId::parse(&id)?,
@@ -97,8 +99,8 @@ impl Bulk {
             ApiError::too_large(format!("`docs` has too many revisions: at most {most} are accepted"))
         })?;
         let rev = path.as_ref().map(|path| path.rev().to_string());
-        let made = edit(id.clone(), path, document).map(|edit| self.writes.push(Write::Edit(edit)));
-        self.items.push(Item { id: id.to_string(), rev, refused: made.err() });
+        self.writes.push(edit(id.clone(), path, document).map_or_else(refused, Write::Edit));
+        self.items.push(Item { id: id.to_string(), rev });
         Ok(())
     }
 
@@ -107,15 +109,21 @@ impl Bulk {
     ///
     /// # Errors
     /// What makes the whole request invalid.
-    fn refuse_alone(&mut self, text: &[u8], refused: ApiError) -> Result<(), ApiError> {
+    fn refuse_alone(&mut self, text: &[u8], why: ApiError) -> Result<(), ApiError> {
         match Named::of(text) {
-            Named { id: Some(id), rev } if self.replicated && refused.is_of_own_bound() => {
-                self.items.push(Item { id, rev, refused: Some(refused) });
+            Named { id: Some(id), rev } if self.replicated && why.is_of_own_bound() => {
+                self.writes.push(refused(why));
+                self.items.push(Item { id, rev });
                 Ok(())
             }
-            _ => Err(refused),
+            _ => Err(why),
         }
     }
+}
+
+/// What is written of a document that is refused alone.
+fn refused(why: ApiError) -> Write {
+    Write::Decided { outcome: Outcome::Refused(why.into_refusal()), expected: None }
 }
 
 fn revisions_max(state: &CallState) -> usize {
@@ -130,18 +138,13 @@ pub(super) fn too_many_docs(most: usize) -> ApiError {
 /// One result an item, in order; of replicated items only those that were refused.
 fn results_json(items: &[Item], outcomes: &[Outcome], replicated: bool) -> Vec<u8> {
     let mut out = vec![b'['];
-    let mut outcomes = outcomes.iter();
-    for item in items {
+    for (item, outcome) in items.iter().zip(outcomes) {
         let start = out.len();
         if start > 1 {
             out.push(b',');
         }
-        let refused = match &item.refused {
-            Some(refused) => Some((refused.clone(), replicated)),
-            None => write_outcome(&mut out, item, outcomes.next(), replicated).map(|refused| (refused, false)),
-        };
-        if let Some((refused, is_denied)) = refused {
-            write_refusal(&mut out, item, &refused, is_denied);
+        if let Some(refused) = write_outcome(&mut out, item, outcome, replicated) {
+            write_refusal(&mut out, item, &refused, replicated && is_unfit(outcome));
         } else if replicated {
             out.truncate(start);
         }
@@ -150,24 +153,27 @@ fn results_json(items: &[Item], outcomes: &[Outcome], replicated: bool) -> Vec<u
     out
 }
 
+/// Whether it was refused whatever the database has.
+fn is_unfit(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused(refusal) if matches!(refusal.kind, RefusalKind::Unfit(_)))
+}
+
 /// Writes what became of an item, or gives why it was refused.
-fn write_outcome(out: &mut Vec<u8>, item: &Item, outcome: Option<&Outcome>, replicated: bool) -> Option<ApiError> {
+fn write_outcome(out: &mut Vec<u8>, item: &Item, outcome: &Outcome, replicated: bool) -> Option<ApiError> {
     match outcome {
-        Some(Outcome::Written { rev, .. } | Outcome::Known { rev }) if !replicated => {
+        Outcome::Written { rev, .. } | Outcome::Known { rev } if !replicated => {
             write_written(out, &item.id, &rev.to_string());
         }
-        Some(Outcome::Local { revision }) if !replicated => write_written(out, &item.id, &format!("0-{revision}")),
-        Some(
-            Outcome::Written { .. }
-            | Outcome::Known { .. }
-            | Outcome::Local { .. }
-            | Outcome::Purged { .. }
-            | Outcome::Done
-            | Outcome::Unchanged,
-        ) => {}
-        Some(Outcome::Refused(refusal)) => return Some(refusal.into()),
-        Some(Outcome::Missing) => return Some(ApiError::not_found("missing")),
-        Some(Outcome::Conflict) | None => return Some(ApiError::conflict()),
+        Outcome::Local { revision } if !replicated => write_written(out, &item.id, &format!("0-{revision}")),
+        Outcome::Written { .. }
+        | Outcome::Known { .. }
+        | Outcome::Local { .. }
+        | Outcome::Purged { .. }
+        | Outcome::Done
+        | Outcome::Unchanged => {}
+        Outcome::Refused(refusal) => return Some(refusal.into()),
+        Outcome::Missing => return Some(ApiError::not_found("missing")),
+        Outcome::Conflict => return Some(ApiError::conflict()),
     }
     None
 }

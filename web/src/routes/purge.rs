@@ -2,6 +2,7 @@
 
 use actix_web::http::StatusCode;
 use seqtide::storage::model::doc_id::DocId;
+use seqtide::storage::model::rev::RevId;
 use seqtide::storage::{Outcome, Write};
 
 use super::revs::{parse, start_member, write_list};
@@ -21,6 +22,7 @@ pub async fn purge(mut call: Call, db: &str) -> Answer {
     let mut writes = Vec::with_capacity(named.len());
     for (id, revs) in named {
         let id = DocId::parse(&id)?;
+        let revs = revs.iter().map(|rev| RevId::parse(rev)).collect::<Result<_, _>>()?;
         ids.push(id.clone());
         writes.push(Write::Purge { id, revs });
     }

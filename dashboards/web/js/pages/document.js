@@ -223,8 +223,9 @@ class DocumentPage {
   }
 
   async remove() {
-    const rev = this.tree.winner;
-    if (!(await confirmed({ title: `Delete ${this.id}?`, text: 'A tombstone takes its place; feeds tell of it as deleted.', yes: 'Delete' }))) return;
+    const { winner: rev, conflicts } = this.tree;
+    const text = conflicts.length ? `This leaf alone is deleted: ${conflicts[0]._rev.slice(0, 12)} wins then.` : 'A tombstone takes its place; feeds tell of it as deleted.';
+    if (!(await confirmed({ title: `Delete ${this.id}?`, text, yes: 'Delete' }))) return;
     this.complain(null);
     try {
       const [{ error, reason }] = await this.written(this.revisions.remove([rev]));

@@ -116,8 +116,8 @@ fn list(terms: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn any_parent() -> impl Strategy<Value = Option<RevId>> {
-    let parent =
-        (0u64..1 << 40, "[a-z]{0,8}").prop_map(|(generation, hash)| RevId::new(generation, RevHash::Text(hash.into())));
+    let parent = (0u64..1 << 40, "[a-z]{0,8}")
+        .prop_map(|(generation, hash)| RevId::new(generation, RevHash::stored_text(&hash)));
     proptest::option::of(parent)
 }
 

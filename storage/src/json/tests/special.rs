@@ -23,7 +23,7 @@ fn special_members_are_taken_out_of_the_body() {
     let hash = RevHash::parse(HEX).unwrap();
     assert_eq!(document.rev, Some(RevId::new(2, hash.clone())));
     assert!(document.deleted);
-    assert_eq!(document.revisions, RevPath::new(2, vec![hash, RevHash::Text("a".into())]));
+    assert_eq!(document.revisions, RevPath::new(2, vec![hash, RevHash::stored_text("a")]));
     assert_eq!(&document.attachments.unwrap().as_bytes()[..], br#"{"f":{"stub":true}}"#);
     assert_eq!(document.body.as_str(), r#"{"a":1,"b":[2]}"#);
     assert_eq!(document.body.members(), br#""a":1,"b":[2]"#);
@@ -88,7 +88,7 @@ fn values_of_special_members_are_compacted_at_depth() {
     assert_eq!(&document.attachments.unwrap().as_bytes()[..], br#"{"g":{},"f":{"b":[3]}}"#);
     assert_eq!(document.body.as_str(), r#"{"x":{"y":2}}"#);
     let document = scan(r#"{"_revisions":{"start":"x","ids":[],"ids":["b"],"\u0073tart":7,"more":[[]]}}"#).unwrap();
-    assert_eq!(document.revisions, RevPath::new(7, vec![RevHash::Text("b".into())]));
+    assert_eq!(document.revisions, RevPath::new(7, vec![RevHash::stored_text("b")]));
 }
 
 #[test]
