@@ -81,7 +81,7 @@ pub enum PutError {
         /// What it says.
         named: String,
     },
-    /// A validation function refused it.
+    /// A validation function refused it, or gave no answer ([`RefusalKind::Undecided`](seqtide_storage::RefusalKind)).
     #[error("{}", .0.reason)]
     Refused(Refusal),
     /// The JSON brings attachments.
@@ -141,10 +141,14 @@ impl Database {
     }
 
     /// Reads from one state of the database, on a thread that may block. Read what one answer needs and return: who
-    /// closes or deletes the database waits for it, and whoever wants to open another one meanwhile with them.
+    /// closes or deletes the database waits for it, and whoever wants to open another one meanwhile with them. So may a
+    /// write, while its map grows: `read` must not wait for one.
     ///
     /// # Errors
     /// [`Error::NoDatabase`], [`Error::TooManyDatabases`], [`Error::Stopped`], [`Error::Storage`].
+    ///
+    /// # Panics
+    /// With what `read` panics with.
     pub async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Snapshot<'_>) -> Result<T, StorageError> + Send + 'static,
@@ -157,8 +161,9 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::BadDesign`], [`Error::WriteQueueFull`], [`Error::NoDatabase`], [`Error::TooManyDatabases`],
-    /// [`Error::Stopped`], [`Error::Storage`]; where design documents validate writes, [`Error::Function`] and
-    /// [`Error::Moved`]. Then nothing was written, but see [`StorageError::InDoubt`].
+    /// [`Error::Stopped`], [`Error::Storage`]; where design documents validate writes, [`Error::Function`]; there, and
+    /// where a write expects its document to be as it was, [`Error::Moved`]. Then nothing was written, but see
+    /// [`StorageError::InDoubt`].
     pub async fn write(&self, writes: Vec<Write>) -> Result<Written, Error> {
         self.write_with(writes, WriteOptions::default()).await
     }
@@ -367,8 +372,8 @@ impl Database {
     }
 
     /// A filter function of a design document as it is now, for [`Filter::function`](crate::Filter::function):
-    /// `filters.NAME` of `_design/DESIGN`, whose second argument has this JSON object as its `query`. A feed keeps the
-    /// revision it was opened with.
+    /// `filters.NAME` of `_design/DESIGN`, whose second argument has this JSON as its `query`. A feed keeps the revision
+    /// it was opened with.
     ///
     /// # Errors
     /// [`Error::Function`] when there is no such function, it does not compile, or functions cannot be run;

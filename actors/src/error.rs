@@ -70,8 +70,8 @@ pub enum Error {
         /// The bound.
         ids_max: usize,
     },
-    /// With this one the selectors and lists of fields of the feeds that are open take more memory than is allowed. Try
-    /// again later, or with less.
+    /// With this one the selectors and lists of fields that this process has, of feeds that are open or not, take more
+    /// memory than is allowed. Try again later, or with less.
     #[error(
         "with this one the selectors and `fields` of all feeds would take more than {bytes_max} bytes of memory, and no \
          more are allowed"

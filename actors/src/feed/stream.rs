@@ -53,6 +53,8 @@ impl Change {
 }
 
 /// A stream of what changes. It ends after [`ChangeEvent::End`], or after an error; asked again it says so again.
+/// Changes are read a page at a time: those of a page that was read are given also when their documents are purged, or
+/// their database is deleted, before they are asked for.
 /// Nothing is lost when a future of `next()` is dropped before it is ready, as in `select!` or under a timeout.
 pub struct Changes<C = Change> {
     inner: Pin<Box<dyn Stream<Item = Result<ChangeEvent<C>, Error>> + Send>>,
