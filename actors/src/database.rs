@@ -372,8 +372,8 @@ impl Database {
     }
 
     /// A filter function of a design document as it is now, for [`Filter::function`](crate::Filter::function):
-    /// `filters.NAME` of `_design/DESIGN`, whose second argument has this JSON as its `query`. A feed keeps the revision
-    /// it was opened with.
+    /// `filters.NAME` of `_design/DESIGN`, whose second argument has this JSON as its `query`. A feed keeps the
+    /// revision it was opened with.
     ///
     /// # Errors
     /// [`Error::Function`] when there is no such function, it does not compile, or functions cannot be run;

@@ -129,7 +129,7 @@ impl Engine {
         let folder = Arc::new(DataFolder::open(&options.data, store)?);
         Engine::start_in(&folder, options).inspect_err(|_| {
             // What failed is told; threads that have been started let go of the folder only when they have ended.
-            let _ = folder.close_cleanly();
+            let _ = folder.close_as_it_is();
         })
     }
 
@@ -251,7 +251,8 @@ impl Engine {
 
     /// Has the feeds that are open end one after the other over so long, each after a word to its reader
     /// ([`ChangeEvent::Draining`](crate::ChangeEvent::Draining)), and opens no more. Whoever serves feeds that do not
-    /// read for themselves has them do as this says.
+    /// read for themselves has them do as this says. Called again, it can hasten them: their readers are told nothing
+    /// more.
     pub fn drain_feeds(&self, over: Duration) -> Drain {
         let drain = Drain::now(over);
         self.inner.feeds.known().drain(drain);

@@ -17,6 +17,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 use parking_lot::{Mutex, RwLock};
@@ -59,6 +60,9 @@ pub enum Listed {
     Unfinished,
 }
 
+/// How long an orderly end looks for logs that LMDB has not taken.
+const APPLYING_MAX: Duration = Duration::from_secs(10);
+
 /// How far a database has counted that goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
@@ -100,7 +104,7 @@ impl DataFolder {
         let databases = path.join("databases");
         make_folders(&databases)?;
         let lock = FolderLock::take(path)?;
-        let before = Catalogue::load(path, &databases)?;
+        let before = Catalogue::load(path)?;
         let mut catalogue = before.clone();
         for (name, error) in catalogue.drop_unfinished(&databases) {
             (options.tell)(&databases.join(name.folder()), &Notice::LeftOver { error: &error });
@@ -108,6 +112,7 @@ impl DataFolder {
         for nameless in catalogue.adopt_strangers(&databases)? {
             (options.tell)(&nameless, &Notice::PassedOver);
         }
+        catalogue.after_loss();
         catalogue.after_restoring();
         catalogue.after_unclean_stop();
         catalogue.running_relaxed = options.durability == Durability::Relaxed;
@@ -364,19 +369,47 @@ impl DataFolder {
     ///
     /// # Errors
     /// [`StorageError::Io`]: then the next start takes it that commits were lost, of the databases that could not be
-    /// synced, or of all of them where that could not be noted.
+    /// synced, or of all of them where that could not be noted. Those of a log that LMDB did not take: it stays, and
+    /// nothing is lost.
     pub fn close_cleanly(&self) -> Result<(), StorageError> {
-        self.apply_logs();
+        let applied = self.apply_logs();
+        self.close_as_it_is().and(applied)
+    }
+
+    /// The same without a look at the logs.
+    ///
+    /// # Errors
+    /// As [`DataFolder::close_cleanly`].
+    pub fn close_as_it_is(&self) -> Result<(), StorageError> {
         let noted = self.note_clean_end();
         noted.and(self.release())
     }
 
     /// Has LMDB take what a crash has left in the logs of databases that nobody has opened since: `data.mdb` is then
-    /// the whole database. What cannot be opened stays as it is, and says so to who opens it.
-    fn apply_logs(&self) {
-        for name in self.names().iter().filter(|name| Store::has_log(&self.folder_of(name))) {
-            let _ = self.open_store(name).and_then(|store| store.map_or(Ok(()), Store::close));
+    /// the whole database. Damaged ones stay as they are.
+    ///
+    /// # Errors
+    /// The first one's that this failed for, or for which there was no time.
+    fn apply_logs(&self) -> Result<(), StorageError> {
+        let (begun, mut first) = (Instant::now(), Ok(()));
+        for name in self.names() {
+            let folder = self.folder_of(&name);
+            if !Store::has_log(&folder) || self.seen.is_damaged(&name) {
+                continue;
+            }
+            let applied = match begun.elapsed() < APPLYING_MAX {
+                true => self.open_store(&name).and_then(|store| store.map_or(Ok(()), Store::close)),
+                false => {
+                    Err(StorageError::io(&folder)(io::Error::new(ErrorKind::TimedOut, "its log waits for LMDB still")))
+                }
+            };
+            if let Err(error) = applied
+                && !error.is_damage()
+            {
+                first = first.and(Err(error));
+            }
         }
+        first
     }
 
     fn note_clean_end(&self) -> Result<(), StorageError> {

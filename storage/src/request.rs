@@ -25,9 +25,10 @@ impl From<Vec<Write>> for Request {
 
 impl Request {
     /// Whether all of it makes room, now or once garbage is reclaimed: it is let into the reserve of a full map. The
-    /// record that a key leaves is small, and goes again.
+    /// record that a key leaves is small, and goes again, but for what it says of refusals.
     pub fn makes_room(&self) -> bool {
-        self.writes.iter().all(Write::makes_room)
+        let is_remembered = self.key.is_some();
+        self.writes.iter().all(|write| write.makes_room() || !is_remembered && matches!(write, Write::Decided { .. }))
     }
 }
 

@@ -18,6 +18,9 @@ use seqtide::{FunctionError, OLDEST_SEQ, SelectorError};
 
 use crate::reply;
 
+/// The longest reason of a document that is refused alone: it may name an id, however long that is.
+const REMEMBERED_BYTES_MAX: usize = 1000;
+
 /// An answer that is an error: `{"error":…,"reason":…}`.
 #[derive(Debug, Clone)]
 pub struct ApiError(Box<Parts>);
@@ -59,7 +62,9 @@ impl ApiError {
     /// Why a document is refused alone, whatever its database has, as it is remembered.
     pub fn into_refusal(self) -> Refusal {
         let Parts { error, reason, .. } = *self.0;
-        Refusal { kind: RefusalKind::Unfit(error.into_owned()), reason: reason.into_owned() }
+        let mut reason = reason.into_owned();
+        reason.truncate(reason.floor_char_boundary(REMEMBERED_BYTES_MAX));
+        Refusal { kind: RefusalKind::Unfit(error.into_owned()), reason }
     }
 
     /// 400 `bad_request`.
@@ -136,11 +141,11 @@ impl ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", reason)
     }
 
-    /// 500: a repetition asks for another number of writes than are remembered of its request.
+    /// 409: a repetition asks for another number of writes than are remembered of its request.
     pub fn other_writes() -> ApiError {
-        let reason = "the request was carried out before, by other rules than today's: what became of each document of it \
-                      cannot be told";
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "outcome_unknown", reason)
+        let reason = "The request was carried out before by a version that did not remember what became of each of its \
+                      documents: look at them, and take another key.";
+        ApiError::new(StatusCode::CONFLICT, "idempotency_outcome_unknown", reason)
     }
 
     /// 501: part of CouchDB's interface that is not built yet.

@@ -1,7 +1,7 @@
 //! How much writes weigh.
 
 use seqtide_storage::model::rev::RevHash;
-use seqtide_storage::{Edit, EditKind, LocalEdit, Request, RequestKey, Write};
+use seqtide_storage::{Edit, EditKind, LocalEdit, Outcome, Request, RequestKey, Write};
 
 /// How much waits to be written, or is written at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,6 +50,7 @@ fn bytes(write: &Write) -> usize {
         Write::Edit(edit) => edit.body().as_bytes().len() + path_bytes(edit),
         Write::Local(LocalEdit { body, .. }) => body.as_ref().map_or(0, |body| body.as_bytes().len()),
         Write::Purge { revs, .. } => revs.iter().map(|rev| size_of::<u64>() + hash_bytes(&rev.hash)).sum(),
+        Write::Decided { outcome: Outcome::Refused(refusal), .. } => refusal.reason.len(),
         Write::RevsLimit(_) | Write::Decided { .. } => 0,
         Write::FeedIndex(fields) => fields.iter().map(String::len).sum(),
     }

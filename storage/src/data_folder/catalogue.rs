@@ -37,6 +37,9 @@ pub(super) struct Catalogue {
     /// Of catalogues that were written before there were updates: nothing is known.
     #[serde(default)]
     pub updates: Updates,
+    /// There was no file.
+    #[serde(skip)]
+    is_new: bool,
 }
 
 /// What is known of the log of updates besides the sequences that stand with the databases and floors.
@@ -118,16 +121,12 @@ impl Catalogue {
         }
     }
 
-    /// Reads the file, or makes it. Where there are databases already, it was lost: under the names of deleted ones, of
-    /// which it knew, others may have been.
-    pub fn load(path: &Path, databases: &Path) -> Result<Catalogue, StorageError> {
+    /// Reads the file, or makes it.
+    pub fn load(path: &Path) -> Result<Catalogue, StorageError> {
         if let Some(found) = Catalogue::read(path)? {
             return Ok(found);
         }
-        let mut new = Catalogue { server_uuid: HEXLOWER.encode(&random_bytes()?), ..Catalogue::default() };
-        if fs::read_dir(databases).map_err(StorageError::io(databases))?.next().is_some() {
-            new.floor_of_all = new.floor_of_all.next_incarnation();
-        }
+        let new = Catalogue { server_uuid: HEXLOWER.encode(&random_bytes()?), is_new: true, ..Catalogue::default() };
         new.save(path)?;
         Ok(new)
     }
@@ -272,6 +271,14 @@ impl Catalogue {
             self.databases.entry(name.to_string()).or_insert_with(stranger);
         }
         Ok(nameless)
+    }
+
+    /// One that was just made has databases only where the one before was lost, which knew of deleted ones: what is
+    /// made under their names counts above their first incarnation. How far they had come nobody knows any more.
+    pub fn after_loss(&mut self) {
+        if std::mem::take(&mut self.is_new) && !self.databases.is_empty() {
+            self.floor_of_all = self.floor_of_all.next_incarnation();
+        }
     }
 
     /// What is written from now on, to whichever database, must sort above all that was written in the incarnations

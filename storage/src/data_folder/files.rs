@@ -11,8 +11,8 @@ use crate::model::db_name::DbName;
 /// The lock of a data folder, which ends with the process.
 pub(super) struct FolderLock {
     file: File,
-    /// The folder itself, for whoever takes the file away: not every file system can lock it.
-    folder: File,
+    /// The folder itself, in case somebody removes the file; `None` where the file system cannot lock it.
+    folder: Option<File>,
 }
 
 impl FolderLock {
@@ -21,22 +21,20 @@ impl FolderLock {
         let lock =
             OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(StorageError::io(&file))?;
         let folder = File::open(path).map_err(StorageError::io(path))?;
-        match lock.try_lock().and_then(|()| unless_unable(folder.try_lock())) {
-            Ok(()) => Ok(FolderLock { file: lock, folder }),
+        let locked = lock.try_lock().and_then(|()| match folder.try_lock() {
+            Ok(()) => Ok(Some(folder)),
+            Err(TryLockError::Error(_)) => Ok(None),
+            Err(in_use) => Err(in_use),
+        });
+        match locked {
+            Ok(folder) => Ok(FolderLock { file: lock, folder }),
             Err(TryLockError::WouldBlock) => Err(StorageError::FolderInUse { path: path.to_owned() }),
             Err(TryLockError::Error(error)) => Err(StorageError::io(&file)(error)),
         }
     }
 
     pub fn free(&self) -> io::Result<()> {
-        self.folder.unlock().and(self.file.unlock())
-    }
-}
-
-fn unless_unable(locked: Result<(), TryLockError>) -> Result<(), TryLockError> {
-    match locked {
-        Err(TryLockError::Error(_)) => Ok(()),
-        locked => locked,
+        self.folder.as_ref().map_or(Ok(()), File::unlock).and(self.file.unlock())
     }
 }
 

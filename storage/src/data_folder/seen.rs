@@ -62,6 +62,11 @@ impl SeenFiles {
         self.0.lock().insert(name.clone(), Seen::Damaged);
     }
 
+    /// Whether a file was found damaged.
+    pub fn is_damaged(&self, name: &DbName) -> bool {
+        matches!(self.0.lock().get(name), Some(Seen::Damaged | Seen::Unreadable { .. }))
+    }
+
     /// Whether nothing of a file could be read.
     pub fn is_unreadable(&self, name: &DbName) -> bool {
         matches!(self.0.lock().get(name), Some(Seen::Unreadable { .. }))

@@ -24,8 +24,8 @@ pub enum RevHash {
     Text(TextHash),
 }
 
-/// A hash as text of at most [`REV_HASH_MAX_BYTES`] bytes that is not 32 hex digits. Made by [`RevHash::parse`] alone:
-/// any other would be a row that nobody can read.
+/// A hash as text of at most [`REV_HASH_MAX_BYTES`] bytes, which are not 32. Others than this crate make it by
+/// [`RevHash::parse`] alone: a longer one would be a row that nobody can read.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TextHash(Arc<str>);
 

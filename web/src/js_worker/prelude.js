@@ -11,6 +11,7 @@
   const text = String;
   const { toWellFormed } = text.prototype;
   // What functions of these kinds give is no answer yet.
+  const TOO_LATE = 'its answer would come too late';
   const unfinished = [function* () {}, async function () {}, async function* () {}].map(getPrototypeOf);
 
   // The design document comes anew for each use: no function sees what another one did to it.
@@ -56,14 +57,17 @@
         return modules.get(key).exports;
       }
       const module = { id: key, exports: {} };
+      const before = modules.size;
       try {
         const body = evaluate('(function (exports, module, require) {' + sourceAt(path) + '\n})');
         // Known before it runs: modules may require each other in a circle.
         modules.set(key, module);
         body(module.exports, module, requireFrom(path));
       } catch (failed) {
-        // Nobody is to go on with what is half made, nor with what has taken something of it.
-        modules.clear();
+        // Nobody is to go on with what is half made, nor with what came behind it, and may have something of it.
+        for (const known of [...modules.keys()].slice(before)) {
+          modules.delete(known);
+        }
         throw failed;
       }
       return module.exports;
@@ -85,7 +89,7 @@
     return (...given) => {
       const said = apply(made, self, given);
       if (said instanceof Later) {
-        throw new TypeError(key + ' is asynchronous: its answer would come too late');
+        throw new TypeError(key + ' is asynchronous: ' + TOO_LATE);
       }
       return said;
     };
@@ -101,7 +105,7 @@
         return { failed: new TypeError(key + ' is not a function') };
       }
       if (unfinished.some((kind) => kind === getPrototypeOf(made))) {
-        return { failed: new TypeError(key + ' is asynchronous or a generator: its answer would come too late') };
+        return { failed: new TypeError(key + ' is asynchronous or a generator: ' + TOO_LATE) };
       }
       return { made, require };
     } catch (failed) {

@@ -281,6 +281,22 @@ mod tests {
         }
     }
 
+    /// One that is missing took all that required it along, and they were made anew, endlessly in a circle.
+    #[test]
+    fn a_module_may_go_on_without_one_that_fails() {
+        let design = serde_json::json!({
+            "lib": {
+                "a": "globalThis.made = (globalThis.made || 0) + 1;
+                      try { require('./none'); } catch {} exports.b = require('./b'); exports.late = 1;",
+                "b": "const a = require('./a'); exports.late = () => a.late;",
+            },
+            "filters": {"f": "function () { return require('lib/a').b.late() === 1 && made === 1; }"},
+        });
+        let docs = vec![raw("{}"), raw("{}")];
+        let answer = sandbox(design)(&Call::Filter { name: "f".into(), req: raw("{}"), docs });
+        assert_eq!(answer, Answer::Passes(vec![true, true]));
+    }
+
     #[test]
     fn modules_that_require_each_other_see_what_there_is_so_far() {
         let design = serde_json::json!({
