@@ -49,7 +49,7 @@ install_compiler() {
   command -v "$command" >/dev/null || install "$package" libc6-dev
 }
 
-# The dashboard's tests drive Debian's Chromium, as it is without windows: that is half the work for a page.
+# The dashboard's tests drive Debian's Chromium, as it is without windows: it opens a page in half the time.
 install_browser() {
   command -v chromium-headless-shell >/dev/null || install chromium-headless-shell
 }

@@ -27,7 +27,7 @@ use self::files::{FolderLock, make_folders, random_bytes, remove_folder, sync_da
 use self::seen::SeenFiles;
 use crate::codec::meta::Identity;
 use crate::env::Durability;
-use crate::error::StorageError;
+use crate::error::{StorageError, unless_damaged};
 use crate::model::db_name::DbName;
 use crate::model::sequence::{SeqFormat, Sequence};
 use crate::notice::{NewIncarnation, Notice};
@@ -104,7 +104,9 @@ impl DataFolder {
         let databases = path.join("databases");
         make_folders(&databases)?;
         let lock = FolderLock::take(path)?;
-        let before = Catalogue::load(path)?;
+        let found = Catalogue::read(path)?;
+        let is_new = found.is_none();
+        let before = found.map_or_else(|| Catalogue::make(path), Ok)?;
         let mut catalogue = before.clone();
         for (name, error) in catalogue.drop_unfinished(&databases) {
             (options.tell)(&databases.join(name.folder()), &Notice::LeftOver { error: &error });
@@ -112,7 +114,9 @@ impl DataFolder {
         for nameless in catalogue.adopt_strangers(&databases)? {
             (options.tell)(&nameless, &Notice::PassedOver);
         }
-        catalogue.after_loss();
+        if is_new {
+            catalogue.after_loss();
+        }
         catalogue.after_restoring();
         catalogue.after_unclean_stop();
         catalogue.running_relaxed = options.durability == Durability::Relaxed;
@@ -403,11 +407,7 @@ impl DataFolder {
                     Err(StorageError::io(&folder)(io::Error::new(ErrorKind::TimedOut, "its log waits for LMDB still")))
                 }
             };
-            if let Err(error) = applied
-                && !error.is_damage()
-            {
-                first = first.and(Err(error));
-            }
+            first = first.and(unless_damaged(applied).map(drop));
         }
         first
     }

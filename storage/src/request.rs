@@ -27,8 +27,7 @@ impl Request {
     /// Whether all of it makes room, now or once garbage is reclaimed: it is let into the reserve of a full map. The
     /// record that a key leaves is small, and goes again, but for what it says of refusals.
     pub fn makes_room(&self) -> bool {
-        let is_remembered = self.key.is_some();
-        self.writes.iter().all(|write| write.makes_room() || !is_remembered && matches!(write, Write::Decided { .. }))
+        self.writes.iter().all(|write| write.makes_room(self.key.is_some()))
     }
 }
 

@@ -36,13 +36,13 @@ pub enum Write {
 }
 
 impl Write {
-    /// Whether it makes room, now or once garbage is reclaimed: it is let into the reserve of a full map.
-    pub fn makes_room(&self) -> bool {
+    /// Whether it makes room, now or once garbage is reclaimed, where what becomes of it is remembered or not.
+    pub(crate) fn makes_room(&self, is_remembered: bool) -> bool {
         match self {
             Write::Edit(edit) => edit.deleted() && edit.body().is_empty(),
             Write::Local(edit) => edit.body.is_none(),
-            // What a refusal says is kept where its request is remembered.
-            Write::Decided { outcome, .. } => !matches!(outcome, Outcome::Refused(_)),
+            // What a refusal says is kept then.
+            Write::Decided { outcome, .. } => !is_remembered || !matches!(outcome, Outcome::Refused(_)),
             Write::Purge { .. } | Write::RevsLimit(_) => true,
             Write::FeedIndex(fields) => fields.is_empty(),
         }

@@ -8,6 +8,7 @@ use std::fmt;
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
 use seqtide::documents::NotFound;
+use seqtide::functions::protocol::shortened;
 use seqtide::functions::{DesignError, NoDesign, NoFunction};
 use seqtide::storage::json::{DocumentError, write_json_string};
 use seqtide::storage::model::db_name::DbNameError;
@@ -17,9 +18,6 @@ use seqtide::storage::{Refusal, RefusalKind, StorageError};
 use seqtide::{FunctionError, OLDEST_SEQ, SelectorError};
 
 use crate::reply;
-
-/// The longest reason of a document that is refused alone: it may name an id, however long that is.
-const REMEMBERED_BYTES_MAX: usize = 1000;
 
 /// An answer that is an error: `{"error":…,"reason":…}`.
 #[derive(Debug, Clone)]
@@ -62,9 +60,8 @@ impl ApiError {
     /// Why a document is refused alone, whatever its database has, as it is remembered.
     pub fn into_refusal(self) -> Refusal {
         let Parts { error, reason, .. } = *self.0;
-        let mut reason = reason.into_owned();
-        reason.truncate(reason.floor_char_boundary(REMEMBERED_BYTES_MAX));
-        Refusal { kind: RefusalKind::Unfit(error.into_owned()), reason }
+        // It may name an id, however long that is.
+        Refusal { kind: RefusalKind::Unfit(error.into_owned()), reason: shortened(&reason) }
     }
 
     /// 400 `bad_request`.

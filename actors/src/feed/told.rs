@@ -70,14 +70,14 @@ impl Told {
     pub fn next(&mut self, mode: FeedMode) -> Option<Obeyed> {
         let (id, orders) = self.orders.as_mut()?;
         let order = *orders.borrow_and_update();
-        match (order?, self.ends_at) {
-            (Order::End(reason), _) => Some(Obeyed::Ends(reason)),
-            (Order::Drain(drain), before) => {
+        match order? {
+            Order::End(reason) => Some(Obeyed::Ends(reason)),
+            Order::Drain(drain) => {
                 let due = if mode == FeedMode::Once { drain.until() } else { drain.ends_at(*id) };
                 // Who is told a second time ends no later than by the first.
-                let ends_at = before.map_or(due, |before| before.min(due));
-                self.ends_at = Some(ends_at);
-                if before.is_some() {
+                let known = self.ends_at.map(|before| before.min(due));
+                let ends_at = *self.ends_at.insert(known.unwrap_or(due));
+                if known.is_some() {
                     return (Instant::now() >= ends_at).then_some(Obeyed::Ends(EndReason::Shutdown));
                 }
                 let says = !std::mem::replace(&mut self.said, true);

@@ -8,8 +8,6 @@ export const CHARACTERS_MAX = 32 << 20;
 /** Let go in larger pieces, so that a full log does not move with each row. */
 const SLACK = 1.1;
 
-const lengthOf = (rows) => rows.reduce((sum, { text }) => sum + text.length, 0);
-
 export class Log {
   constructor() {
     this.clear();
@@ -46,9 +44,9 @@ export class Log {
   }
 
   trim() {
-    let over = Math.max(0, this.rows.length - ROWS_MAX);
-    this.characters -= lengthOf(this.rows.slice(0, over));
-    for (; this.characters > CHARACTERS_MAX && over < this.rows.length - 1; over += 1) this.characters -= this.rows[over].text.length;
+    let over = 0;
+    const isTooMuch = () => this.rows.length - over > ROWS_MAX || this.characters > CHARACTERS_MAX;
+    for (; isTooMuch() && over < this.rows.length - 1; over += 1) this.characters -= this.rows[over].text.length;
     this.rows.splice(0, over);
     this.dropped += over;
   }

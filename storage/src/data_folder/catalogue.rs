@@ -37,9 +37,6 @@ pub(super) struct Catalogue {
     /// Of catalogues that were written before there were updates: nothing is known.
     #[serde(default)]
     pub updates: Updates,
-    /// There was no file.
-    #[serde(skip)]
-    is_new: bool,
 }
 
 /// What is known of the log of updates besides the sequences that stand with the databases and floors.
@@ -121,12 +118,9 @@ impl Catalogue {
         }
     }
 
-    /// Reads the file, or makes it.
-    pub fn load(path: &Path) -> Result<Catalogue, StorageError> {
-        if let Some(found) = Catalogue::read(path)? {
-            return Ok(found);
-        }
-        let new = Catalogue { server_uuid: HEXLOWER.encode(&random_bytes()?), is_new: true, ..Catalogue::default() };
+    /// Makes the file, which is not there.
+    pub fn make(path: &Path) -> Result<Catalogue, StorageError> {
+        let new = Catalogue { server_uuid: HEXLOWER.encode(&random_bytes()?), ..Catalogue::default() };
         new.save(path)?;
         Ok(new)
     }
@@ -276,7 +270,7 @@ impl Catalogue {
     /// One that was just made has databases only where the one before was lost, which knew of deleted ones: what is
     /// made under their names counts above their first incarnation. How far they had come nobody knows any more.
     pub fn after_loss(&mut self) {
-        if std::mem::take(&mut self.is_new) && !self.databases.is_empty() {
+        if !self.databases.is_empty() {
             self.floor_of_all = self.floor_of_all.next_incarnation();
         }
     }

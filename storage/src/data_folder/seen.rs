@@ -25,6 +25,12 @@ enum Seen {
     Unreadable { file: PathBuf, state: FileState, damage: Box<Damage> },
 }
 
+impl Seen {
+    fn is_damaged(&self) -> bool {
+        !matches!(self, Seen::Sound)
+    }
+}
+
 impl SeenFiles {
     /// How long a file may be that is walked through as it is opened now, if files of so many bytes are.
     ///
@@ -64,7 +70,7 @@ impl SeenFiles {
 
     /// Whether a file was found damaged.
     pub fn is_damaged(&self, name: &DbName) -> bool {
-        matches!(self.0.lock().get(name), Some(Seen::Damaged | Seen::Unreadable { .. }))
+        self.0.lock().get(name).is_some_and(Seen::is_damaged)
     }
 
     /// Whether nothing of a file could be read.
@@ -74,7 +80,7 @@ impl SeenFiles {
 
     /// How many were damaged.
     pub fn damaged(&self) -> usize {
-        self.0.lock().values().filter(|seen| !matches!(seen, Seen::Sound)).count()
+        self.0.lock().values().filter(|seen| seen.is_damaged()).count()
     }
 
     /// Takes note that a file is gone.

@@ -84,6 +84,11 @@ impl Meta {
         Meta { page, free, tables, last_page, transaction, problems }
     }
 
+    /// Whether a file has all the pages that the commit knows. What is missing may be free, and is then not missed.
+    pub fn is_within(&self, file: &PageFile) -> bool {
+        self.last_page < file.pages()
+    }
+
     /// Whether the page says the same when it is read again.
     pub fn is_still_there(&self, file: &PageFile) -> bool {
         file.page(self.page).is_ok_and(|bytes| Meta::read(bytes, self.page, file.page_bytes()) == *self)

@@ -43,7 +43,7 @@ pub(crate) fn look(folder: &Path, walk_bytes_max: u64) -> Result<Looked, Storage
     let Some(start) = Start::of(folder)? else { return Ok(Looked::Sound { whole: true, mended: None }) };
     let walked_through = start.file.len() <= walk_bytes_max;
     // To read behind the end of a map ends the process.
-    if !walked_through && start.is_long_enough() && start.newest.damages.is_empty() {
+    if !walked_through && start.newest.meta.is_within(&start.file) && start.newest.damages.is_empty() {
         return Ok(Looked::Sound { whole: false, mended: start.mend()? });
     }
     let survey = start.survey();
@@ -99,13 +99,8 @@ impl Start {
 
     /// Whether its newest commit is whole, and was so when the file was opened, as far as can be seen.
     fn is_of_one_moment(&self) -> bool {
-        let is_whole = self.is_long_enough() || !self.file.has_grown();
-        self.metas_are_sound() && self.newest.meta.is_still_there(&self.file) && is_whole
-    }
-
-    /// Whether it has all the pages that its newest commit knows. What is missing may be free, and is then not missed.
-    fn is_long_enough(&self) -> bool {
-        self.newest.meta.last_page < self.file.pages()
+        let (file, meta) = (&self.file, &self.newest.meta);
+        self.metas_are_sound() && meta.is_still_there(file) && (meta.is_within(file) || !file.has_grown())
     }
 
     fn metas_are_sound(&self) -> bool {

@@ -71,7 +71,7 @@ fn walk_trusting(file: &PageFile, meta: &Meta, seals: Seals, trusted: &HashSet<u
 /// The last page is in use or free, and so is what lies behind the end of the file.
 fn check_last_page(file: &PageFile, accounts: &Accounts<'_>, meta: &Meta) -> Option<Damage> {
     let last = accounts.last_used.max(accounts.last_free);
-    let beyond = meta.last_page >= file.pages() && meta.last_page > last;
+    let beyond = !meta.is_within(file) && meta.last_page > last;
     let wrong = meta.last_page < last || beyond;
     wrong.then(|| {
         Damage::harmless(meta.page, format!("it says that page {} is the last, which is {last}", meta.last_page))

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer, request as forward } from 'node:http';
 import { after, test } from 'node:test';
-import { chromium } from 'playwright-core';
+import { launch } from '../lib/chromium.mjs';
 import { followAcrossRestart } from '../lib/follow.mjs';
 import { createDatabase, request, serverUrl, writeDocuments } from '../lib/server.mjs';
 import { deadline, until } from '../lib/wait.mjs';
@@ -47,9 +47,7 @@ server.listen(0, '127.0.0.1');
 await once(server, 'listening');
 const origin = `http://127.0.0.1:${server.address().port}`;
 
-const executablePath = process.env.SEQTIDE_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
-// A container's kernel may not give a sandbox, and the pages are our own.
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+const browser = await launch();
 after(async () => {
   await browser.close();
   server.closeAllConnections();

@@ -1,13 +1,10 @@
-// A browser without a screen, and what holds of every page of the dashboard: it asks no other host for anything, runs
+// What holds of every page of the dashboard: it asks no other host for anything, runs
 // without errors, and keeps to its Content-Security-Policy.
 
 import assert from 'node:assert/strict';
 import { after } from 'node:test';
-import { chromium } from 'playwright-core';
+import { launch } from './chromium.mjs';
 import { serverUrl } from './server.mjs';
-
-/** Debian's, as tests/run installs it. */
-const executablePath = process.env.SEQTIDE_CHROMIUM ?? '/usr/bin/chromium-headless-shell';
 
 let browser = null;
 after(() => browser?.close());
@@ -17,8 +14,7 @@ after(() => browser?.close());
  * of the test looks it over.
  */
 export async function openPage(t, place = '/', { origin = serverUrl, file = '', width = 1280, height = 900, theme = 'light' } = {}) {
-  // A container's kernel may not give a sandbox, and the pages are our own.
-  browser ??= await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  browser ??= await launch();
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme });
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);

@@ -10,8 +10,8 @@
   const { apply } = Reflect;
   const text = String;
   const { toWellFormed } = text.prototype;
-  // What functions of these kinds give is no answer yet.
   const TOO_LATE = 'its answer would come too late';
+  // What functions of these kinds give is no answer yet.
   const unfinished = [function* () {}, async function () {}, async function* () {}].map(getPrototypeOf);
 
   // The design document comes anew for each use: no function sees what another one did to it.
@@ -104,7 +104,7 @@
       if (typeof made !== 'function') {
         return { failed: new TypeError(key + ' is not a function') };
       }
-      if (unfinished.some((kind) => kind === getPrototypeOf(made))) {
+      if (unfinished.includes(getPrototypeOf(made))) {
         return { failed: new TypeError(key + ' is asynchronous or a generator: ' + TOO_LATE) };
       }
       return { made, require };

@@ -3,7 +3,7 @@
 use actix_web::http::StatusCode;
 use seqtide::storage::json::write_json_string;
 use seqtide::storage::model::doc_id::{DocId, LocalId};
-use seqtide::storage::{Outcome, RefusalKind, Write};
+use seqtide::storage::{Outcome, Refusal, RefusalKind, Write};
 use serde_json::value::RawValue;
 
 use super::edit::{Named, edit, replicated_path, scan, write_written};
@@ -155,7 +155,7 @@ fn results_json(items: &[Item], outcomes: &[Outcome], replicated: bool) -> Vec<u
 
 /// Whether it was refused whatever the database has.
 fn is_unfit(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Refused(refusal) if matches!(refusal.kind, RefusalKind::Unfit(_)))
+    matches!(outcome, Outcome::Refused(Refusal { kind: RefusalKind::Unfit(_), .. }))
 }
 
 /// Writes what became of an item, or gives why it was refused.

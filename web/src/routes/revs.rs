@@ -67,11 +67,10 @@ async fn differences(mut call: Call, db: &str, endpoint: &'static str) -> Result
         let read = move |snapshot: &Snapshot<'_>| {
             let mut found = Vec::new();
             for Asked { id, revs, too_long } in page {
-                let lacks_all = RevsDiff { missing: revs.clone(), possible_ancestors: Vec::new() };
                 // What no document can be called (a `_local` id among them) is none that is there.
                 let diff = match DocId::parse(&id) {
                     Ok(id) => diff(snapshot, &id, &revs)?,
-                    Err(_) => (!revs.is_empty()).then_some(lacks_all),
+                    Err(_) => (!revs.is_empty()).then(|| RevsDiff { missing: revs, ..RevsDiff::default() }),
                 };
                 if diff.is_some() || !too_long.is_empty() {
                     found.push(Lacking { id, diff: diff.unwrap_or_default(), too_long });
@@ -139,12 +138,10 @@ fn write_diff(out: &mut Vec<u8>, lacking: &Lacking) {
 }
 
 fn write_missing(out: &mut Vec<u8>, Lacking { diff, too_long, .. }: &Lacking) {
-    write_list(out, &diff.missing);
-    out.pop();
+    out.push(b'[');
+    write_items(out, &diff.missing);
     for rev in too_long {
-        if out.last() != Some(&b'[') {
-            out.push(b',');
-        }
+        start_item(out);
         write_json_string(out, rev);
     }
     out.push(b']');
@@ -152,11 +149,20 @@ fn write_missing(out: &mut Vec<u8>, Lacking { diff, too_long, .. }: &Lacking) {
 
 pub(super) fn write_list(out: &mut Vec<u8>, revs: &[RevId]) {
     out.push(b'[');
-    for (at, rev) in revs.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
+    write_items(out, revs);
+    out.push(b']');
+}
+
+fn write_items(out: &mut Vec<u8>, revs: &[RevId]) {
+    for rev in revs {
+        start_item(out);
         rev.write_json(out);
     }
-    out.push(b']');
+}
+
+/// Writes the comma in front of an item of a list, unless it is the first.
+fn start_item(out: &mut Vec<u8>) {
+    if out.last() != Some(&b'[') {
+        out.push(b',');
+    }
 }
