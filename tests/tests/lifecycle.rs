@@ -2,7 +2,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -239,22 +242,38 @@ async fn what_becomes_of_folders_that_were_put_among_the_databases_is_told() {
     assert!(report.lines().any(|line| line.contains("orders.bak: passed over")), "{report}");
 }
 
+/// A server whose standard error nobody reads but who asks for it here, and where it listens.
+fn unread(folder: &Path, log: &str) -> (Child, SocketAddr) {
+    let mut server = seqtide_command();
+    server.args(["serve", "--listen", "127.0.0.1:0", "--feeds-drain-ms", "0", "--log", log, "--data"]).arg(folder);
+    let mut server = server.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut banner = String::new();
+    BufReader::new(server.stdout.take().expect("it is piped")).read_line(&mut banner).expect("a banner");
+    let address = banner.trim().rsplit("http://").next().expect("an address").parse().expect("an address");
+    (server, address)
+}
+
+/// Sends a request over a connection of its own, and asserts what is answered.
+async fn ask(address: SocketAddr, method: &str, path: &str, status: u16) -> String {
+    let head = format!("{method} {path} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}");
+    let answer = raw::exchange(address, &head).await;
+    assert!(answer.status_line.contains(&format!(" {status} ")), "{method} {path}: {}", answer.status_line);
+    answer.body
+}
+
+/// Asserts that it ends in order when it is asked to.
+fn end(server: &mut Child) {
+    let ended = Command::new("kill").arg(server.id().to_string()).status().expect("kill");
+    assert!(ended.success());
+    assert_eq!(server.wait().expect("its end").code(), Some(0));
+}
+
 /// As when the reader of a pipe has gone, or the log's file is on the disk that is full.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_cannot_be_written_stops_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut server = seqtide_command();
-    server.args(["serve", "--listen", "127.0.0.1:0", "--feeds-drain-ms", "0", "--data"]).arg(folder.path());
-    let mut server = server.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let (mut server, address) = unread(folder.path(), "info");
     drop(server.stderr.take());
-    let mut banner = String::new();
-    BufReader::new(server.stdout.take().expect("it is piped")).read_line(&mut banner).expect("a banner");
-    let address: SocketAddr = banner.trim().rsplit("http://").next().expect("an address").parse().expect("an address");
-    let ask = async |method: &str, path: &str| {
-        let head =
-            format!("{method} {path} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}");
-        raw::exchange(address, &head).await.status_line
-    };
     for (method, path, status) in [
         ("PUT", "/db", 201),
         ("PUT", "/db/a", 201),
@@ -263,12 +282,42 @@ async fn a_log_that_cannot_be_written_stops_nothing() {
         ("PUT", "/db/b", 201),
         ("GET", "/db/b", 200),
     ] {
-        let line = ask(method, path).await;
-        assert!(line.contains(&format!(" {status} ")), "{method} {path}: {line}");
+        ask(address, method, path, status).await;
     }
-    let ended = Command::new("kill").arg(server.id().to_string()).status().expect("kill");
-    assert!(ended.success());
-    assert_eq!(server.wait().expect("its end").code(), Some(0));
+    end(&mut server);
+}
+
+/// As when who reads a pipe has stalled: then it is full before long.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_nobody_reads_stops_nothing_and_says_what_it_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut server, address) = unread(folder.path(), "warn,actix_http=trace");
+    ask(address, "PUT", "/db", 201).await;
+    let deadline = Instant::now() + AT_REST_WITHIN;
+    while ask(address, "GET", "/metrics", 200).await.contains("\nseqtide_log_lines_lost_total 0\n") {
+        assert!(Instant::now() < deadline, "no line is lost");
+        for _ in 0..100 {
+            ask(address, "GET", "/db", 200).await;
+        }
+    }
+    ask(address, "PUT", "/db/a", 201).await;
+    let (said, heard) = mpsc::channel();
+    let mut log = BufReader::new(server.stderr.take().expect("it is piped"));
+    let lines = thread::spawn(move || {
+        let mut line = String::new();
+        while log.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+            if line.contains("lines of the log were lost") {
+                return said.send(line).map(|()| log);
+            }
+            line.clear();
+        }
+        panic!("it ends without a word of what it lost")
+    });
+    let line = heard.recv_timeout(AT_REST_WITHIN).expect("it says what it lost");
+    assert!(line.contains("lines="), "{line}");
+    let log = lines.join().expect("it was read").expect("it was heard");
+    end(&mut server);
+    drop(log);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,7 +48,7 @@ fn serve(
     if flags.until_stdin_ends {
         end_with_stdin()?;
     }
-    logging::start(&config)?;
+    let _log = logging::start(&config)?;
     keep_pages_small();
     open_many_files(&config)?;
     run(config)?;

@@ -26,6 +26,7 @@ use crate::connection::listener::{self, Settings};
 use crate::cors::cors;
 use crate::dashboard::{self, Figures};
 use crate::front::Front;
+use crate::logging;
 use crate::memory;
 use crate::plain_put::PlainPuts;
 use crate::routes;
@@ -155,6 +156,7 @@ pub async fn serve(
 ) -> Result<(), StartError> {
     let (metrics, figures) = (Metrics::install()?, Arc::new(Figures::default()));
     let upkeep = actix_web::rt::spawn(metrics.clone().keep_up());
+    let telling = actix_web::rt::spawn(logging::tell_what_is_lost());
     let workers = Workers::default();
     let connections = Arc::<Connections>::default();
     let ending = CancellationToken::new();
@@ -212,6 +214,7 @@ pub async fn serve(
         }
     };
     upkeep.abort();
+    telling.abort();
     sampling.abort();
     engine.shutdown().await?;
     result.map_err(io::Error::other)?.map_err(StartError::Serve)
