@@ -35,7 +35,7 @@ pub enum Ids {
 }
 
 /// What takes more steps may take more than some milliseconds, and is not done where others wait.
-const STEPS_MAX: usize = 1 << 20;
+const STEPS_AT_ONCE_MAX: usize = 1 << 20;
 
 /// What a document must be like; what is not asked for holds. Equal tests wake their feeds together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -171,12 +171,12 @@ impl Test {
 
     /// Whether it may take long to look at a document's winner.
     pub(crate) fn takes_long(&self, change: &Change) -> bool {
-        self.steps(change) > STEPS_MAX && !self.rules_out(change)
+        self.steps(change) > STEPS_AT_ONCE_MAX && !self.rules_out(change)
     }
 
     /// Whether it may take long to look at a revision with this body.
     pub(crate) fn may_take_long(&self, body: &Body) -> bool {
-        self.steps_over(body.as_bytes().len()) > STEPS_MAX
+        self.steps_over(body.as_bytes().len()) > STEPS_AT_ONCE_MAX
     }
 
     /// How many steps it takes for each byte it looks at, roughly and at most; at least one.

@@ -12,7 +12,7 @@ use crate::selector::DocView;
 /// How many steps selectors take over one commit before anyone is woken. A group that would be asked beyond that is
 /// woken unasked, and its feeds ask on their own threads: showing some 20,000 small documents to a condition takes
 /// 2 ms, or 20 where the selectors are not in the processor's cache, and all databases' writers wait so long.
-const STEPS_MAX: usize = 8 << 20;
+const STEPS_A_COMMIT_MAX: usize = 8 << 20;
 
 /// What is known of groups while the rows of a commit are gone through.
 pub(super) struct Asking<'a> {
@@ -38,7 +38,7 @@ impl Asking<'_> {
                 return true;
             }
             *steps += group.steps(row);
-            *steps > STEPS_MAX || group.may_wait_for(row, winner, counted)
+            *steps > STEPS_A_COMMIT_MAX || group.may_wait_for(row, winner, counted)
         });
         let now: Vec<Arc<Group>> = now.collect();
         concerned.extend(now.into_iter().map(|group| (Arc::as_ptr(&group), group)));
