@@ -15,6 +15,8 @@ pub(crate) struct Gauges {
     pub map_bytes: usize,
     pub tail_bytes: usize,
     pub waiting: Load,
+    /// By how much the fullest queue of a writer is filled: 1 is full.
+    pub fullest_queue: f64,
     pub readers: usize,
     pub oldest_reader: Duration,
     pub damaged: usize,
@@ -32,6 +34,7 @@ impl Engine {
 impl Gauges {
     fn add(&mut self, database: &OpenDatabase) {
         self.waiting.add(database.queue.load());
+        self.fullest_queue = self.fullest_queue.max(database.queue.filled());
         // One that is being closed has nothing else to tell any more.
         let Some(now) = database.gauge() else { return };
         let pages = |bytes: usize| bytes / now.page_bytes.max(1);
@@ -50,6 +53,7 @@ mod tests {
     use seqtide_storage::Request;
 
     use super::*;
+    use crate::EngineOptions;
     use crate::writer::asker::Asker;
     use crate::writer::queue::Job;
 
@@ -64,16 +68,20 @@ mod tests {
         let waiting = || {
             let mut gauges = Gauges::default();
             engine.inner.open.look_at_each(|database| gauges.add(database));
-            gauges.waiting
+            (gauges.waiting, gauges.fullest_queue)
         };
-        let load = Load { edits: 3, bytes: 70 };
-        for database in &opened {
+        let EngineOptions { write_queue_edits_max: edits, write_queue_bytes_max: bytes, .. } =
+            EngineOptions::new(folder.path());
+        let loads = [Load { edits: edits / 2, bytes: 70 }, Load { edits: 3, bytes: bytes / 4 * 3 }];
+        for (database, load) in opened.iter().zip(loads) {
             let job = || Job { request: Request::default(), asker: Asker::waiting().0 };
             database.queue.push(load, job).unwrap();
         }
-        assert_eq!(waiting(), Load { edits: 6, bytes: 140 });
-        opened.iter().for_each(|database| database.queue.end());
-        assert_eq!(waiting(), Load::default());
+        assert_eq!(waiting(), (Load { edits: edits / 2 + 3, bytes: bytes / 4 * 3 + 70 }, 0.75), "by bytes");
+        opened[1].queue.end();
+        assert_eq!(waiting(), (loads[0], 0.5), "by edits");
+        opened[0].queue.end();
+        assert_eq!(waiting(), (Load::default(), 0.0));
         drop(opened);
         engine.shutdown().await.unwrap();
     }

@@ -41,6 +41,10 @@ pub(crate) fn describe(durability: &'static str) {
     describe_gauge!("seqtide_map_bytes", Unit::Bytes, "address space reserved for open databases");
     describe_gauge!("seqtide_write_queue_edits", "edits that wait for a writer");
     describe_gauge!("seqtide_write_queue_bytes", Unit::Bytes, "bodies and ancestries that wait for a writer");
+    describe_gauge!(
+        "seqtide_fullest_write_queue_ratio",
+        "by how much the fullest write queue of a database is filled, by edits or bytes: 1 is full"
+    );
     describe_counter!("seqtide_feed_pages_total", "pages of feeds, by where they were read");
     describe_gauge!("seqtide_tail_bytes", Unit::Bytes, "newest changes of open databases in memory");
     describe_histogram!(
@@ -150,6 +154,7 @@ pub(crate) fn measured(gauges: &Gauges) {
     gauge!("seqtide_tail_bytes").set(gauges.tail_bytes as f64);
     gauge!("seqtide_write_queue_edits").set(gauges.waiting.edits as f64);
     gauge!("seqtide_write_queue_bytes").set(gauges.waiting.bytes as f64);
+    gauge!("seqtide_fullest_write_queue_ratio").set(gauges.fullest_queue);
     gauge!("seqtide_readers").set(gauges.readers as f64);
     gauge!("seqtide_oldest_reader_seconds").set(gauges.oldest_reader.as_secs_f64());
     gauge!("seqtide_databases_damaged").set(gauges.damaged as f64);

@@ -36,9 +36,9 @@ impl Bodies {
         (self.pieces - self.free.available_permits()) * PIECE_BYTES
     }
 
-    /// A body of at most so many bytes, of which nothing has come.
-    pub fn begin(&self, bytes_max: usize) -> Body {
-        Body { bodies: self.clone(), bytes: Vec::new(), room: None, bytes_max }
+    /// A body of at most so many bytes, of which nothing has come. It takes room for no more than it is said to have.
+    pub fn begin(&self, bytes_max: usize, said: Option<usize>) -> Body {
+        Body { bodies: self.clone(), bytes: Vec::new(), room: None, bytes_max, said }
     }
 
     /// Room for so many bytes more than there is already.
@@ -59,6 +59,8 @@ pub struct Body {
     bytes: Vec<u8>,
     room: Option<OwnedSemaphorePermit>,
     bytes_max: usize,
+    /// How many bytes it will have, as far as that is known.
+    said: Option<usize>,
 }
 
 impl Body {
@@ -80,7 +82,8 @@ impl Body {
 
     /// Makes room for so many bytes, and for more of them, so that it need not grow with each piece.
     fn grow(&mut self, bytes: usize) -> Result<(), ApiError> {
-        let capacity = (2 * self.bytes.len()).min(self.bytes_max).max(bytes).next_multiple_of(PIECE_BYTES);
+        let most = self.said.unwrap_or(self.bytes_max).min(self.bytes_max);
+        let capacity = (2 * self.bytes.len()).min(most).max(bytes).next_multiple_of(PIECE_BYTES);
         let room = self.bodies.room(capacity - self.bytes.capacity())?;
         match &mut self.room {
             Some(held) => held.merge(room),
@@ -128,13 +131,13 @@ mod tests {
     #[test]
     fn bodies_have_their_room_until_nobody_needs_them() {
         let bodies = Bodies::new(MIB);
-        let mut body = bodies.begin(MIB);
+        let mut body = bodies.begin(MIB, None);
         assert_eq!(bodies.bytes(), 0);
         for _ in 0..100 {
             body.add(&[b'a'; 10]).ok().unwrap();
         }
         assert_eq!(bodies.bytes(), PIECE_BYTES, "small pieces share their room");
-        let mut other = bodies.begin(2 * MIB);
+        let mut other = bodies.begin(2 * MIB, None);
         assert_eq!(status(other.add(&vec![b'b'; MIB + 1])), Some(503), "the first has a part of it");
         other.add(&vec![b'b'; MIB]).ok().unwrap();
         assert_eq!(status(body.add(&[b'a'; 100])), Some(503));
@@ -149,11 +152,21 @@ mod tests {
     }
 
     #[test]
+    fn a_body_takes_room_for_no_more_than_it_is_said_to_have() {
+        for (said, room) in [(Some(600_000), 600_064), (None, MIB), (Some(1), 600_064)] {
+            let bodies = Bodies::new(MIB);
+            let mut body = bodies.begin(MIB, said);
+            [550_000, 50_000].map(|bytes| body.add(&vec![b'a'; bytes]).ok().unwrap());
+            assert_eq!(bodies.bytes(), room, "{said:?}");
+        }
+    }
+
+    #[test]
     fn there_is_room_for_what_fits_whatever_its_pieces() {
         for bytes_max in [10, 2_000_000, MIB] {
             let bodies = Bodies::new(bytes_max);
             let halves = [(); 2].map(|()| {
-                let mut body = bodies.begin(bytes_max / 2);
+                let mut body = bodies.begin(bytes_max / 2, None);
                 for piece in vec![b'a'; bytes_max / 2].chunks(9_999) {
                     body.add(piece).ok().unwrap();
                 }
@@ -166,7 +179,7 @@ mod tests {
     #[test]
     fn a_body_is_no_longer_than_it_may_be() {
         let bodies = Bodies::new(MIB);
-        let mut body = bodies.begin(4);
+        let mut body = bodies.begin(4, None);
         body.add(b"123").ok().unwrap();
         assert_eq!(status(body.add(b"45")), Some(413));
         body.add(b"4").ok().unwrap();

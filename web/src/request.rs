@@ -41,7 +41,8 @@ pub async fn read_body(
     if length.is_some_and(|length: u64| length > bytes_max as u64) {
         return Err(bodies::too_large(bytes_max));
     }
-    let body = read_all(payload, bodies, bytes_max).await.inspect_err(|error| {
+    let said = length.and_then(|length| usize::try_from(length).ok());
+    let body = read_all(payload, bodies, bytes_max, said).await.inspect_err(|error| {
         if error.status_code() == StatusCode::REQUEST_TIMEOUT {
             Cutter::of(req).cut_soon();
         }
@@ -49,7 +50,7 @@ pub async fn read_body(
     if !gzipped {
         return Ok(body);
     }
-    let plain = bodies.begin(bytes_max);
+    let plain = bodies.begin(bytes_max, None);
     apart(move || gunzip(&body, plain)).await
 }
 
@@ -57,6 +58,7 @@ async fn read_all<E: Display>(
     payload: impl Stream<Item = Result<Bytes, E>> + Unpin,
     bodies: &Bodies,
     bytes_max: usize,
+    said: Option<usize>,
 ) -> Result<Bytes, ApiError> {
     let mut pieces = Pieces { payload, bytes: 0, due: None };
     let Some(first) = pieces.next().await? else { return Ok(Bytes::new()) };
@@ -65,7 +67,7 @@ async fn read_all<E: Display>(
     }
     // Most come in one piece, which is not copied.
     let Some(second) = pieces.next().await? else { return Ok(first) };
-    let mut body = bodies.begin(bytes_max);
+    let mut body = bodies.begin(bytes_max, said);
     body.add(&first)?;
     let mut next = Some(second);
     while let Some(piece) = next {
@@ -199,7 +201,7 @@ mod tests {
             } else {
                 stream::pending().right_stream()
             });
-            let read = read_all(pieces, &bodies, 1 << 20).await;
+            let read = read_all(pieces, &bodies, 1 << 20, None).await;
             read.map(|body| body.len()).map_err(|error| error.status_code().as_u16())
         };
         let second = Duration::from_secs(1);
@@ -214,7 +216,7 @@ mod tests {
     async fn a_body_is_as_long_as_it_may_be_in_however_many_pieces() {
         let read = async |pieces: &[Result<&'static str, &str>]| {
             let pieces = pieces.iter().map(|piece| piece.map(|text| Bytes::from_static(text.as_bytes())));
-            let read = read_all(stream::iter(pieces), &Bodies::new(1 << 20), 4).await;
+            let read = read_all(stream::iter(pieces), &Bodies::new(1 << 20), 4, None).await;
             read.map(|body| String::from_utf8(body.to_vec()).unwrap()).map_err(|error| error.status_code().as_u16())
         };
         assert_eq!(read(&[]).await, Ok(String::new()));
