@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -93,7 +93,7 @@ pub async fn upgraded(address: SocketAddr, path: &str, more: &str) -> (TcpStream
 ///
 /// # Panics
 /// When the connection ends, or none comes [`SOON`].
-pub async fn read_frame(socket: &mut TcpStream) -> (u8, Vec<u8>) {
+pub async fn read_frame(socket: &mut (impl AsyncRead + Unpin)) -> (u8, Vec<u8>) {
     let frame = async {
         let first = socket.read_u8().await.expect("a frame");
         let length = match socket.read_u8().await.expect("a length") {

@@ -47,6 +47,49 @@ async fn the_first_message_carries_the_options_otherwise() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn last_event_id_wins_over_since_here_too() {
+    let (server, database) = fresh().await;
+    let rows = write(&database, &["a", "b", "c"]).await;
+    for query in ["?since=0&live=false", ""] {
+        let (mut socket, _head) =
+            raw::upgraded(server.address(), &format!("/db/_feed{query}"), "Last-Event-ID: 2\r\n").await;
+        if query.is_empty() {
+            let options = br#"{"since":0,"live":false}"#;
+            let frame = [&[0x81, 0x80 | options.len() as u8, 0, 0, 0, 0], &options[..]].concat();
+            socket.write_all(&frame).await.expect("the options");
+        }
+        let mut items = Vec::new();
+        while items.len() < 4 {
+            let (_, payload) = raw::read_frame(&mut socket).await;
+            let said: Vec<Value> = serde_json::from_slice(&payload).expect("a list");
+            items.extend(said.into_iter().map(Item::from_json));
+        }
+        let whole = [item(&opening(2, 3)), item(&rows[2]), item(&caught_up(3)), item(&end(3, "caught-up"))];
+        assert_eq!(items, whole, "{query:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_that_is_none_is_told_what_would_be_one() {
+    let (server, _database) = fresh().await;
+    for (method, version, key, status, said) in [
+        ("GET", "8", "dGhlIHNhbXBsZSBub25jZQ==", "400 Bad Request", "sec-websocket-version: 13"),
+        ("GET", "13", "none", "400 Bad Request", "16 bytes in Base64"),
+        ("POST", "13", "dGhlIHNhbXBsZSBub25jZQ==", "405 Method Not Allowed", "allow: GET"),
+    ] {
+        for path in ["/db/_feed", "/_feed", "/_feed/many"] {
+            let request = format!(
+                "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                 Sec-WebSocket-Version: {version}\r\nSec-WebSocket-Key: {key}\r\n\r\n"
+            );
+            let (_socket, answer) = raw::open(server.address(), &request, |text| text.ends_with("}\n")).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{path}: {answer}");
+            assert!(answer.contains(said), "{path}: {answer}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_options_or_message_it_starts_by_itself_after_a_while() {
     let server = Server::launch().arg("--feeds-websocket-start-ms=700").start();
     let database = Database::create(&server, "db").await;

@@ -91,6 +91,7 @@ async fn a_connection_is_changed_by_who_knows_its_id() {
         assert!(answer.status == 404 || id.is_empty(), "{id:?}: {}", answer.status);
     }
     api.get(&format!("/_feed/{}", one.connection)).expect(405).await;
+    api.post(&format!("/_feed/{}?since=0", one.connection)).json(&json!([])).expect(400).await;
     other.change(&json!({ "subscribe": "orders" })).await.assert_status(200);
     other.until(|item| is(item, "subscribed", "orders")).await;
     one.change(&json!({ "unsubscribe": "orders" })).await.assert_status(404);

@@ -118,7 +118,8 @@ async fn a_connection_that_is_not_read_is_changed_all_the_same() {
     let mut done = 0;
     loop {
         let answer = client.change(&json!({ "subscribe": "people" })).await;
-        if answer.status == 413 {
+        if answer.status == 503 {
+            assert!(answer.json()["reason"].as_str().is_some_and(|why| why.contains("is read")), "{}", answer.text());
             break;
         }
         answer.assert_status(200);

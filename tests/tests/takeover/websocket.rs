@@ -125,6 +125,20 @@ async fn a_client_that_reads_may_send_many_pings_at_once() {
     }
 }
 
+/// Who sent 128 KiB in one go was cut off without a word.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_may_say_as_much_at_once_as_it_likes() {
+    let (server, database) = fresh().await;
+    let mut socket = live(&server).await;
+    let pings: Vec<u8> = (0..8_000_u32).flat_map(|number| ping(&number.to_be_bytes().repeat(30))).collect();
+    let (mut reader, mut writer) = socket.split();
+    let (said, ()) = tokio::join!(writer.write_all(&pings), async {
+        while raw::read_frame(&mut reader).await != (PONG, 7_999_u32.to_be_bytes().repeat(30)) {}
+    });
+    said.expect("what the client says");
+    row_comes(&mut socket, &database, "a").await;
+}
+
 /// Its connection and all that it holds stayed for as long as the function took, and it was not told that it is there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_is_heard_while_its_feed_waits_for_a_function() {

@@ -1,6 +1,8 @@
 //! The native door: `/{db}/_feed`, and `/_feed` of the whole server. SSE, WebSocket or lines by what the client
 //! accepts, with the same options, events and tokens on all three.
 
+use std::borrow::Cow;
+
 use actix_web::HttpResponse;
 use actix_web::http::{Method, StatusCode};
 use seqtide::Error;
@@ -8,7 +10,6 @@ use seqtide::Error;
 use crate::call::{Answer, Call};
 use crate::connection::Cutter;
 use crate::cors::refuse_strange_page;
-use crate::error::ApiError;
 use crate::feed_options::last_event_id;
 use crate::feed_options::native::{Followed, Options};
 use crate::feeds::websocket::{self, Connection, Start};
@@ -61,14 +62,19 @@ fn over_websocket<F: Followed>(mut call: Call, followed: F) -> Answer {
     refuse_strange_page(&req, &state)?;
     state.engine.check_room_for_feeds()?;
     let heartbeat = state.config.feeds.heartbeat;
-    let parse = move |options: &Options| F::parse(options, Form::Websocket.kind(), heartbeat);
-    let from_url = if query.is_empty() { None } else { Some(parse(&Options::of_query(&query, F::KNOWN)?)?) };
-    let upgraded = Connection::new(&req, payload, state.config.limits.feed_body_bytes_max);
-    let (answer, connection) = upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let last_event_id = last_event_id(&req).map(Cow::into_owned);
+    let parse = move |mut options: Options| {
+        if let Some(id) = &last_event_id {
+            options.go_on_behind(id);
+        }
+        F::parse(&options, Form::Websocket.kind(), heartbeat)
+    };
+    let from_url = if query.is_empty() { None } else { Some(parse(Options::of_query(&query, F::KNOWN)?)?) };
+    let (answer, connection) = Connection::new(&req, payload, state.config.limits.feed_body_bytes_max)?;
     let parse = move |text: &str| {
         let mut options = Options::default();
         options.take_body(text.as_bytes(), F::KNOWN)?;
-        parse(&options)
+        parse(options)
     };
     let start = match from_url {
         Some(options) => Start::Now(options),

@@ -44,8 +44,7 @@ pub async fn open(mut call: Call) -> Answer {
     let message_bytes_max = state.config.limits.feed_body_bytes_max;
     let upgraded = if form == Form::Websocket {
         refuse_strange_page(&req, &state)?;
-        let upgraded = Connection::new(&req, payload, message_bytes_max);
-        Some(upgraded.map_err(|error| ApiError::bad_request(error.to_string()))?)
+        Some(Connection::new(&req, payload, message_bytes_max)?)
     } else {
         if req.method() == Method::POST {
             options.take_body(&request::read_body(&req, payload, &state.bodies, message_bytes_max).await?, &KNOWN)?;
@@ -94,7 +93,10 @@ fn body(opening: Bytes, subscriptions: Subscriptions) -> impl Stream<Item = Resu
 /// Changes the subscriptions of a connection: one, or each of a list.
 pub async fn change(mut call: Call, connection: &str) -> Answer {
     let payload = call.payload();
-    let Call { req, state, .. } = call;
+    let Call { req, query, state, .. } = call;
+    if !query.is_empty() {
+        return Err(ApiError::bad_request("a change of subscriptions has no options in its URL: they are in its body"));
+    }
     let handle = state.connections.find(connection)?;
     let body = request::read_body(&req, payload, &state.bodies, state.config.limits.feed_body_bytes_max).await?;
     let text = std::str::from_utf8(&body).map_err(|_| ApiError::not_json())?;

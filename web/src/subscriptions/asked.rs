@@ -181,7 +181,7 @@ pub fn one_or_more(json: &str, most: usize) -> Result<Vec<Box<RawValue>>, ApiErr
     if !whole.get().starts_with('[') {
         return Ok(vec![whole]);
     }
-    let too_many = || ApiError::too_large(format!("too many subscriptions at once: at most {most} are accepted"));
+    let too_many = || ApiError::too_large(format!("too many of them at once: at most {most} are accepted"));
     elements(&whole, most, ApiError::not_json, too_many)
 }
 

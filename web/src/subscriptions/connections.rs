@@ -152,7 +152,7 @@ impl Handle {
     /// Takes a name for a subscription.
     ///
     /// # Errors
-    /// 409 when it is in use, 413 when there may not be more.
+    /// 409 when it is in use, 413 when there may not be more, 503 when the client has not read what was changed.
     pub fn reserve(&self, name: &str) -> Result<Reserved<'_>, ApiError> {
         let mut inbox = self.inbox.lock();
         if inbox.is_over {
@@ -163,10 +163,14 @@ impl Handle {
             return Err(ApiError::new(StatusCode::CONFLICT, "conflict", reason));
         }
         let subscriptions_max = self.subscriptions_max;
-        // What has left and is not told yet counts: a client that does not read may not add to it for ever.
-        if inbox.names.len().max(inbox.news.len()) >= subscriptions_max {
+        if inbox.names.len() >= subscriptions_max {
             let reason = format!("a connection has at most {subscriptions_max} subscriptions");
             return Err(ApiError::too_large(reason));
+        }
+        // A client that does not read may not add to what it is to be told for ever.
+        if inbox.news.len() >= subscriptions_max {
+            let reason = format!("{subscriptions_max} changes wait until the connection is read, and no more may");
+            return Err(ApiError::unavailable(reason, "1"));
         }
         inbox.holders += 1;
         let holder = Holder(inbox.holders);

@@ -28,15 +28,15 @@ const LONG_TURNS_MAX: usize = 8;
 pub struct Active {
     /// The subscription.
     pub key: u64,
-    /// What it follows.
-    pub feed: AnyFeed,
+    /// What it follows. Boxed: each future that it goes through would have room for it twice.
+    pub feed: Box<AnyFeed>,
     _lookout: Lookout,
 }
 
 impl Active {
     /// The feed of a subscription, with the look-out that is kept for it.
     pub fn new(key: u64, feed: AnyFeed, lookout: Lookout) -> Active {
-        Active { key, feed, _lookout: lookout }
+        Active { key, feed: Box::new(feed), _lookout: lookout }
     }
 }
 

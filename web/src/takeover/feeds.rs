@@ -5,14 +5,14 @@ use std::io;
 use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler, Message, StreamHandler};
-use mio::{Interest, Poll, Registry, Token};
+use mio::{Poll, Registry, Token};
 use seqtide::{Drain, END_GRACE, EndReason, Feed, FeedId, FeedState, Likeness, Order, Source};
 use slab::Slab;
 use tokio::time::Instant;
 
 use super::draining::{Draining, MemberId};
 use super::group::{Group, GroupId, Leaver, Way};
-use super::member::Member;
+use super::member::{Member, WATCHED_FOR};
 use super::readiness::{Ready, readiness};
 use super::reading::{Apart, Deliver, Delivery, Founder, Reader, Share};
 use super::roll::{DrainFeeds, EndFeed, List, Listed, Workers};
@@ -94,7 +94,7 @@ impl Feeds {
         let place = self.watched.vacant_entry();
         let (watched, feed) = (place.key(), apart.seat.record().id);
         let mut member = Member::new(apart, watched);
-        self.registry.register(&mut member.socket, Token(place.key()), Interest::READABLE | Interest::WRITABLE)?;
+        self.registry.register(&mut member.socket, Token(watched), WATCHED_FOR)?;
         let id = *self.by_likeness.entry(likeness.clone()).or_insert(self.next_group);
         if let Some(Order::End(reason)) = order {
             member.ends = Some(reason);
@@ -315,7 +315,7 @@ impl StreamHandler<Vec<Ready>> for Feeds {
         for Ready { watched, readable, writable } in ready {
             let Some(&(id, slot)) = self.watched.get(watched) else { continue };
             let Some(group) = self.groups.get_mut(&id) else { continue };
-            let left = if readable { group.hear(slot) } else { None };
+            let left = if readable { group.hear(slot, &self.registry) } else { None };
             let left = left.or_else(|| if writable { group.serve(slot) } else { None });
             self.dismiss(id, left);
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use bytes::Bytes;
+use mio::Registry;
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{Drain, EndReason, FeedAbout, FeedId, FeedInfo, FeedMetrics, FeedState, Likeness};
 use slab::Slab;
@@ -200,8 +201,8 @@ impl Group {
     }
 
     /// Hears what a member says, and answers. It may have left.
-    pub fn hear(&mut self, slot: usize) -> Option<Leaver> {
-        let heard = self.members.get_mut(slot)?.hear(self.framing);
+    pub fn hear(&mut self, slot: usize, registry: &Registry) -> Option<Leaver> {
+        let heard = self.members.get_mut(slot)?.hear(self.framing, registry);
         match heard {
             Ok(()) => self.serve(slot),
             Err(gone) => self.settle(slot, Err(gone)),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
 use seqtide::storage::model::sequence::Sequence;
 use seqtide::{EndReason, FeedState, Seat};
 use socket2::SockRef;
@@ -19,12 +20,14 @@ use super::reading::Apart;
 use crate::wire::framing::Framing;
 use crate::wire::heard::{ANSWERS_MAX, Heard, MESSAGE_BYTES_MAX, Reply, close, is_pong, reply};
 
-/// Nothing is expected from a reader, but pings on a WebSocket; who says more than this at once is not one. It is more
-/// than a message may have: who sends a larger one is told so.
-const READS_AT_ONCE_MAX: usize = 2 * MESSAGE_BYTES_MAX / READ_BYTES;
+/// Who has said so much at once is heard on when others have had their turn.
+const READS_AT_ONCE: usize = 32;
 
 /// What is read at a time.
 const READ_BYTES: usize = 4096;
+
+/// What sockets are watched for.
+pub const WATCHED_FOR: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 /// Several blocks that have come are written in one go, up to so many parts: a block has one, or a few of a large row.
 const PARTS_AT_ONCE: usize = 16;
@@ -78,10 +81,6 @@ impl Left {
 pub struct Sent {
     pub rows: usize,
     pub bytes: usize,
-}
-
-fn too_much() -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, "a reader of a feed says too much")
 }
 
 /// How a member stands after it was served.
@@ -228,13 +227,14 @@ impl Member {
         Ok(())
     }
 
-    /// Hears what the client says. On a WebSocket it is answered; else nothing is expected, and it is thrown away.
+    /// Hears what the client says. On a WebSocket it is answered; else nothing is expected, and it is thrown away. Where
+    /// there is much of it, the registry says soon that there is more.
     ///
     /// # Errors
-    /// When it is gone, or says too much.
-    pub fn hear(&mut self, framing: Framing) -> io::Result<()> {
+    /// When it is gone, or cannot be watched any more.
+    pub fn hear(&mut self, framing: Framing, registry: &Registry) -> io::Result<()> {
         let mut said = [0; READ_BYTES];
-        for _ in 0..READS_AT_ONCE_MAX {
+        for _ in 0..READS_AT_ONCE {
             match self.socket.read(&mut said) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(length) if framing == Framing::Messages => self.listen(&said[..length])?,
@@ -244,14 +244,14 @@ impl Member {
                 Err(error) => return Err(error),
             }
         }
-        // Who has been told why it ends may say what it likes.
-        if self.position == BEHIND_THE_END { Ok(()) } else { Err(too_much()) }
+        // It is told once that something has come, and anew to who is watched anew.
+        registry.reregister(&mut self.socket, Token(self.watched), WATCHED_FOR)
     }
 
     /// Hears this behind what was said before, and answers.
     ///
     /// # Errors
-    /// When the client says too much.
+    /// When the client is gone.
     pub fn listen(&mut self, said: &[u8]) -> io::Result<()> {
         if self.position == BEHIND_THE_END {
             return Ok(());

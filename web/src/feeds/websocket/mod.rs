@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use actix_http::ws::{Codec, HandshakeError, Item as Fragment, Message, handshake};
 use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -57,6 +58,23 @@ pub struct Connection {
     client: Option<SocketAddr>,
 }
 
+/// Why a request is not upgraded.
+///
+/// Source: RFC 6455, 4.2.1 and 4.2.2.
+fn refused(error: HandshakeError) -> ApiError {
+    match error {
+        HandshakeError::GetMethodRequired => ApiError::method_not_allowed("GET"),
+        HandshakeError::NoVersionHeader | HandshakeError::UnsupportedVersion => {
+            ApiError::bad_request("`Sec-WebSocket-Version` must be 13")
+                .with_header(header::SEC_WEBSOCKET_VERSION, "13".to_owned())
+        }
+        HandshakeError::BadWebsocketKey => {
+            ApiError::bad_request("`Sec-WebSocket-Key` must be there: 16 bytes in Base64")
+        }
+        other => ApiError::bad_request(other.to_string()),
+    }
+}
+
 /// Why a connection is over here.
 pub enum Over {
     /// The client left or does not read.
@@ -71,13 +89,13 @@ impl Connection {
     /// Upgrades a request, whose messages may have so many bytes; gives the answer to be sent.
     ///
     /// # Errors
-    /// When it asks for no WebSocket that there is.
+    /// 400 when it asks for no WebSocket that there is, 405 when it does so by another method than GET.
     pub fn new(
         req: &HttpRequest,
         payload: web::Payload,
         message_bytes_max: usize,
-    ) -> Result<(HttpResponse, Connection), HandshakeError> {
-        let mut answer = handshake(req.head())?;
+    ) -> Result<(HttpResponse, Connection), ApiError> {
+        let mut answer = handshake(req.head()).map_err(refused)?;
         let (frames, waiting) = mpsc::channel(FRAMES_MAX);
         let (telling, taken) = watch::channel(0);
         let answer = answer.finish().set_body(BoxBody::new(Outgoing { waiting, taken: telling }));
