@@ -71,7 +71,7 @@ enum Asked {
     },
     /// One reader of _changes from the beginning, without and with documents: rows and bytes a second
     ///
-    /// Exits with 1 where a reading lacked rows, or had more than there are.
+    /// Exits with 1 where a reading lacked rows, had more than there are, or had them out of order.
     Backfill {
         /// Documents that are written beforehand
         #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
@@ -144,21 +144,26 @@ fn above_zero(text: &str) -> Result<f64, String> {
 /// 0: all is well; 1: something went wrong under the load, such as a document that was lost, or nothing was measured.
 pub fn run<S: Stream<Item = ()> + Unpin>(bench: &Bench, terminated: impl FnOnce() -> io::Result<S>) -> ExitCode {
     let measured = current_thread().and_then(|runtime| runtime.block_on(measure(&bench.load, terminated)));
-    match measured {
-        Ok((report, fault)) => {
-            let common = bench.load.common();
-            let text = if common.json { report.json() + "\n" } else { report.table() };
-            // Who reads it may have gone away.
-            let _ = io::stdout().write_all(text.as_bytes());
-            if let Some(fault) = fault {
-                eprintln!("seqtide: {fault}");
-            }
-            ExitCode::from(u8::from(fault.is_some()))
-        }
-        Err(error) => {
-            eprintln!("seqtide: {error}");
-            ExitCode::FAILURE
-        }
+    let (report, mut faults) = match measured {
+        Ok(Measured { report, faults }) => (Some(report), faults),
+        Err(error) => (None, vec![error.to_string()]),
+    };
+    if let Some(report) = report {
+        let text = if bench.load.common().json { report.json() + "\n" } else { report.table() };
+        faults.extend(print(&text).err().map(|why| format!("the report could not be written: {why}")));
+    }
+    for fault in &faults {
+        eprintln!("seqtide: {fault}");
+    }
+    ExitCode::from(u8::from(!faults.is_empty()))
+}
+
+/// Prints to standard output, whose reader may have gone away: then nobody wants it.
+fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(why) if why.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
     }
 }
 
@@ -183,49 +188,76 @@ impl Asked {
         connections as usize
     }
 
-    /// What carries the feeds, and milliseconds between their heartbeats.
-    fn feeds(&self) -> (Transport, u64) {
-        match self {
+    /// What it asks of the server that listens there, with this process.
+    fn of(&self, address: SocketAddr, pid: Option<u32>) -> Seqtide<'_> {
+        let (transport, heartbeat_ms) = match self {
             Asked::FanOut { transport, .. } => (*transport, NO_HEARTBEATS_MS),
             Asked::Idle { transport, heartbeat_ms, .. } => (*transport, *heartbeat_ms),
             Asked::Writes { .. } | Asked::Backfill { .. } => (Transport::Sse, NO_HEARTBEATS_MS),
-        }
+        };
+        Seqtide { address, pid, database: &self.common().database, transport, heartbeat_ms }
     }
 }
 
 /// Longer than a load takes, in milliseconds.
 const NO_HEARTBEATS_MS: u64 = 3_600_000;
 
-/// A report, and what went wrong under the load, if anything did.
-type Measured = (Report, Option<&'static str>);
+/// What a load came to.
+struct Measured {
+    report: Report,
+    /// What went wrong all the same.
+    faults: Vec<String>,
+}
+
+impl Measured {
+    fn new(report: Report, fault: Option<&str>) -> Measured {
+        Measured { report, faults: fault.into_iter().map(str::to_owned).collect() }
+    }
+}
 
 async fn measure<S: Stream<Item = ()> + Unpin>(
     asked: &Asked,
     terminated: impl FnOnce() -> io::Result<S>,
 ) -> Result<Measured, Error> {
     let mut terminated = terminated().map_err(|source| Error::io("signals", source))?;
-    let common = asked.common();
     // First: a server that is started gets what is allowed here.
     open_files::allow_connections(asked.connections())?;
-    let own;
-    let (address, pid) = match common.address {
-        Some(address) => (address, common.pid),
-        None => {
-            let program = std::env::current_exe().map_err(|source| Error::io("the path of this program", source))?;
-            own = unless(&mut terminated, OwnServer::start(&program)).await?;
-            (own.address, Some(own.pid()))
-        }
-    };
-    let (transport, heartbeat_ms) = asked.feeds();
-    let seqtide = Seqtide { address, pid, database: &common.database, transport, heartbeat_ms };
+    match asked.common().address {
+        Some(address) => measure_there(asked, address, &mut terminated).await,
+        None => measure_own(asked, &mut terminated).await,
+    }
+}
+
+/// On a server of its own, whose data nobody keeps.
+async fn measure_own(asked: &Asked, mut terminated: impl Stream<Item = ()> + Unpin) -> Result<Measured, Error> {
+    let program = std::env::current_exe().map_err(|source| Error::io("the path of this program", source))?;
+    let own = unless(&mut terminated, OwnServer::start(&program)).await?;
+    let seqtide = asked.of(own.address, Some(own.pid()));
+    let measured = unless(&mut terminated, async {
+        seqtide.create(Connection::open(own.address).await?).await?;
+        load(asked, &seqtide).await
+    });
+    let measured = measured.await;
+    own.end(terminated.next()).await;
+    measured
+}
+
+/// On a server that is there, which keeps nothing of it.
+async fn measure_there(
+    asked: &Asked,
+    address: SocketAddr,
+    mut terminated: impl Stream<Item = ()> + Unpin,
+) -> Result<Measured, Error> {
+    let seqtide = asked.of(address, asked.common().pid);
     let connection = unless(&mut terminated, Connection::open(address)).await?;
-    // A database is made, and deleted, whether the answer is waited for or not: a signal that comes meanwhile ends the
-    // load.
+    // A database is made, and its deletion asked for, whether the answer is waited for or not: a signal that comes
+    // meanwhile ends the load, and one that comes behind it the wait.
     seqtide.create(connection).await?;
     let measured = unless(&mut terminated, load(asked, &seqtide)).await;
-    let deleted = seqtide.delete().await;
-    let measured = measured?;
-    deleted.map(|()| measured)
+    let deleted = seqtide.delete(terminated.next()).await;
+    let mut measured = measured?;
+    measured.faults.extend(deleted.err().map(|why| why.to_string()));
+    Ok(measured)
 }
 
 /// What something comes to, unless it is interrupted.
@@ -236,7 +268,7 @@ async fn unless<T>(
     tokio::select! {
         // What came while nobody looked counts before anything is begun.
         biased;
-        _ = interrupted.next() => Err(Error::Interrupted),
+        _ = interrupted.next() => Err(Error::Interrupted("nothing was measured".to_owned())),
         done = done => done,
     }
 }
@@ -253,23 +285,25 @@ async fn load(asked: &Asked, seqtide: &Seqtide<'_>) -> Result<Measured, Error> {
                 patience: length(*patience_secs),
             };
             let fanned = fan_out::run(&seqtide.service(), &asked).await?;
-            Ok((fanned.report(&asked).with("transport", json!(seqtide.transport)), fanned.fault()))
+            let report = fanned.report(&asked).with("transport", json!(seqtide.transport));
+            Ok(Measured::new(report, fanned.fault()))
         }
         Asked::Writes { connections, batch, pace, secs, .. } => {
             let (connections, pace) = (*connections as usize, pace.pace());
             let asked = Writes { connections, batch: *batch, pace, length: length(*secs) };
             let written = writes::run(&seqtide.service(), seqtide.database, &asked).await?;
-            Ok((written.report(&asked), None))
+            Ok(Measured::new(written.report(&asked), None))
         }
         Asked::Backfill { documents, rounds, .. } => {
             let asked = backfill::Backfill { documents: *documents, rounds: *rounds as usize };
             let filled = backfill::run(seqtide.address, seqtide.database, &asked).await?;
-            Ok((filled.report(&asked), filled.fault()))
+            Ok(Measured::new(filled.report(&asked), filled.fault()))
         }
         Asked::Idle { subscribers, secs, .. } => {
             let asked = Idle { subscribers: *subscribers as usize, length: length(*secs) };
             let idled = idle::run(&seqtide.service(), &asked).await?;
-            Ok((idled.report(&asked).with("transport", json!(seqtide.transport)), idled.fault()))
+            let report = idled.report(&asked).with("transport", json!(seqtide.transport));
+            Ok(Measured::new(report, idled.fault()))
         }
     }
 }

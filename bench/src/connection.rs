@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -21,6 +23,13 @@ pub(crate) async fn connect(address: SocketAddr) -> Result<TcpStream, Error> {
     Ok(socket)
 }
 
+/// A request with a body of JSON, which may be empty.
+pub(crate) fn request(method: &str, path: &str, body: &str) -> String {
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: seqtide\r\nContent-Type: application/json");
+    format!("{head}\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
 /// An open connection.
 pub struct Connection {
     socket: TcpStream,
@@ -36,16 +45,19 @@ impl Connection {
         Ok(Connection { socket: connect(address).await?, answer: Vec::with_capacity(ROOM) })
     }
 
+    /// Whether a request can be sent: the server has not closed it, nor said anything unasked, as that it will.
+    pub fn is_open(&self) -> bool {
+        // The system is asked: the runtime may not have heard of it yet.
+        let unread = recv(&self.socket, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+        matches!(unread, Err(Errno::AGAIN))
+    }
+
     /// Sends a request that must succeed; the answer's JSON.
     ///
     /// # Errors
     /// When the connection fails, or the answer is no success, has no length or is not JSON.
     pub async fn request(&mut self, method: &str, path: &str, body: &str) -> Result<Value, Error> {
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: seqtide\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        let answer = self.exchange(request.as_bytes()).await?;
+        let answer = self.exchange(request(method, path, body).as_bytes()).await?;
         serde_json::from_slice(answer).map_err(|why| Error::Protocol(format!("{method} {path}: {why}")))
     }
 
@@ -54,7 +66,23 @@ impl Connection {
     /// # Errors
     /// When the connection fails, or the answer is no success or has no length.
     pub async fn exchange(&mut self, request: &[u8]) -> Result<&[u8], Error> {
-        self.socket.write_all(request).await.map_err(|source| Error::io(first_line(request), source))?;
+        self.send(request).await?;
+        self.answer(request).await
+    }
+
+    /// Sends the bytes of a request.
+    ///
+    /// # Errors
+    /// When the connection fails.
+    pub async fn send(&mut self, request: &[u8]) -> Result<(), Error> {
+        self.socket.write_all(request).await.map_err(|source| Error::io(first_line(request), source))
+    }
+
+    /// The body of the answer to the request that was sent last, which must have succeeded.
+    ///
+    /// # Errors
+    /// When the connection fails, or the answer is no success or has no length.
+    pub async fn answer(&mut self, request: &[u8]) -> Result<&[u8], Error> {
         self.answer.clear();
         let head = loop {
             self.read(request).await?;

@@ -44,9 +44,9 @@ pub enum Error {
         /// How long.
         limit: Duration,
     },
-    /// Whoever asked for the load does not want it any more.
-    #[error("interrupted: nothing was measured")]
-    Interrupted,
+    /// Whoever asked for the load does not want to wait any more; what is not done, or not known, for that.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
     /// A load was over before its first request.
     #[error("nothing was measured: no request was sent in that time")]
     Nothing,

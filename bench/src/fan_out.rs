@@ -10,10 +10,10 @@ use tokio::time::sleep;
 use crate::Error;
 use crate::feed::{self, Feed, Reader, Room};
 use crate::latency::Latency;
-use crate::load::{self, Load, Pace};
+use crate::load::{self, Load, Pace, Sender};
 use crate::process::{Process, Usage, watched};
 use crate::report::Report;
-use crate::rows::Rows;
+use crate::rows::Documents;
 use crate::service::Service;
 use crate::tally::{Arrival, Tally};
 use crate::writers::Inserts;
@@ -42,7 +42,7 @@ pub struct Fanned {
     pub writes: Load,
     /// Documents that arrived, at all subscribers together.
     pub deliveries: u64,
-    /// From the first write to the last arrival, in seconds.
+    /// From the first write to the last arrival, in seconds; where they are paced, no less than they were to last.
     pub secs: f64,
     /// From sending a document to its arrival.
     pub receipt: Latency,
@@ -52,6 +52,8 @@ pub struct Fanned {
     pub doubled: u64,
     /// Documents that arrived behind one that came after them.
     pub misordered: u64,
+    /// Documents that arrived and that nobody had written; they count as nothing else.
+    pub unwritten: u64,
     /// Feeds that ended by themselves.
     pub feeds_ended: u64,
     /// What the server took, where its process is known.
@@ -76,9 +78,9 @@ impl Fanned {
 
     /// What went wrong, if anything did.
     pub fn fault(&self) -> Option<&'static str> {
-        match ([self.lost, self.doubled, self.misordered], self.feeds_ended) {
-            ([0, 0, 0], 0) => None,
-            ([0, 0, 0], _) => Some(feed::ENDED),
+        match ([self.lost, self.doubled, self.misordered, self.unwritten], self.feeds_ended) {
+            ([0, 0, 0, 0], 0) => None,
+            ([0, 0, 0, 0], _) => Some(feed::ENDED),
             _ => Some("not everything arrived once and in order"),
         }
     }
@@ -96,6 +98,7 @@ impl Fanned {
             .with("secs", self.secs)
             .with("acknowledged", self.writes.latency.count())
             .with("acknowledged_per_sec", self.writes.rate)
+            .with("not_sent", self.writes.not_sent)
             .with_latency("acknowledged", &self.writes.latency)
             .with("deliveries", self.deliveries)
             .with("deliveries_per_sec", self.rate())
@@ -103,6 +106,7 @@ impl Fanned {
             .with("lost", self.lost)
             .with("doubled", self.doubled)
             .with("misordered", self.misordered)
+            .with("unwritten", self.unwritten)
             .with("feeds_ended", self.feeds_ended)
             .with("deliveries_per_server_cpu_sec", self.rate_of_cpu())
             .with_usage(self.usage)
@@ -125,9 +129,11 @@ async fn measure(service: &Service, asked: &FanOut, audience: &Rc<Audience>) -> 
     for (place, feed) in feeds.into_iter().enumerate() {
         spawn_local(listen(feed, place, Rc::clone(audience)));
     }
-    let mut writers: Vec<Inserts> = (0..asked.writers)
-        .map(|place| Inserts::new(&service.publish, 0, place, asked.writers).stamped_from(epoch))
-        .collect();
+    let writer = |(place, sent)| Writer {
+        inserts: Inserts::new(&service.publish, 0, place, asked.writers).stamped_from(epoch),
+        sent,
+    };
+    let mut writers: Vec<Writer> = audience.sent.iter().enumerate().map(writer).collect();
     let load = async {
         let writes = load::run(service.address, &mut writers, asked.pace, asked.length).await?.of_some()?;
         audience.wait_for_all(writes.latency.count(), asked.patience).await;
@@ -137,15 +143,33 @@ async fn measure(service: &Service, asked: &FanOut, audience: &Rc<Audience>) -> 
     let written = writes.latency.count();
     Ok(Fanned {
         deliveries: audience.distinct.get() + audience.doubled.get(),
-        secs: audience.last_micros.get() as f64 / 1e6,
+        secs: asked.pace.lasted(asked.length, Duration::from_micros(audience.last_micros.get())).as_secs_f64(),
         receipt: audience.receipt.borrow().clone(),
         lost: audience.tallies.iter().map(|tally| tally.borrow().lost(written)).sum(),
         doubled: audience.doubled.get(),
         misordered: audience.misordered.get(),
+        unwritten: audience.unwritten.get(),
         feeds_ended: audience.feeds_ended.get(),
         writes,
         usage,
     })
+}
+
+/// A writer that tells how many documents it has sent.
+struct Writer<'a> {
+    inserts: Inserts<'a>,
+    sent: &'a Cell<u64>,
+}
+
+impl Sender for Writer<'_> {
+    fn next(&mut self, at: Instant) -> Option<&[u8]> {
+        self.sent.set(self.sent.get() + 1);
+        self.inserts.next(at)
+    }
+
+    fn answered(&mut self, answer: &[u8]) -> Result<(), Error> {
+        self.inserts.answered(answer)
+    }
 }
 
 /// Reads a feed until it ends, or until nobody waits for it any more.
@@ -158,15 +182,18 @@ async fn listen(mut feed: Feed, place: usize, audience: Rc<Audience>) {
 /// What all subscribers got.
 struct Audience {
     room: Room,
-    rows: Rows,
+    documents: Documents,
     /// When the times of documents begin.
     epoch: Cell<Instant>,
+    /// How many documents each writer has sent.
+    sent: Vec<Cell<u64>>,
     tallies: Vec<RefCell<Tally>>,
     receipt: RefCell<Latency>,
     distinct: Cell<u64>,
     doubled: Cell<u64>,
     misordered: Cell<u64>,
-    /// When the last document came.
+    unwritten: Cell<u64>,
+    /// When the last document came that was written.
     last_micros: Cell<u64>,
     feeds_ended: Cell<u64>,
 }
@@ -175,13 +202,15 @@ impl Audience {
     fn new(service: &Service, asked: &FanOut) -> Result<Audience, Error> {
         Ok(Audience {
             room: Room::default(),
-            rows: Rows::new(service.feed.has_sequences),
+            documents: Documents::new(service.feed.has_sequences),
             epoch: Cell::new(Instant::now()),
+            sent: vec![Cell::default(); asked.writers],
             tallies: (0..asked.subscribers).map(|_| RefCell::new(Tally::new(asked.writers))).collect(),
             receipt: RefCell::new(Latency::new()?),
             distinct: Cell::default(),
             doubled: Cell::default(),
             misordered: Cell::default(),
+            unwritten: Cell::default(),
             last_micros: Cell::default(),
             feeds_ended: Cell::default(),
         })
@@ -204,17 +233,25 @@ struct Subscriber<'a> {
 
 impl Reader for Subscriber<'_> {
     fn take(&mut self, bytes: &[u8]) -> usize {
-        let Audience { rows, epoch, tallies, receipt, distinct, doubled, misordered, last_micros, .. } = self.audience;
+        let Audience { documents, epoch, sent, distinct, doubled, misordered, unwritten, last_micros, .. } =
+            self.audience;
         let now = epoch.get().elapsed().as_micros() as u64;
-        let (mut tally, mut receipt) = (tallies[self.place].borrow_mut(), receipt.borrow_mut());
-        rows.take(bytes, |stamp, seq| {
-            last_micros.set(now);
-            match tally.note(stamp.number, seq) {
-                Arrival::Doubled => return doubled.set(doubled.get() + 1),
-                Arrival::Misordered => misordered.set(misordered.get() + 1),
-                Arrival::InOrder => {}
+        let mut tally = self.audience.tallies[self.place].borrow_mut();
+        let mut receipt = self.audience.receipt.borrow_mut();
+        let one_more = |count: &Cell<u64>| count.set(count.get() + 1);
+        documents.take(bytes, |stamp, seq| {
+            let arrival = tally.note(stamp.number, seq, sent);
+            if arrival == Arrival::Unwritten {
+                return one_more(unwritten);
             }
-            distinct.set(distinct.get() + 1);
+            last_micros.set(now);
+            if arrival == Arrival::Doubled {
+                return one_more(doubled);
+            }
+            if arrival == Arrival::Misordered {
+                one_more(misordered);
+            }
+            one_more(distinct);
             receipt.add_micros(now.saturating_sub(stamp.micros));
         })
     }

@@ -38,12 +38,25 @@ pub enum Pace {
     PerSecond(f64),
 }
 
+impl Pace {
+    /// How long a load of this length lasted of which the last came after so long: one with a pace lasts to its end,
+    /// where nothing may be due any more; any other sends to the end, or all there is.
+    pub(crate) fn lasted(self, length: Duration, last: Duration) -> Duration {
+        match self {
+            Pace::AsAnswered => last,
+            Pace::PerSecond(_) => last.max(length),
+        }
+    }
+}
+
 /// What a load came to.
 pub struct Load {
     /// Requests answered a second.
     pub rate: f64,
     /// How long each took.
     pub latency: Latency,
+    /// Requests that were due and not sent when the load was over: its pace was not kept.
+    pub not_sent: u64,
 }
 
 impl Load {
@@ -66,23 +79,25 @@ pub async fn run<S: Sender>(
     pace: Pace,
     length: Duration,
 ) -> Result<Load, Error> {
-    let connections = try_join_all(senders.iter().map(|_| Connection::open(address))).await?;
+    let mut lines: Vec<Line> = senders.iter().map(|_| Line { address, connection: None }).collect();
+    if pace == Pace::AsAnswered {
+        try_join_all(lines.iter_mut().map(Line::open)).await?;
+    }
     let latency = RefCell::new(Latency::new()?);
     let (count, started) = (senders.len(), Instant::now());
-    let loops: FuturesUnordered<_> = connections
+    let loops: FuturesUnordered<_> = lines
         .into_iter()
         .zip(senders)
         .enumerate()
-        .map(|(place, (connection, sender))| {
-            send(connection, sender, Schedule { pace, started, length, place, count }, &latency)
-        })
+        .map(|(place, (line, sender))| send(line, sender, Schedule { pace, started, length, place, count }, &latency))
         .collect();
     // As one task they would share one task's budget, and be put off when it is spent.
-    let all = unconstrained(loops.try_collect::<()>());
+    let all = unconstrained(loops.try_fold(0, async |all, not_sent| Ok(all + not_sent)));
     let late = |_| Error::Late { what: "the answers to the last requests".to_owned(), limit: PATIENCE };
-    timeout(length.saturating_add(PATIENCE), all).await.map_err(late)??;
+    let not_sent = timeout(length.saturating_add(PATIENCE), all).await.map_err(late)??;
+    let lasted = pace.lasted(length, started.elapsed());
     let latency = latency.into_inner();
-    Ok(Load { rate: latency.count() as f64 / started.elapsed().as_secs_f64(), latency })
+    Ok(Load { rate: latency.count() as f64 / lasted.as_secs_f64(), latency, not_sent })
 }
 
 /// When one connection of many sends.
@@ -95,38 +110,76 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// Waits until the request of this number is due; the time from which it counts, or none when it comes after the
+    fn is_over(&self) -> bool {
+        self.started.elapsed() >= self.length
+    }
+
+    /// When the request of this number is due, at so many a second over all connections; none where that is after the
     /// end.
-    async fn wait(&self, number: u64) -> Option<Instant> {
-        let mut at = Instant::now();
-        if let Pace::PerSecond(rate) = self.pace {
-            let before = self.place as u64 + number * self.count as u64;
-            let due = self.started.checked_add(Duration::from_secs_f64(before as f64 / rate))?;
-            if due.duration_since(self.started) < self.length && due > at {
-                sleep_until(due.into()).await;
-                // What the timer is late by is no fault of the server's.
-                at = Instant::now();
-            } else {
-                at = due;
-            }
+    fn due(&self, number: u64, rate: f64) -> Option<Instant> {
+        if self.due_from(number) == 0 {
+            return None;
         }
-        (at.duration_since(self.started) < self.length).then_some(at)
+        let before = self.place as u64 + number * self.count as u64;
+        self.started.checked_add(Duration::try_from_secs_f64(before as f64 / rate).ok()?)
+    }
+
+    /// How many requests are due before the end, from the one of this number on; where there is no pace, none is.
+    fn due_from(&self, number: u64) -> u64 {
+        let Pace::PerSecond(rate) = self.pace else { return 0 };
+        let all = (rate * self.length.as_secs_f64()).ceil() as u64;
+        all.saturating_sub(self.place as u64).div_ceil(self.count as u64).saturating_sub(number)
     }
 }
 
+/// A sender's way to the server.
+struct Line {
+    address: SocketAddr,
+    connection: Option<Connection>,
+}
+
+impl Line {
+    /// The connection, opened where there is none.
+    async fn open(&mut self) -> Result<&mut Connection, Error> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => Connection::open(self.address).await?,
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    /// The connection after a rest: no server waits for ever, neither for the first request nor for the next one.
+    async fn open_after_rest(&mut self) -> Result<&mut Connection, Error> {
+        self.connection.take_if(|connection| !connection.is_open());
+        self.open().await
+    }
+}
+
+/// How many requests were due and not sent.
 async fn send(
-    mut connection: Connection,
+    mut line: Line,
     sender: &mut impl Sender,
     schedule: Schedule,
     latency: &RefCell<Latency>,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let mut number = 0;
-    while let Some(at) = schedule.wait(number).await {
-        let Some(request) = sender.next(at) else { break };
+    while !schedule.is_over() {
+        let (connection, at) = match schedule.pace {
+            Pace::AsAnswered => (line.open().await?, Instant::now()),
+            Pace::PerSecond(rate) => {
+                let Some(due) = schedule.due(number, rate) else { break };
+                let is_late = due < Instant::now();
+                sleep_until(due.into()).await;
+                let connection = line.open_after_rest().await?;
+                // What the timer is late by, and what a new connection takes, is no fault of the server's.
+                (connection, if is_late { due } else { Instant::now() })
+            }
+        };
+        let Some(request) = sender.next(at) else { return Ok(0) };
         let answer = connection.exchange(request).await?;
         latency.borrow_mut().add(at.elapsed());
         sender.answered(answer)?;
         number += 1;
     }
-    Ok(())
+    Ok(schedule.due_from(number))
 }

@@ -5,17 +5,23 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
 
 use crate::Error;
+
+/// How long a server may take to end once it is asked to, and how often it is looked whether it has.
+const ENDING_MAX: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What stands in front of the address in the line that a server prints.
 const LISTENING: &str = "listening on http://";
 
-/// A server that is ended when this is dropped, and ends by itself when this process does.
+/// A server that is killed when this is dropped, and ends by itself when this process does.
 pub struct OwnServer {
     /// Where it listens.
     pub address: SocketAddr,
@@ -54,12 +60,29 @@ impl OwnServer {
     pub fn pid(&self) -> u32 {
         self.running.process.id()
     }
+
+    /// Asks it to end in order, as it has to where it counts what it does, to be built by that. It is killed where that
+    /// takes longer than half a minute, or is interrupted.
+    pub async fn end(mut self, interrupted: impl Future) {
+        let process = &mut self.running.process;
+        // The child is not reaped before this, so its id belongs to nobody else.
+        let _ = kill_process(Pid::from_child(process), Signal::TERM);
+        let ended = async {
+            while let Ok(None) = process.try_wait() {
+                sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::select! {
+            _ = timeout(ENDING_MAX, ended) => {}
+            _ = interrupted => {}
+        }
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The child is not reaped before this, so its id belongs to nobody else.
-        let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
+        // A server that hangs ends, too; nobody will read its data.
+        let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }

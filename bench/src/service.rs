@@ -1,5 +1,6 @@
 //! How a server takes documents and gives them out again: Seqtide's way, or that of another that is held beside it.
 
+use std::future::pending;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -7,11 +8,16 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::Error;
-use crate::connection::Connection;
+use crate::connection::{Connection, request};
 use crate::documents::{self, Stamp};
+use crate::head::first_line;
 
 /// Seqtide's answer to a request for a feed that has nothing more to send for the moment.
 const CAUGHT_UP: &[u8] = br#"{"event":"caught-up""#;
+
+/// What asks for a WebSocket. Whoever answers proves with the key that it speaks the protocol; that it does is not what
+/// is measured.
+pub(crate) const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2VxdGlkZS1iZW5jaCEhIQ==\r\n";
 
 /// How long a database may take to be made or deleted.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -82,10 +88,7 @@ impl Transport {
         let more = match self {
             Transport::Sse => "Accept: text/event-stream\r\n",
             Transport::Lines => "Accept: application/x-ndjson\r\n",
-            // Whoever answers proves with the key that it speaks the protocol; that it does is not what is measured.
-            Transport::Websocket => {
-                "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: c2VxdGlkZS1iZW5jaCEhIQ==\r\n"
-            }
+            Transport::Websocket => UPGRADE,
         };
         format!("GET {path} HTTP/1.1\r\nHost: bench\r\n{more}\r\n").into_bytes()
     }
@@ -120,25 +123,35 @@ impl Seqtide<'_> {
     /// # Errors
     /// When the server refuses, or does not answer within half a minute.
     pub async fn create(&self, connection: Connection) -> Result<(), Error> {
-        answered("PUT", &format!("/{}?seq_format=integer", self.database), async { Ok(connection) }).await
+        let request = request("PUT", &format!("/{}?seq_format=integer", self.database), "");
+        answered(&request, async { Ok(connection) }, pending::<()>()).await
     }
 
-    /// Deletes the database.
+    /// Deletes the database; once that is asked for, its answer is waited for only until `interrupted`.
     ///
     /// # Errors
-    /// As [`Seqtide::create`], and when it does not listen.
-    pub async fn delete(&self) -> Result<(), Error> {
-        answered("DELETE", &format!("/{}", self.database), Connection::open(self.address)).await
+    /// As [`Seqtide::create`], when it does not listen, and when that is interrupted.
+    pub async fn delete(&self, interrupted: impl Future) -> Result<(), Error> {
+        let request = request("DELETE", &format!("/{}", self.database), "");
+        answered(&request, Connection::open(self.address), interrupted).await
     }
 }
 
-/// Sends a request that no signal breaks off, and so has to end by itself.
+/// Sends a request, whether its answer is waited for or not, and so has to end by itself.
 async fn answered(
-    method: &str,
-    path: &str,
+    request: &str,
     connection: impl Future<Output = Result<Connection, Error>>,
+    interrupted: impl Future,
 ) -> Result<(), Error> {
-    let answer = async { connection.await?.request(method, path, "").await.map(drop) };
-    let late = |_| Error::Late { what: format!("{method} {path}, which may be done all the same,"), limit: ANSWER_MAX };
+    let unknown = format!("{}, which may be done all the same,", first_line(request.as_bytes()));
+    let answer = async {
+        let mut connection = connection.await?;
+        connection.send(request.as_bytes()).await?;
+        tokio::select! {
+            answer = connection.answer(request.as_bytes()) => answer.map(drop),
+            _ = interrupted => Err(Error::Interrupted(format!("{unknown} was not waited for"))),
+        }
+    };
+    let late = |_| Error::Late { what: unknown.clone(), limit: ANSWER_MAX };
     timeout(ANSWER_MAX, answer).await.map_err(late)?
 }

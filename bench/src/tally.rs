@@ -3,6 +3,7 @@
 //! The writers of a load number their documents in turn: of `writers` writers the first one writes the numbers 0,
 //! `writers`, 2 · `writers`, and so on. Each waits for an answer before it goes on, so its documents have one order.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 /// Gaps that are remembered of a writer's documents. One that comes after its gap was forgotten counts as doubled.
@@ -16,14 +17,28 @@ pub(crate) enum Arrival {
     Misordered,
     /// It had come before.
     Doubled,
+    /// Nobody had sent it.
+    Unwritten,
+}
+
+/// The last place that came in the order of all, where they have one.
+#[derive(Debug, Default)]
+pub(crate) struct Order(Option<u64>);
+
+impl Order {
+    /// Takes note of a place; whether it is not behind all that came before it.
+    pub fn turns_back(&mut self, seq: Option<u64>) -> bool {
+        let turns_back = seq.is_some() && seq <= self.0;
+        self.0 = self.0.max(seq);
+        turns_back
+    }
 }
 
 /// What has come, of every writer.
 #[derive(Debug)]
 pub(crate) struct Tally {
     writers: Vec<Seen>,
-    /// The place of the last document in the order of all, where there is one.
-    last_seq: Option<u64>,
+    order: Order,
     /// Documents that came, each counted once.
     distinct: u64,
 }
@@ -39,20 +54,23 @@ struct Seen {
 
 impl Tally {
     pub fn new(writers: usize) -> Tally {
-        Tally { writers: vec![Seen::default(); writers], last_seq: None, distinct: 0 }
+        Tally { writers: vec![Seen::default(); writers], order: Order::default(), distinct: 0 }
     }
 
-    /// Takes note of a document, with its place in the order of all where it has one.
-    pub fn note(&mut self, number: u64, seq: Option<u64>) -> Arrival {
+    /// Takes note of a document, with its place in the order of all where it has one. `sent` has how many documents
+    /// each writer has sent: what comes beyond those was not written, and leaves no trace in what has come.
+    pub fn note(&mut self, number: u64, seq: Option<u64>, sent: &[Cell<u64>]) -> Arrival {
         let writers = self.writers.len() as u64;
-        let arrival = self.writers[(number % writers) as usize].note(number / writers);
+        let (writer, place) = ((number % writers) as usize, number / writers);
+        if place >= sent[writer].get() {
+            return Arrival::Unwritten;
+        }
+        let arrival = self.writers[writer].note(place);
         if arrival == Arrival::Doubled {
             return arrival;
         }
         self.distinct += 1;
-        let is_behind = seq.is_some() && seq <= self.last_seq;
-        self.last_seq = self.last_seq.max(seq);
-        if is_behind { Arrival::Misordered } else { arrival }
+        if self.order.turns_back(seq) { Arrival::Misordered } else { arrival }
     }
 
     /// How many of so many documents have not come.
@@ -82,12 +100,13 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::Arrival::{Doubled, InOrder, Misordered};
+    use super::Arrival::{Doubled, InOrder, Misordered, Unwritten};
     use super::*;
 
+    /// What comes of so many writers, of which each has sent six.
     fn arrivals(writers: usize, numbers: &[u64]) -> (Vec<Arrival>, Tally) {
-        let mut tally = Tally::new(writers);
-        (numbers.iter().map(|number| tally.note(*number, None)).collect(), tally)
+        let (mut tally, sent) = (Tally::new(writers), vec![Cell::new(6); writers]);
+        (numbers.iter().map(|number| tally.note(*number, None, &sent)).collect(), tally)
     }
 
     #[test]
@@ -106,9 +125,16 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_sent_stands_for_nothing_that_is_lost() {
+        let (found, tally) = arrivals(2, &[0, 13, 1, u64::MAX, 12, 3]);
+        assert_eq!(found, [InOrder, Unwritten, InOrder, Unwritten, Unwritten, InOrder]);
+        assert_eq!(tally.lost(6), 3);
+    }
+
+    #[test]
     fn a_place_in_the_order_of_all_that_turns_back_is_misordered() {
-        let mut tally = Tally::new(2);
-        let found = [(0, 7), (1, 6), (2, 8), (3, 8)].map(|(number, seq)| tally.note(number, Some(seq)));
+        let (mut tally, sent) = (Tally::new(2), vec![Cell::new(2); 2]);
+        let found = [(0, 7), (1, 6), (2, 8), (3, 8)].map(|(number, seq)| tally.note(number, Some(seq), &sent));
         assert_eq!(found, [InOrder, Misordered, InOrder, Misordered]);
     }
 }

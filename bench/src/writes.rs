@@ -39,6 +39,7 @@ impl Written {
             .with("requests", self.requests.latency.count())
             .with("requests_per_sec", self.requests.rate)
             .with("documents_per_sec", self.requests.rate * asked.batch as f64)
+            .with("not_sent", self.requests.not_sent)
             .with_latency("acknowledged", &self.requests.latency)
             .with_usage(self.usage)
     }

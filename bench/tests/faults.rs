@@ -62,7 +62,19 @@ async fn connection(
     }
 }
 
+const ASKED: FanOut = FanOut {
+    subscribers: SUBSCRIBERS,
+    writers: 1,
+    pace: Pace::PerSecond(200.0),
+    length: Duration::from_millis(200),
+    patience: Duration::from_secs(3),
+};
+
 fn fan_out(fault: Fault) -> Fanned {
+    fan_out_as(fault, &ASKED)
+}
+
+fn fan_out_as(fault: Fault, asked: &FanOut) -> Fanned {
     let runtime = current_thread().expect("a runtime");
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -71,20 +83,13 @@ fn fan_out(fault: Fault) -> Fanned {
         let feed = FeedRequest { bytes: Transport::Sse.request("/"), live: b": live\n\n", has_sequences: true };
         let publish = Publish::Post { path: "/".to_owned(), content_type: "text/plain" };
         let service = Service { address, pid: None, publish, feed };
-        let asked = FanOut {
-            subscribers: SUBSCRIBERS,
-            writers: 1,
-            pace: Pace::PerSecond(200.0),
-            length: Duration::from_millis(200),
-            patience: Duration::from_secs(3),
-        };
-        fan_out::run(&service, &asked).await.expect("a load")
+        fan_out::run(&service, asked).await.expect("a load")
     })
 }
 
-/// Lost, doubled, misordered and ended, for each subscriber.
-fn faults(fanned: &Fanned) -> [u64; 4] {
-    let all = [fanned.lost, fanned.doubled, fanned.misordered, fanned.feeds_ended];
+/// Lost, doubled, misordered, written by nobody and ended, for each subscriber.
+fn faults(fanned: &Fanned) -> [u64; 5] {
+    let all = [fanned.lost, fanned.doubled, fanned.misordered, fanned.unwritten, fanned.feeds_ended];
     assert!(all.iter().all(|fault| fault % SUBSCRIBERS as u64 == 0), "{all:?}: all subscribers get the same");
     all.map(|fault| fault / SUBSCRIBERS as u64)
 }
@@ -92,7 +97,7 @@ fn faults(fanned: &Fanned) -> [u64; 4] {
 #[test]
 fn a_server_that_does_right_is_faultless() {
     let fanned = fan_out(|number, written| vec![written[number].clone()]);
-    assert_eq!(faults(&fanned), [0, 0, 0, 0]);
+    assert_eq!(faults(&fanned), [0, 0, 0, 0, 0]);
     assert!(fanned.is_faultless());
     assert!(fanned.writes.latency.count() > 20, "the faults below lie within what is written");
     assert_eq!(fanned.deliveries, SUBSCRIBERS as u64 * fanned.writes.latency.count());
@@ -101,14 +106,14 @@ fn a_server_that_does_right_is_faultless() {
 #[test]
 fn a_lost_document_is_found() {
     let fanned = fan_out(|number, written| if number == 5 { vec![] } else { vec![written[number].clone()] });
-    assert_eq!(faults(&fanned), [1, 0, 0, 0]);
+    assert_eq!(faults(&fanned), [1, 0, 0, 0, 0]);
     assert!(!fanned.is_faultless());
 }
 
 #[test]
 fn lost_documents_at_the_end_are_found() {
     let fanned = fan_out(|number, written| if number >= 10 { vec![] } else { vec![written[number].clone()] });
-    assert_eq!(faults(&fanned), [fanned.writes.latency.count() - 10, 0, 0, 0]);
+    assert_eq!(faults(&fanned), [fanned.writes.latency.count() - 10, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -118,7 +123,7 @@ fn a_doubled_document_is_found() {
         9 => vec![written[2].clone(), written[9].clone()],
         _ => vec![written[number].clone()],
     });
-    assert_eq!(faults(&fanned), [0, 2, 0, 0]);
+    assert_eq!(faults(&fanned), [0, 2, 0, 0, 0]);
     assert!(!fanned.is_faultless());
 }
 
@@ -129,12 +134,35 @@ fn documents_out_of_order_are_found() {
         6 => vec![written[6].clone(), written[5].clone()],
         _ => vec![written[number].clone()],
     });
-    assert_eq!(faults(&fanned), [0, 0, 1, 0]);
+    assert_eq!(faults(&fanned), [0, 0, 1, 0, 0]);
     assert!(!fanned.is_faultless());
 }
 
 #[test]
 fn a_feed_that_ends_is_found_and_what_it_misses_is_lost() {
     let fanned = fan_out(|number, written| vec![if number < 5 { written[number].clone() } else { Vec::new() }]);
-    assert_eq!(faults(&fanned), [fanned.writes.latency.count() - 5, 0, 0, 1]);
+    assert_eq!(faults(&fanned), [fanned.writes.latency.count() - 5, 0, 0, 0, 1]);
+}
+
+#[test]
+fn a_document_that_nobody_wrote_stands_for_none_that_is_lost() {
+    let fanned = fan_out(|number, written| {
+        let frame = String::from_utf8_lossy(&written[number]).into_owned();
+        // Its number is that of another one, which is never written.
+        vec![if number == 5 {
+            frame.replace(r#""stamp":"0"#, r#""stamp":"9"#).into_bytes()
+        } else {
+            frame.into_bytes()
+        }]
+    });
+    assert_eq!(faults(&fanned), [1, 0, 0, 1, 0]);
+    assert!(!fanned.is_faultless());
+    assert_eq!(fanned.deliveries, SUBSCRIBERS as u64 * (fanned.writes.latency.count() - 1));
+}
+
+#[test]
+fn a_load_with_a_pace_lasts_no_less_than_its_length() {
+    let asked = FanOut { pace: Pace::PerSecond(1e-3), length: Duration::from_secs(1_000), ..ASKED };
+    let fanned = fan_out_as(|number, written| vec![written[number].clone()], &asked);
+    assert_eq!((fanned.secs, fanned.rate(), fanned.writes.rate), (1_000.0, SUBSCRIBERS as f64 / 1_000.0, 1e-3));
 }

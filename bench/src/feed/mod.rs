@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use crate::Error;
 use crate::connection::connect;
 use crate::head::{Head, first_line};
-use crate::service::FeedRequest;
+use crate::service::{FeedRequest, UPGRADE};
 use body::Body;
 
 /// Bytes read at once at most, with what was left of those before.
@@ -114,9 +114,19 @@ impl Feed {
                 break head;
             }
         };
-        if head.status != 101 && !head.is_success() {
-            let body = String::from_utf8_lossy(&answer[head.bytes..]).trim_end().to_owned();
-            return Err(Error::Refused { request: name, status: head.status, body });
+        let is_upgrade = memchr::memmem::find(request, UPGRADE.as_bytes()).is_some();
+        match head.status {
+            101 if is_upgrade => {}
+            200..300 if !is_upgrade => {}
+            status @ (101 | 200..300) => {
+                let right = if is_upgrade { "101, a WebSocket," } else { "a success without a WebSocket" };
+                let why = format!("{right} would be right; is there a proxy in front of the server that changes it?");
+                return Err(Error::Protocol(format!("{name} was answered with {status}, where {why}")));
+            }
+            status => {
+                let body = String::from_utf8_lossy(&answer[head.bytes..]).trim_end().to_owned();
+                return Err(Error::Refused { request: name, status, body });
+            }
         }
         let mut body = Body::of(&head);
         let mut unread = answer.split_off(head.bytes);
@@ -150,6 +160,7 @@ impl Feed {
         let length = read.filled().len();
         polled.map_err(|source| Error::io(self.name.clone(), source))?;
         if length == 0 {
+            self.show(0, &mut room, reader);
             return Poll::Ready(self.body.end().map(|()| false).map_err(|why| self.protocol(why)));
         }
         let decoded = self.body.decode(&mut room[kept..kept + length])?;
