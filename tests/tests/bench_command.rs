@@ -3,12 +3,14 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use seqtide_tests::server::{DEADLINE, seqtide_command, seqtide_command_behind, seqtide_command_under};
 use seqtide_tests::{Api, Server};
 use serde_json::{Value, json};
@@ -43,7 +45,7 @@ fn fan_out_delivers_everything_once_and_in_order_on_each_transport() {
         assert_positive(&report, &["received_p50_ms", "received_p99_ms", "received_p999_ms", "acknowledged_p99_ms"]);
         assert_positive(&report, &["server_anonymous_bytes_max"]);
         assert_eq!(number(&report, "deliveries"), 20.0 * number(&report, "acknowledged"), "{report}");
-        for fault in ["lost", "doubled", "misordered", "feeds_ended"] {
+        for fault in ["lost", "doubled", "misordered", "unwritten", "feeds_ended"] {
             assert_eq!(number(&report, fault), 0.0, "{fault} in {report}");
         }
     }
@@ -72,7 +74,7 @@ fn backfill_reads_every_row_of_a_server_that_is_there_and_leaves_nothing_behind(
     let report = bench(&format!("backfill --documents 2500 --rounds 2 --address {}", server.address()));
     for way in ["changes", "with_docs"] {
         assert_eq!(number(&report, &format!("{way}_rows")), 2500.0, "{report}");
-        for fault in ["lost", "surplus"] {
+        for fault in ["lost", "surplus", "misordered"] {
             assert_eq!(number(&report, &format!("{way}_{fault}")), 0.0, "{report}");
         }
         assert_positive(&report, &[&format!("{way}_rows_per_sec"), &format!("{way}_bytes_per_sec")]);
@@ -164,6 +166,88 @@ fn a_load_that_is_interrupted_while_its_database_is_made_or_deleted_leaves_nothi
     assert_eq!((status.code(), said.as_str()), (Some(1), "seqtide: interrupted: nothing was measured\n"));
 }
 
+/// A server that answers each write, and the deletion of the database with this, or not at all; where it listens, and
+/// what is set once it is asked to delete.
+fn takes_all_and_deletes(answer: Option<&'static str>) -> (SocketAddr, Arc<AtomicBool>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    let is_asked = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&is_asked);
+    let serve = move |mut socket: TcpStream, told: &AtomicBool| {
+        let mut request = [0; 4096];
+        while let Ok(length @ 1..) = socket.read(&mut request) {
+            let is_deletion = request[..length].starts_with(b"DELETE ");
+            let status = if is_deletion { answer } else { Some("201 Created") };
+            if let Some(status) = status {
+                let _ = write!(socket, "HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\n{{}}");
+            }
+            told.fetch_or(is_deletion, Ordering::Relaxed);
+        }
+    };
+    std::thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            let told = Arc::clone(&told);
+            std::thread::spawn(move || serve(socket, &told));
+        }
+    });
+    (address, is_asked)
+}
+
+/// A short load on a server that is there.
+fn short_load(address: SocketAddr) -> Command {
+    let mut command = seqtide_command();
+    command.args(["bench", "writes", "--secs", "0.1", "--connections", "1", "--json", "--address"]);
+    command.arg(address.to_string());
+    command
+}
+
+fn assert_measured(stdout: &[u8]) {
+    let report: Value = serde_json::from_slice(stdout).expect("a report");
+    assert_positive(&report, &["requests", "requests_per_sec"]);
+}
+
+#[test]
+fn a_report_is_given_though_the_database_is_not_deleted() {
+    let (address, _) = takes_all_and_deletes(Some("500 No"));
+    let output = short_load(address).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        (output.status.code(), &*said),
+        (Some(1), "seqtide: DELETE /seqtide-bench HTTP/1.1 was answered with 500: {}\n")
+    );
+    assert_measured(&output.stdout);
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_server_that_does_not_delete() {
+    let (address, is_asked) = takes_all_and_deletes(None);
+    let mut bench = short_load(address);
+    let bench = bench.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    eventually("it should delete its database", || is_asked.load(Ordering::Relaxed).then_some(()));
+    kill_process(Pid::from_child(&bench), Signal::INT).expect("it is not waited for yet");
+    let output = bench.wait_with_output().expect("its output");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(1) && said.starts_with("seqtide: interrupted: DELETE /seqtide-bench"),
+        "{said}"
+    );
+    assert_measured(&output.stdout);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_an_error_unless_its_reader_has_gone() {
+    let (address, _) = takes_all_and_deletes(Some("200 OK"));
+    let full = File::create("/dev/full").expect("a device");
+    let output = short_load(address).stdout(full).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("the report could not be written: "), "{said}");
+
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = short_load(address).stdout(writer).output().expect("the binary runs");
+    assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stderr)), (Some(0), ""));
+}
+
 /// A load on a server of its own, in this folder, once it has its database there; signals are what they are by default.
 fn bench_at_work(folder: &Path) -> Child {
     let mut bench = seqtide_command_behind("env", &["--default-signal=HUP,INT,TERM"]);
@@ -205,6 +289,23 @@ fn a_load_that_is_asked_to_end_ends_its_own_server_and_removes_its_data() {
         assert!(said.contains("interrupted"), "{signal:?}: {said}");
         assert_eq!(data_of(folder.path()), None, "{signal:?}");
     }
+}
+
+#[test]
+fn a_load_that_is_asked_to_end_again_does_not_wait_for_its_own_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bench = bench_at_work(folder.path());
+    let id = bench.id();
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("its children");
+    let server = children.trim().parse().ok().and_then(Pid::from_raw).expect("its server alone");
+    kill_process(server, Signal::STOP).expect("it runs");
+    let status = eventually("it should end", || {
+        kill_process(Pid::from_child(&bench), Signal::INT).expect("it is not waited for yet");
+        bench.try_wait().expect("its status")
+    });
+    assert_eq!(status.code(), Some(1), "{status}");
+    assert_eq!(data_of(folder.path()), None);
+    assert!(test_kill_process(server).is_err(), "its server has ended");
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl Feed {
             200..300 if !is_upgrade => {}
             status @ (101 | 200..300) => {
                 let right = if is_upgrade { "101, a WebSocket," } else { "a success without a WebSocket" };
-                let why = format!("{right} would be right; is there a proxy in front of the server that changes it?");
+                let why = format!("{right} would be right; does a proxy change what is asked for?");
                 return Err(Error::Protocol(format!("{name} was answered with {status}, where {why}")));
             }
             status => {

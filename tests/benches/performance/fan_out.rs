@@ -152,7 +152,7 @@ const TOLD: [Told; 8] = [
     ("p99.9", "ms", |fanned| fanned.receipt.millis(0.999)),
     ("anonymous memory", "MB", |fanned| fanned.usage.map_or(f64::NAN, |usage| usage.anonymous_bytes_max as f64 / 1e6)),
     ("faults", "", |fanned| {
-        let faults = [fanned.lost, fanned.doubled, fanned.misordered, fanned.feeds_ended];
+        let faults = [fanned.lost, fanned.doubled, fanned.misordered, fanned.unwritten, fanned.feeds_ended];
         faults.iter().sum::<u64>() as f64
     }),
 ];
