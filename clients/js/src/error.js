@@ -24,6 +24,20 @@ export function uncaught(error) {
   });
 }
 
+/**
+ * Calls what is the program's own, and says whether that has thrown nothing. What it throws, or what a promise that it returns is
+ * rejected with, goes to `caught`.
+ */
+export function guarded(call, caught) {
+  try {
+    call()?.then?.(undefined, caught);
+    return true;
+  } catch (thrown) {
+    caught(thrown);
+    return false;
+  }
+}
+
 /** Why a connection was lost. What `fetch` throws has the reason in its cause, which may have no more than a code. */
 export function lost(thrown) {
   if (thrown instanceof SeqtideError) return told(thrown);

@@ -24,14 +24,20 @@ export class Kept {
       const reason = `a subscription keeps its token under ${JSON.stringify(key)} already: give each a \`key\` of its own`;
       throw new SeqtideError({ error: 'key_in_use', reason });
     }
-    this.token = storage.getItem(key);
+    const token = storage.getItem(key);
+    if (token instanceof Object) {
+      const instead = 'one that takes its time is asked before `follow`, and `getItem` gives what it said';
+      throw new TypeError(`a storage gives a token at once, as a text, or null, not ${String(token)}: ${instead}`);
+    }
+    this.token = token;
     this.#storage = storage;
     this.#key = key;
     inUse.set(storage, keys.add(key));
   }
 
+  /** What the storage returns: a promise where it takes its time. */
   keep(token) {
-    this.#storage?.setItem(this.#key, String(token));
+    return this.#storage?.setItem(this.#key, String(token));
   }
 
   /** Nothing is kept from here on. */

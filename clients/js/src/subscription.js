@@ -1,5 +1,5 @@
 import { Asked } from './asked.js';
-import { SeqtideError, told, uncaught } from './error.js';
+import { SeqtideError, guarded, told, uncaught } from './error.js';
 import { Kept, keyOf } from './kept.js';
 import { Room } from './room.js';
 
@@ -51,8 +51,8 @@ export class Subscription {
     this.#ended = ended;
     this.name = name;
     this.db = db;
-    this.#given = { onRow, onState, onEvent };
     if (storage) this.#kept = new Kept(storage, key ?? keyOf(url, db, options));
+    this.#given = { onRow, onState, onEvent, keep: (token) => this.#kept?.keep(token) };
     this.token = this.#kept?.token ?? options.since ?? 'now';
     this.#asked = new Asked(name, db, { ...options, since: this.token });
     if (onRow) this.#hand();
@@ -183,9 +183,21 @@ export class Subscription {
     return row;
   }
 
-  async *[Symbol.asyncIterator]() {
+  [Symbol.asyncIterator]() {
     if (this.#isLooped || this.#given.onRow) throw new TypeError('each row of a subscription is taken once: by `onRow`, or by one loop');
     this.#isLooped = true;
+    const rows = this.#rows();
+    // A generator's own waits behind a `next` that waits for a row, and before the first `next` does nothing.
+    const leave = (value) => {
+      this.#isLooped = false;
+      this.close();
+      return rows.return(value);
+    };
+    const loop = { next: () => rows.next(), return: leave, [Symbol.asyncIterator]: () => loop };
+    return loop;
+  }
+
+  async *#rows() {
     try {
       for (let row; (row = await this.#next()) !== undefined; ) yield row;
     } finally {
@@ -208,15 +220,13 @@ export class Subscription {
   /** Calls a function of the program with what it is told, and says whether it has taken it. */
   #call(name, what) {
     if (!this.#given[name]) return false;
-    try {
-      this.#given[name](what, this);
-      return true;
-    } catch (thrown) {
+    return guarded(() => this.#given[name](what, this), (thrown) => {
+      // One that takes its time may have been called more than once.
+      if (!this.#given[name]) return;
       // It is not called again: it would throw at its own error, too.
       this.#given[name] = undefined;
       this.#fail(thrown);
-      return false;
-    }
+    });
   }
 
   /**
@@ -234,11 +244,7 @@ export class Subscription {
   #keep(token) {
     if (this.token === token) return;
     this.token = token;
-    try {
-      this.#kept?.keep(token);
-    } catch (thrown) {
-      this.#fail(thrown);
-    }
+    this.#call('keep', token);
   }
 
   #end() {

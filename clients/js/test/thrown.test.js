@@ -23,6 +23,7 @@ const fail = () => {
 };
 const failing = {
   onEvent: () => ({ onEvent: fail }),
+  'an asynchronous onEvent': () => ({ onEvent: async () => fail() }),
   onState: () => ({ onState: fail }),
   'storage.setItem': () => ({ storage: { ...storageOf(), setItem: fail } }),
 };
@@ -48,11 +49,15 @@ for (const [name, options] of Object.entries(failing)) {
   }
 }
 
-const { onEvent: _, ...others } = failing;
+const { onState, 'storage.setItem': setItem } = failing;
 for (const [name, options] of Object.entries({
-  ...others,
+  onState,
+  'storage.setItem': setItem,
   onRow: () => ({ onRow: fail }),
   'an asynchronous onRow': () => ({ onRow: async () => fail() }),
+  // The whole program ended with what these were rejected with.
+  'an asynchronous onState': () => ({ onState: async () => fail() }),
+  'an asynchronous storage.setItem': () => ({ storage: { ...storageOf(), setItem: async () => fail() } }),
 })) {
   test(`what ${name} throws is told to onEvent, once, and then nothing`, async (t) => {
     const server = await generous(t);
@@ -96,6 +101,7 @@ for (const [name, options] of Object.entries({
   onState: `{ onState: ${failure} }`,
   'onState, beside onRow,': `{ onState: ${failure}, onRow: () => {} }`,
   onEvent: `{ onEvent: ${failure} }`,
+  'an asynchronous onEvent': "{ onEvent: async () => { throw new RangeError('full'); } }",
   'onEvent, at the error of onRow,': `{ onRow: ${failure}, onEvent: ({ event }) => { if (event === 'error') throw new RangeError('full'); } }`,
   'storage.setItem': `{ storage: { getItem: () => null, setItem: ${failure} } }`,
 })) {
