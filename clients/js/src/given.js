@@ -25,19 +25,25 @@ export function serverUrl(url) {
 
 const SETTINGS = ['heartbeat', 'headers', 'fetch', 'shared'];
 
+/** In milliseconds. The `fetch` of Node.js gives up an answer of which nothing comes for 300 s. */
+const HEARTBEAT_MAX = 240_000;
+
 /** How a server is asked: headers in any form that `fetch` takes, which become one that goes to a worker too. */
 export function settings({ heartbeat, headers, ...given }) {
   const unknown = Object.keys(given).find((name) => !SETTINGS.includes(name));
   if (unknown !== undefined) throw new TypeError(`there is no setting ${unknown}: there are ${SETTINGS.join(', ')}`);
-  if (heartbeat !== undefined && !(Number.isInteger(heartbeat) && heartbeat >= 1)) {
-    throw new TypeError(`a heartbeat is a whole number of milliseconds of at least 1, not ${shown(heartbeat)}`);
+  if (heartbeat !== undefined && !(Number.isInteger(heartbeat) && heartbeat >= 1 && heartbeat <= HEARTBEAT_MAX)) {
+    throw new TypeError(`a heartbeat is a whole number of milliseconds from 1 to ${HEARTBEAT_MAX}, not ${shown(heartbeat)}`);
   }
   return { ...given, heartbeat, headers: headers && Object.fromEntries(new Headers(headers)) };
 }
 
-/** What a database is followed with: of it, what the server is asked for is sent as JSON. */
+/** What a database is followed with: functions, a storage, and what the server is asked for, which is sent as JSON. */
 export function options(given) {
   const { onRow, onState, onEvent, storage, ...asked } = given;
+  for (const [name, called] of Object.entries({ onRow, onState, onEvent })) {
+    if (called !== undefined && typeof called !== 'function') throw new TypeError(`${name} is a function, not ${shown(called)}`);
+  }
   if ('heartbeat' in asked) throw new TypeError('the heartbeat is the connection\'s: it is a setting of `new Seqtide`');
   const unknown = Object.keys(asked).find((name) => typeof asked[name] === 'function');
   if (unknown !== undefined) throw new TypeError(`no function of the name ${unknown} is called: there are onRow, onState and onEvent`);

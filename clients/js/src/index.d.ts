@@ -9,8 +9,8 @@ export interface Row<Doc = Record<string, unknown>> {
   deleted?: true;
   /** With `leave`: it was given before and does not pass any more, or is deleted. */
   left?: true;
-  /** With `include_docs`. */
-  doc?: Doc & { _id: string; _rev: string };
+  /** With `include_docs`; `_conflicts` with `conflicts`, where there are any. */
+  doc?: Doc & { _id: string; _rev: string; _deleted?: true; _conflicts?: string[] };
 }
 
 /**
@@ -41,10 +41,10 @@ export interface FeedEvent {
  */
 export type State = 'connecting' | 'catching-up' | 'live' | 'lagging' | 'draining' | 'silent' | 'ended';
 
-/** What is kept between visits: `localStorage`, or anything with these two functions. */
+/** What is kept between visits: `localStorage`, or anything with these two functions. `getItem` gives it at once. */
 export interface TokenStorage {
   getItem(key: string): string | null;
-  setItem(key: string, token: string): void;
+  setItem(key: string, token: string): unknown;
 }
 
 /** Everything a database's `_feed` takes, but for `heartbeat`; and what is done with what comes. */
@@ -60,7 +60,7 @@ export interface FollowOptions<Doc = Record<string, unknown>> {
   include_docs?: boolean;
   conflicts?: boolean;
   conflicts_only?: boolean;
-  doc_ids?: string[];
+  doc_ids?: readonly string[];
   prefix?: string;
   selector?: object;
   filter?: string;
@@ -73,12 +73,12 @@ export interface FollowOptions<Doc = Record<string, unknown>> {
   on_rewind?: 'rewind' | 'error';
   /** Is given each row, the next one when it is done. Without it rows are taken with `for await`. */
   onRow?(row: Row<Doc>, subscription: Subscription<Doc>): unknown;
-  onState?(state: State, subscription: Subscription<Doc>): void;
+  onState?(state: State, subscription: Subscription<Doc>): unknown;
   /**
    * Is told what the subscription ends with, which the loop throws, too. Without both of them it is an error that nobody caught: Node.js
    * ends with it, a browser reports it.
    */
-  onEvent?(event: FeedEvent, subscription: Subscription<Doc>): void;
+  onEvent?(event: FeedEvent, subscription: Subscription<Doc>): unknown;
   /** Where the token is kept; what is there wins over `since`. `follow` throws where another subscription keeps its own there. */
   storage?: TokenStorage;
   /** Under which name; one of the server, the database and the options that choose rows where none is given. */
@@ -96,10 +96,10 @@ export interface Subscription<Doc = Record<string, unknown>> extends AsyncIterab
 }
 
 export interface Settings {
-  /** How often the server says that it is there, in whole milliseconds; 30,000 where none is given. */
+  /** How often the server says that it is there, in whole milliseconds up to 240,000; 30,000 where none is given. */
   heartbeat?: number;
   /** Sent with each request. */
-  headers?: Headers | Record<string, string>;
+  headers?: Headers | Record<string, string> | readonly (readonly [string, string])[];
   /** Used in place of the global `fetch`. With it, `shared` is passed over: a function does not go to a worker. */
   fetch?: typeof fetch;
   /** One connection for all tabs of the origin, where the browser has shared workers. */
@@ -110,10 +110,13 @@ export interface Settings {
 export class Seqtide {
   /**
    * Throws a `TypeError` where `url` is no absolute URL of http or https, has a query or a fragment, or a user or a password, which belong
-   * into `headers`; and where `heartbeat` is no whole number of at least 1, `headers` are none, or there is no such setting.
+   * into `headers`; and where `heartbeat` is no whole number from 1 to 240,000, `headers` are none, or there is no such setting.
    */
   constructor(url: string | URL, settings?: Settings);
-  /** Follows a database. Throws a `TypeError` where its name is no text, a `SeqtideError` where its token's key is in use. */
+  /**
+   * Follows a database. Throws a `TypeError` where its name is no text, or an option is nothing that can work; a `SeqtideError` where its
+   * token's key is in use.
+   */
   follow<Doc = Record<string, unknown>>(db: string, options?: FollowOptions<Doc>): Subscription<Doc>;
   /** Ends all that is followed, and the connection. */
   close(): void;
@@ -121,6 +124,8 @@ export class Seqtide {
 
 /** What a server refuses, or why a subscription cannot go on. */
 export class SeqtideError extends Error {
+  /** `reason` is the message; without one `error` is. */
+  constructor(said: { error: string; reason?: string; status?: number; db?: string });
   readonly error: string;
   /** Where a whole request was refused. */
   readonly status?: number;

@@ -42,7 +42,7 @@ test('a URL with a query or a fragment is refused', () => {
 
 // The server refused it, or the connection was silent at once, and it was made anew for ever.
 test('a heartbeat that is no whole number of milliseconds is refused', () => {
-  for (const heartbeat of [0, -1, 0.5, 10_000.5, NaN, Infinity, null, '30000']) {
+  for (const heartbeat of [0, -1, 0.5, 10_000.5, 240_001, NaN, Infinity, null, '30000']) {
     for (const shared of [false, true]) {
       const make = () => new Seqtide('http://127.0.0.1:5984', { heartbeat, shared });
       assert.throws(make, refused('a whole number of milliseconds'), String(heartbeat));
@@ -85,7 +85,7 @@ test('a second loop over a subscription is refused, and so is one beside onRow',
   assert.equal((await rows.next()).value.seq, 1);
   const next = rows.next();
   for (const taken of [looped, handed]) {
-    await assert.rejects(taken[Symbol.asyncIterator]().next(), refused('`onRow`, or by one loop'));
+    assert.throws(() => taken[Symbol.asyncIterator](), refused('`onRow`, or by one loop'));
     assert.notEqual(taken.state, 'ended');
   }
   seqtide.close();
@@ -98,6 +98,21 @@ test('a function that nothing calls is refused', () => {
   for (const name of ['onRows', 'onrow', 'filter']) {
     assert.throws(() => seqtide.follow('orders', { [name]: () => {} }), refused(name, 'onRow, onState and onEvent'));
   }
+});
+
+// It was called when the first row or event came, and ended the subscription then.
+test('what is called and is no function is refused', () => {
+  const seqtide = new Seqtide('http://127.0.0.1:5984', { fetch: () => assert.fail('nothing is asked for') });
+  for (const name of ['onRow', 'onState', 'onEvent']) {
+    for (const given of [5, 'x', null]) assert.throws(() => seqtide.follow('orders', { [name]: given }), refused(`${name} is a function`));
+  }
+});
+
+// A promise was what the server was asked to begin behind.
+test('a storage that has its token later is refused, and its key is free', () => {
+  const seqtide = new Seqtide('http://127.0.0.1:5984', { fetch: () => assert.fail('nothing is asked for') });
+  const storage = { getItem: async () => '7', setItem: async () => {} };
+  for (let again = 0; again < 2; again += 1) assert.throws(() => seqtide.follow('orders', { storage }), refused('at once', 'asked before `follow`'));
 });
 
 // Without a database the server took the subscription's number for one.

@@ -41,6 +41,8 @@ const storage: TokenStorage = { getItem: () => 1, setItem: () => {} };
 // @ts-expect-error: what was thrown may be anything
 seqtide.follow('orders', { onEvent: ({ cause }) => cause.message });
 // @ts-expect-error: a status is a number
-const status: string = new SeqtideError('gone').status;
+const status: string = new SeqtideError({ error: 'gone' }).status;
+// @ts-expect-error: the word for it has a name
+new SeqtideError('gone');
 
 export { settings, state, status, storage };

@@ -9,7 +9,9 @@ interface Order {
 }
 
 const settings: Settings = { heartbeat: 10_000, headers: { 'X-Who': 'me' }, fetch: globalThis.fetch, shared: false };
-const known: Settings = { headers: new Headers({ 'X-Who': 'me' }) };
+const known: Settings[] = [{ headers: new Headers({ 'X-Who': 'me' }) }, { headers: [['X-Who', 'me']] }, { headers: Object.entries({ 'X-Who': 'me' }) }];
+const gone = new SeqtideError({ error: 'gone', reason: 'it was here' });
+const ids = ['o-1', 'o-2'] as const;
 const seqtide = new Seqtide(new URL('http://127.0.0.1:5984'), settings);
 
 const kept = new Map<string, string>();
@@ -21,6 +23,7 @@ function total(row: Row<Order>): number {
   const place: Seq = row.seq;
   const revisions: string[] = row.changes.map(({ rev }) => rev);
   console.log(place, revisions, row.doc?._id, row.doc?._rev, row.deleted === true);
+  console.log(row.doc?._deleted === true, row.doc?._conflicts?.length);
   return row.left ? 0 : (row.doc?.total ?? 0);
 }
 
@@ -32,7 +35,7 @@ const options: FollowOptions<Order> = {
   include_docs: true,
   conflicts: true,
   conflicts_only: false,
-  doc_ids: ['o-1'],
+  doc_ids: ids,
   prefix: 'o-',
   selector: { total: { $gt: 100 } },
   filter: 'app/mine',
@@ -75,4 +78,4 @@ async function follow(): Promise<number> {
   return sum;
 }
 
-export { follow, known };
+export { follow, gone, known };
