@@ -1,10 +1,15 @@
-import { isAboutWhatIsAsked, isPassing, refusal, retryAfter } from './answers.js';
+import { behindRedirect, isAboutWhatIsAsked, isGetOfRedirect, isPassing, refusal, retryAfter } from './answers.js';
 import { lost, silent, told } from './error.js';
 import { lines } from './lines.js';
-import { Watchdog, backoff, millis, pause, spread } from './waits.js';
+import { Turns } from './turns.js';
+import { Watchdog, backoff, millis, patience, pause, spread } from './waits.js';
+
+/** Whether the server is full, or the connection, of which only the reason speaks: all else that is `too_large` stays so. */
+const isFull = ({ error, reason }) =>
+  error === 'service unavailable' || (error === 'too_large' && /^a connection has at most/.test(reason));
 
 /** Whether this says of one subscription that there may be room for it later. */
-const hasNoRoom = ({ event, error }) => (event === 'refused' || event === 'error') && error === 'service unavailable';
+const hasNoRoom = (item) => (item.event === 'refused' || item.event === 'error') && isFull(item);
 
 /**
  * One connection to a server, for any number of subscriptions. It is there while there is one, comes back by itself, and
@@ -21,7 +26,8 @@ export class Connection {
   #accepted = new WeakSet();
   /** How often the server could not give each of them, since it took it last. */
   #turnedAway = new WeakMap();
-  #changes = Promise.resolve();
+  /** One after the other of one name: a subscription that is given up at once must not be asked for after that. */
+  #changes = new Turns();
   /** How long silence is none, in milliseconds: two heartbeats of the connection that is open. */
   #patience;
   /** For how long the server asks not to come back, in milliseconds; 0 where it has not said. */
@@ -31,7 +37,7 @@ export class Connection {
   /** Whether the last attempt fell silent before it was opened: what is asked for may take the server too long together. */
   #isTooMuch = false;
 
-  constructor(url, { heartbeat = 30_000, headers = {}, fetch = globalThis.fetch.bind(globalThis) } = {}) {
+  constructor(url, { heartbeat = 30_000, headers = {}, fetch = globalThis.fetch } = {}) {
     this.#url = url;
     this.#settings = { heartbeat, headers, fetch };
   }
@@ -44,14 +50,14 @@ export class Connection {
       // Those that are asked for in one go are asked for together.
       queueMicrotask(() => this.#follow(stop));
     } else {
-      this.#change(subscription.asked, subscription);
+      this.#subscribe(subscription);
     }
   }
 
   remove(subscription) {
     if (!this.#subscriptions.has(subscription.name)) return;
     this.#forget(subscription.name);
-    this.#change({ unsubscribe: subscription.name });
+    this.#unsubscribe(subscription);
   }
 
   /** Without a subscription there is no connection. */
@@ -90,7 +96,7 @@ export class Connection {
       this.#all((subscription) => subscription.become('silent'));
       attempt.abort(silent(this.#patience));
     });
-    this.#patience = 2 * this.#settings.heartbeat;
+    this.#patience = patience(this.#settings.heartbeat);
     let why;
     try {
       watchdog.heard(this.#patience);
@@ -102,12 +108,13 @@ export class Connection {
       for await (const items of lines(answer.body)) {
         for (const item of items) {
           if (stop.signal.aborted) return;
-          if (item.event === 'connection') this.#opened(item, asked, attempt);
+          if (item.event === 'connection') this.#opened(item, asked, attempt, answer);
           else await this.#receive(item, watchdog);
         }
         watchdog.heard(this.#patience);
       }
-      why = { error: 'lost', reason: this.#open === null ? 'the answer is no feed' : 'the server has ended the connection' };
+      const reason = this.#open === null ? `the answer is no feed${behindRedirect(answer)}` : 'the server has ended the connection';
+      why = { error: 'lost', reason };
     } catch (thrown) {
       // It is lost, or was given up; what was received is where the next one begins.
       why = lost(attempt.signal.aborted ? attempt.signal.reason : thrown);
@@ -143,19 +150,21 @@ export class Connection {
     }
   }
 
-  #opened({ id, heartbeat, retry }, asked, attempt) {
+  #opened({ id, heartbeat, retry }, asked, attempt, answer) {
     // The server may beat in a time of its own.
-    this.#patience = 2 * millis(heartbeat, this.#settings.heartbeat);
+    this.#patience = patience(millis(heartbeat, this.#settings.heartbeat));
     this.#retry = millis(retry, 0);
     this.#failures = 0;
     this.#isTooMuch = false;
     this.#open = { id, attempt };
+    // Behind a redirect it may have been opened by a GET, which asks for nothing: a list of changes, be it empty, tells.
+    if (answer.redirected) this.#change('', []);
     const open = new Set(asked);
     for (const subscription of this.#subscriptions.values()) {
-      if (!open.has(subscription)) this.#change(subscription.asked, subscription);
+      if (!open.has(subscription)) this.#subscribe(subscription);
     }
     for (const subscription of asked) {
-      if (!this.#subscriptions.has(subscription.name)) this.#change({ unsubscribe: subscription.name });
+      if (!this.#subscriptions.has(subscription.name)) this.#unsubscribe(subscription);
     }
   }
 
@@ -203,18 +212,24 @@ export class Connection {
     await pause(backoff(times, this.#retry), open.attempt.signal);
     // The next connection asks for all.
     const isWanted = this.#open === open && this.#subscriptions.get(subscription.name) === subscription;
-    if (isWanted) this.#change(subscription.asked, subscription);
+    if (isWanted) this.#subscribe(subscription);
   }
 
-  /** Asks for a change of what is open. When it cannot be asked, the connection is lost, and the next one asks for all. */
-  #change(change, subscription) {
+  #subscribe(subscription) {
+    this.#change(subscription.name, [subscription.asked], subscription);
+  }
+
+  #unsubscribe({ name }) {
+    this.#change(name, [{ unsubscribe: name }]);
+  }
+
+  /** Asks for changes of what is open. When they cannot be asked for, the connection is lost, and the next one asks for all. */
+  #change(name, changes, subscription) {
     const open = this.#open;
-    if (open === null) return;
-    // One after the other: a subscription that is given up at once must not be asked for after that.
-    this.#changes = this.#changes.then(() => this.#make(open, change, subscription));
+    if (open !== null) this.#changes.take(name, () => this.#make(open, changes, subscription));
   }
 
-  async #make({ id, attempt }, change, subscription) {
+  async #make({ id, attempt }, changes, subscription) {
     if (attempt.signal.aborted) return;
     const asking = new AbortController();
     const giveUp = () => asking.abort(attempt.signal.reason);
@@ -223,9 +238,13 @@ export class Connection {
     try {
       watchdog.heard(this.#patience);
       // To a list of changes 404 says that there is no such connection, and nothing else.
-      const answer = await this.#post(`/_feed/${id}`, JSON.stringify([change]), asking.signal);
+      const answer = await this.#post(`/_feed/${id}`, JSON.stringify(changes), asking.signal);
+      if (isGetOfRedirect(answer)) {
+        await this.#refused(answer);
+        return;
+      }
       const isAboutChange = isAboutWhatIsAsked(answer);
-      const [said] = isAboutChange ? [await refusal(answer)] : await answer.json();
+      const [said = { ok: true }] = isAboutChange ? [await refusal(answer)] : await answer.json();
       if (said.ok !== true && typeof said.error !== 'string') throw new Error(`${answer.status} is no answer to a change`);
       // What is subscribed to already, and what is no more, is as it was asked for.
       if (said.ok || said.error === 'conflict' || subscription === undefined || attempt.signal.aborted) return;
@@ -252,9 +271,11 @@ export class Connection {
   }
 
   #post(path, body, signal, headers = {}) {
-    return this.#settings.fetch(this.#url + path, {
+    // A browser's `fetch` is nobody's method: called as one of the settings' it is an illegal invocation.
+    const { fetch, headers: given } = this.#settings;
+    return fetch(this.#url + path, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', ...this.#settings.headers, ...headers },
+      headers: { 'content-type': 'application/json', ...given, ...headers },
       body,
       signal,
     });

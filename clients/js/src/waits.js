@@ -15,6 +15,12 @@ export function backoff(failures, asked, random = Math.random) {
   return Math.max(asked, spread(Math.min(LONGEST, FIRST * 2 ** Math.max(0, failures - 1)), random));
 }
 
+/** The shortest silence that says something, in milliseconds: on its way an answer takes longer than what a server needs for it. */
+const PATIENCE_MIN = 1000;
+
+/** How long nothing may be heard of a server that says so often that it is there: two of its heartbeats. */
+export const patience = (heartbeat) => Math.max(PATIENCE_MIN, 2 * heartbeat);
+
 /** A timer that is asked for more than this, in milliseconds, goes off at once. */
 const TIMER_MAX = 2 ** 31 - 1;
 

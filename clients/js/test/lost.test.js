@@ -103,8 +103,8 @@ test('a server says by a date, too, when to come back', async (t) => {
 
 test('silence is the reason where nothing was heard', async (t) => {
   const server = await serve(t, [({ open }) => open({ retry: 10 })]);
-  const silent = { error: 'silent', reason: 'nothing was heard for 100 ms' };
-  assert.deepEqual(await reasons(t, server.url, 1, { heartbeat: 50 }), [silent]);
+  const silent = { error: 'silent', reason: 'nothing was heard for 1400 ms' };
+  assert.deepEqual(await reasons(t, server.url, 1, { heartbeat: 700 }), [silent]);
 });
 
 // 501 was taken for a server that has no room, and tried for ever.

@@ -62,7 +62,7 @@ function strict(t, most = 200) {
   const change = (asked) => {
     if (asked.unsubscribe !== undefined) return [200, [{ ok: has.delete(asked.unsubscribe) }]];
     if (wrong(asked)) return [200, [unknown]];
-    if (has.size === most) return [200, [{ sub: asked.subscribe, error: 'too_large', reason: `has at most ${most}` }]];
+    if (has.size === most) return [200, [{ sub: asked.subscribe, error: 'too_large', reason: `a connection has at most ${most} subscriptions` }]];
     last.send(...give(asked));
     return [200, [{ ok: true, sub: asked.subscribe, seq: 0 }]];
   };
@@ -107,7 +107,8 @@ test('one that is wrong and comes while the connection is away does not end thos
   assert.equal((await rows.next()).value.seq, 1);
 });
 
-test('of more than the server takes only those end that are too many', async (t) => {
+// They ended for good.
+test('of more than the server takes those that are too many wait until others have gone', async (t) => {
   const server = await strict(t, 20);
   const seqtide = new Seqtide(server.url);
   t.after(() => seqtide.close());
@@ -117,12 +118,41 @@ test('of more than the server takes only those end that are too many', async (t)
     seqtide.follow(`db-${index}`, {
       since: 0,
       onRow: () => rows.push(index),
-      onEvent: ({ event, reason }) => event === 'refused' && errors.push(reason),
+      onEvent: ({ event, error, reason }) => event === 'connecting' && errors.push(`${error}: ${reason}`),
     }),
   );
   await until('all are decided', () => rows.length === 20 && errors.length === 3, () => `${rows.length} ${errors}`);
-  assert.deepEqual(errors, Array(3).fill('has at most 20'));
-  assert.deepEqual(all.map(({ state }) => state === 'ended'), [...Array(20).fill(false), ...Array(3).fill(true)]);
+  assert.deepEqual(errors, Array(3).fill('too_large: a connection has at most 20 subscriptions'));
+  for (const each of rows.slice(0, 3)) all[each].close();
+  await until('the others have their rows', () => rows.length === 23);
+  assert.equal(server.asked.length, 2, 'with all and with none: over the same connection');
+});
+
+test('what is too large for other reasons ends', async (t) => {
+  const said = { error: 'too_large', reason: '`doc_ids` has too many ids: at most 1000 are accepted' };
+  const server = await serve(t, [({ open, send }) => (open(), send({ sub: '1', event: 'refused', ...said }))]);
+  await assert.rejects(take(new Seqtide(server.url).follow('a')), (error) => error.error === 'too_large' && error.message === said.reason);
+});
+
+// The server opened a connection for nothing, which nobody noticed.
+for (const status of [301, 302, 303]) {
+  test(`an address behind a redirect that makes a GET of a POST, ${status}, is refused, and the right one is named`, async (t) => {
+    const server = await serve(t, [({ open }) => open()]);
+    const wrong = ({ error, message }) => error === 'method_not_allowed' && message.includes(`a redirect led to ${server.url}: give that address`);
+    await assert.rejects(take(new Seqtide(`${server.url}/moved/${status}`).follow('a')), wrong);
+    await until('the connection is gone', () => server.open === 0);
+    assert.equal(server.asked.length, 1);
+  });
+}
+
+test('what is no feed is told with where a redirect led to', async (t) => {
+  const server = await serve(t, [({ answer }) => answer.end('<html>')]);
+  const seqtide = new Seqtide(`${server.url}/moved/302`);
+  t.after(() => seqtide.close());
+  const told = [];
+  seqtide.follow('a', { onEvent: ({ reason }) => told.push(reason) });
+  await until('it is told', () => told.length > 0);
+  assert.match(told[0], /^the answer is no feed \(a redirect led to http/);
 });
 
 test('a connection that nothing may be asked for ends with the reason', async (t) => {

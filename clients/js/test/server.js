@@ -7,15 +7,18 @@ import { createServer } from 'node:http';
 /**
  * A server whose connections are told what to do by `script`, one function for each and the last for all that follow; `change`
  * answers what comes by `/_feed/{connection}`, or says nothing. What connections were asked for is in `asked`, what came for
- * them later in `changes`.
+ * them later in `changes`. Below `/moved/{status}` it redirects with that to where it is.
  */
 export async function serve(t, script, change = () => [200, [{ ok: true }]]) {
   const told = { asked: [], changes: [], at: [], open: 0 };
   const server = createServer(async (request, answer) => {
     let body = '';
     for await (const piece of request) body += piece;
+    const [, status, place] = /^\/moved\/(\d+)(.*)/.exec(request.url) ?? [];
+    if (place !== undefined) return answer.writeHead(status, { Location: place }).end();
+    const isGet = request.method === 'GET';
     if (request.url === '/_feed/many') {
-      told.asked.push(JSON.parse(body));
+      told.asked.push(isGet ? { subscriptions: [] } : JSON.parse(body));
       told.at.push(Date.now());
       told.open += 1;
       answer.on('close', () => (told.open -= 1));
@@ -29,6 +32,8 @@ export async function serve(t, script, change = () => [200, [{ ok: true }]]) {
       const refuse = (status, said, headers = {}) => answer.writeHead(status, headers).end(JSON.stringify(said));
       const { subscriptions } = told.asked.at(-1);
       script[Math.min(number, script.length) - 1]({ answer, send, open, refuse, subscriptions });
+    } else if (isGet) {
+      answer.writeHead(405).end('{"error":"method_not_allowed","reason":"Only POST allowed"}');
     } else {
       told.changes.push(...JSON.parse(body));
       const said = change(told.changes.at(-1), answer);

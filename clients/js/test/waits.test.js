@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { backoff, millis, pause, Watchdog } from '../src/waits.js';
+import { backoff, millis, patience, pause, Watchdog } from '../src/waits.js';
 
 test('attempts that fail wait longer each time, never less than was asked for, and not for ever', () => {
   assert.equal(backoff(1, 0, () => 0), 1000);
@@ -14,6 +14,10 @@ test('attempts that fail wait longer each time, never less than was asked for, a
 test('who has lost a connection comes back when the server has told it to', () => {
   assert.equal(backoff(0, 300, () => 0.5), 300);
   assert.equal(backoff(0, 0, () => 0.5), 1500, 'it has not told when');
+});
+
+test('silence is two heartbeats, and no less than a second', () => {
+  assert.deepEqual([1, 500, 501, 30_000].map(patience), [1000, 1000, 1002, 60_000]);
 });
 
 test('a wait that is no time, or longer than a timer can be, is no reason to ask at once', async () => {

@@ -28,6 +28,8 @@ const server = createServer(async (request, answer) => {
     answer.setHeader('content-type', 'text/javascript');
     return answer.end(await readFile(new URL(request.url.slice('/client/'.length), sources)));
   }
+  const [, status, location] = /^\/moved\/(\d+)(.*)/.exec(request.url) ?? [];
+  if (location !== undefined) return answer.writeHead(status, { location }).end();
   const { method, headers, url } = request;
   const passed = forward(serverUrl + url, { method, headers }, (from) => {
     answer.writeHead(from.statusCode, from.headers);
@@ -164,6 +166,36 @@ test('a tab that takes its rows slowly gets all of them over the shared connecti
     assert.deepEqual(await seen(each), ids(all));
   }
   assert.equal(site.open, 1);
+});
+
+// A browser's own was called as a method, which it does not bear.
+test('a tab follows with a `fetch` of its own', async (t) => {
+  await createDatabase('browser-fetch');
+  await writeDocuments('browser-fetch', documents(0, 5));
+  const context = await browser.newContext();
+  t.after(() => context.close());
+  const one = await tab(context);
+  await one.evaluate(() => window.follow('browser-fetch', { fetch }));
+  await until('its rows', async () => (await seen(one)).length === 5);
+});
+
+test('a tab says why nothing comes from behind a redirect that makes a GET of a POST', async (t) => {
+  await createDatabase('browser-moved');
+  await writeDocuments('browser-moved', documents(0, 5));
+  const context = await browser.newContext();
+  t.after(() => context.close());
+  const one = await tab(context);
+  await one.evaluate(() => {
+    window.reasons = {};
+    for (const status of [302, 307]) {
+      const onEvent = ({ event, reason }) => event === 'refused' && (reasons[status] = reason);
+      new Seqtide(`${location.origin}/moved/${status}`).follow('browser-moved', { since: 0, onRow: (row) => rows.push(row), onEvent });
+    }
+  });
+  await until('what keeps the POST is followed, the other one not', () => one.evaluate(() => rows.length === 5 && reasons[302] !== undefined));
+  const reasons = await one.evaluate(() => window.reasons);
+  assert.deepEqual(Object.keys(reasons), ['302']);
+  assert.match(reasons[302], new RegExp(`a redirect led to ${origin}: give that address`));
 });
 
 test('without shared workers a tab has a connection of its own', async (t) => {
