@@ -156,7 +156,9 @@ mod tests {
         for (said, room) in [(Some(600_000), 600_064), (None, MIB), (Some(1), 600_064)] {
             let bodies = Bodies::new(MIB);
             let mut body = bodies.begin(MIB, said);
-            [550_000, 50_000].map(|bytes| body.add(&vec![b'a'; bytes]).ok().unwrap());
+            for bytes in [550_000, 50_000] {
+                body.add(&vec![b'a'; bytes]).ok().unwrap();
+            }
             assert_eq!(bodies.bytes(), room, "{said:?}");
         }
     }

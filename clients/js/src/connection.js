@@ -4,9 +4,8 @@ import { lines } from './lines.js';
 import { Turns } from './turns.js';
 import { Watchdog, backoff, millis, patience, pause, spread } from './waits.js';
 
-/** Whether the server is full, or the connection, of which only the reason speaks: all else that is `too_large` stays so. */
-const isFull = ({ error, reason }) =>
-  error === 'service unavailable' || (error === 'too_large' && /^a connection has at most/.test(reason));
+/** Whether the server is full, or the connection: then there may be room later. */
+const isFull = ({ error }) => error === 'service unavailable' || error === 'too_many_subscriptions';
 
 /** Whether this says of one subscription that there may be room for it later. */
 const hasNoRoom = (item) => (item.event === 'refused' || item.event === 'error') && isFull(item);

@@ -62,7 +62,7 @@ function strict(t, most = 200) {
   const change = (asked) => {
     if (asked.unsubscribe !== undefined) return [200, [{ ok: has.delete(asked.unsubscribe) }]];
     if (wrong(asked)) return [200, [unknown]];
-    if (has.size === most) return [200, [{ sub: asked.subscribe, error: 'too_large', reason: `a connection has at most ${most} subscriptions` }]];
+    if (has.size === most) return [200, [{ sub: asked.subscribe, error: 'too_many_subscriptions', reason: `a connection has at most ${most} subscriptions` }]];
     last.send(...give(asked));
     return [200, [{ ok: true, sub: asked.subscribe, seq: 0 }]];
   };
@@ -122,7 +122,7 @@ test('of more than the server takes those that are too many wait until others ha
     }),
   );
   await until('all are decided', () => rows.length === 20 && errors.length === 3, () => `${rows.length} ${errors}`);
-  assert.deepEqual(errors, Array(3).fill('too_large: a connection has at most 20 subscriptions'));
+  assert.deepEqual(errors, Array(3).fill('too_many_subscriptions: a connection has at most 20 subscriptions'));
   for (const each of rows.slice(0, 3)) all[each].close();
   await until('the others have their rows', () => rows.length === 23);
   assert.equal(server.asked.length, 2, 'with all and with none: over the same connection');

@@ -124,7 +124,7 @@ test('of many that are asked for at once those end that the server refuses, and 
   const [[error, reason], ...full] = refused;
   assert.equal(error, 'bad_request');
   assert.match(reason, /sinc/);
-  for (const each of full) assert.deepEqual(each, ['too_large', 'a connection has at most 200 subscriptions']);
+  for (const each of full) assert.deepEqual(each, ['too_many_subscriptions', 'a connection has at most 200 subscriptions']);
   const gone = many.filter(({ state }) => state === 'live').slice(0, 3);
   gone.forEach((subscription) => subscription.close());
   await until('the others have their places', () => live() === 200, { state });

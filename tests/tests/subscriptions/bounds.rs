@@ -23,7 +23,7 @@ async fn so_many_subscriptions_and_no_more() {
     assert_eq!((refused.status, refused.json()["error"].as_str()), (413, Some("too_large")));
     let mut client = Client::open(&api, &numbered(3)).await;
     let more = client.change(&json!({ "subscribe": "more", "db": "db" })).await;
-    assert_eq!((more.status, more.json()["error"].as_str()), (413, Some("too_large")));
+    assert_eq!((more.status, more.json()["error"].as_str()), (413, Some("too_many_subscriptions")));
     client.change(&json!({ "unsubscribe": "s-1" })).await.assert_status(200);
     client.until(|item| is(item, "unsubscribed", "s-1")).await;
     client.change(&json!({ "subscribe": "more", "db": "db" })).await.assert_status(200);
@@ -62,7 +62,7 @@ async fn who_comes_back_for_more_than_there_may_be_is_refused_what_is_too_much_a
     let id = client.last_event_id.take();
     let mut client = Client::try_open(&api, &url(&named), id).await.expect("what there may be");
     let items = client.until(|item| is(item, "refused", "two")).await;
-    assert_eq!(items.last().map(|refused| &refused["error"]), Some(&json!("too_large")));
+    assert_eq!(items.last().map(|refused| &refused["error"]), Some(&json!("too_many_subscriptions")));
     for name in ["none-yet", "one"] {
         assert!(items.iter().any(|item| is(item, "subscribed", name)), "{items:?}");
     }

@@ -165,7 +165,7 @@ impl Handle {
         let subscriptions_max = self.subscriptions_max;
         if inbox.names.len() >= subscriptions_max {
             let reason = format!("a connection has at most {subscriptions_max} subscriptions");
-            return Err(ApiError::too_large(reason));
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_many_subscriptions", reason));
         }
         // A client that does not read may not add to what it is to be told for ever.
         if inbox.news.len() >= subscriptions_max {

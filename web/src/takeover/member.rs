@@ -227,7 +227,7 @@ impl Member {
         Ok(())
     }
 
-    /// Hears what the client says. On a WebSocket it is answered; else nothing is expected, and it is thrown away. Where
+    /// Hears what the client says. On a WebSocket it is answered; else nothing is expected, and it is thrown away. If
     /// there is much of it, the registry says soon that there is more.
     ///
     /// # Errors
