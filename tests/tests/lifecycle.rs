@@ -1,16 +1,16 @@
 //! How the server starts, ends, and lets go of what is gone.
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
 
 use seqtide_bench::process::Process;
 use seqtide_tests::database::fresh;
@@ -287,6 +287,13 @@ async fn a_log_that_cannot_be_written_stops_nothing() {
     end(&mut server);
 }
 
+/// How many lines of its log a server says that it has lost.
+async fn lines_lost(address: SocketAddr) -> u64 {
+    let metrics = ask(address, "GET", "/metrics", 200).await;
+    let line = metrics.lines().find_map(|line| line.strip_prefix("seqtide_log_lines_lost_total "));
+    line.expect("a counter").parse().expect("a number")
+}
+
 /// As when who reads a pipe has stalled: then it is full before long.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_nobody_reads_stops_nothing_and_says_what_it_lost() {
@@ -294,30 +301,58 @@ async fn a_log_that_nobody_reads_stops_nothing_and_says_what_it_lost() {
     let (mut server, address) = unread(folder.path(), "warn,actix_http=trace");
     ask(address, "PUT", "/db", 201).await;
     let deadline = Instant::now() + AT_REST_WITHIN;
-    while ask(address, "GET", "/metrics", 200).await.contains("\nseqtide_log_lines_lost_total 0\n") {
+    while lines_lost(address).await == 0 {
         assert!(Instant::now() < deadline, "no line is lost");
         for _ in 0..100 {
             ask(address, "GET", "/db", 200).await;
         }
     }
+    // What says what was lost is lost, too, until somebody reads.
+    let lost = lines_lost(address).await;
+    while lines_lost(address).await < lost + 10_000 {
+        ask(address, "GET", "/db", 200).await;
+        assert!(Instant::now() < deadline, "lines are not lost any more");
+    }
     ask(address, "PUT", "/db/a", 201).await;
-    let (said, heard) = mpsc::channel();
-    let mut log = BufReader::new(server.stderr.take().expect("it is piped"));
-    let lines = thread::spawn(move || {
-        let mut line = String::new();
-        while log.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-            if line.contains("lines of the log were lost") {
-                return said.send(line).map(|()| log);
-            }
-            line.clear();
+    let (said, mut heard) = mpsc::unbounded_channel();
+    let log = BufReader::new(server.stderr.take().expect("it is piped"));
+    thread::spawn(move || {
+        for line in log.lines().map_while(Result::ok).filter(|line| line.contains("lines of the log were lost")) {
+            let lines = line.rsplit("lines=").next().and_then(|lines| lines.trim().parse().ok());
+            let _ = said.send(lines.unwrap_or_else(|| panic!("{line} does not say how many")));
         }
-        panic!("it ends without a word of what it lost")
     });
-    let line = heard.recv_timeout(AT_REST_WITHIN).expect("it says what it lost");
-    assert!(line.contains("lines="), "{line}");
-    let log = lines.join().expect("it was read").expect("it was heard");
+    let mut told: u64 = 0;
+    while told < lost + 10_000 || told != lines_lost(address).await {
+        told = timeout(AT_REST_WITHIN, heard.recv()).await.expect("it says all that it lost").expect("it goes on");
+    }
     end(&mut server);
-    drop(log);
+}
+
+/// It stayed there for ever, and nobody started it anew.
+#[test]
+fn a_server_that_fails_ends_though_nobody_reads_why() {
+    let (held, folder) = (TcpListener::bind("127.0.0.1:0").expect("a port"), tempfile::tempdir().expect("a folder"));
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    rustix::io::ioctl_fionbio(&writer, true).expect("it need not be waited for");
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).expect("it is waited for");
+    let mut server = seqtide_command();
+    server.args(["serve", "--listen", &held.local_addr().expect("it has one").to_string(), "--data"]);
+    let mut server = server.arg(folder.path()).stderr(writer).spawn().expect("the binary runs");
+    let deadline = std::time::Instant::now() + AT_REST_WITHIN;
+    let status = loop {
+        if let Some(status) = server.try_wait().expect("its status") {
+            break status;
+        }
+        if std::time::Instant::now() > deadline {
+            server.kill().expect("it is there");
+            panic!("it is still there");
+        }
+        thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(status.code(), Some(1));
+    drop(reader);
 }
 
 #[tokio::test(flavor = "multi_thread")]

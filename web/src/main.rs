@@ -1,7 +1,7 @@
 //! The binary `seqtide`: reads what it is asked to do, and serves, shows, checks or measures.
 
 use std::error::Error;
-use std::io::{self, Write, stderr, stdin, stdout};
+use std::io::{self, Write, stdin, stdout};
 use std::process::ExitCode;
 use std::thread;
 
@@ -16,7 +16,13 @@ use seqtide_server::{StartError, check, js_worker, logging, signals};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match cli::parse() {
+    let code = run(cli::parse());
+    logging::finish();
+    code
+}
+
+fn run(task: Task) -> ExitCode {
+    match task {
         Task::Serve(flags) => exit_of(serve(&Config::default(), &flags, seqtide_server::run)),
         Task::Demo(flags) => exit_of(serve(&Config::for_demo(), &flags, seqtide_server::run_demo)),
         Task::Check(folder) => check::run(&folder, &mut stdout()),
@@ -29,7 +35,7 @@ fn exit_of(served: Result<(), Box<dyn Error>>) -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(stderr(), "seqtide: {error}");
+            logging::say(&format!("seqtide: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -48,7 +54,7 @@ fn serve(
     if flags.until_stdin_ends {
         end_with_stdin()?;
     }
-    let _log = logging::start(&config)?;
+    logging::start(&config)?;
     keep_pages_small();
     open_many_files(&config)?;
     run(config)?;
