@@ -145,7 +145,7 @@ fn above_zero(text: &str) -> Result<f64, String> {
 pub fn run<S: Stream<Item = ()> + Unpin>(bench: &Bench, terminated: impl FnOnce() -> io::Result<S>) -> ExitCode {
     let measured = current_thread().and_then(|runtime| runtime.block_on(measure(&bench.load, terminated)));
     let (report, mut faults) = match measured {
-        Ok(Measured { report, faults }) => (Some(report), faults),
+        Ok(Measured { report, faults }) => (report, faults),
         Err(error) => (None, vec![error.to_string()]),
     };
     if let Some(report) = report {
@@ -204,14 +204,15 @@ const NO_HEARTBEATS_MS: u64 = 3_600_000;
 
 /// What a load came to.
 struct Measured {
-    report: Report,
-    /// What went wrong all the same.
+    /// None where the load failed.
+    report: Option<Report>,
+    /// What went wrong.
     faults: Vec<String>,
 }
 
 impl Measured {
     fn new(report: Report, fault: Option<&str>) -> Measured {
-        Measured { report, faults: fault.into_iter().map(str::to_owned).collect() }
+        Measured { report: Some(report), faults: fault.into_iter().map(str::to_owned).collect() }
     }
 }
 
@@ -255,7 +256,7 @@ async fn measure_there(
     seqtide.create(connection).await?;
     let measured = unless(&mut terminated, load(asked, &seqtide)).await;
     let deleted = seqtide.delete(terminated.next()).await;
-    let mut measured = measured?;
+    let mut measured = measured.unwrap_or_else(|why| Measured { report: None, faults: vec![why.to_string()] });
     measured.faults.extend(deleted.err().map(|why| why.to_string()));
     Ok(measured)
 }

@@ -9,7 +9,7 @@ use tokio::task::{LocalSet, spawn_local};
 use tokio::time::sleep;
 
 use crate::Error;
-use crate::feed::{self, Feed, Reader, Room};
+use crate::feed::{self, Feed, Reader, Room, without};
 use crate::process::Process;
 use crate::report::Report;
 use crate::service::Service;
@@ -110,7 +110,7 @@ struct Heartbeats<'a> {
 impl Reader for Heartbeats<'_> {
     fn take(&mut self, bytes: &[u8]) -> usize {
         self.came.set(self.came.get() + self.sign.find_iter(bytes).count() as u64);
-        (bytes.len() + 1).saturating_sub(HEARTBEAT.len())
+        without(HEARTBEAT, bytes)
     }
 }
 

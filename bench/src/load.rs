@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 use futures_util::stream::{FuturesUnordered, TryStreamExt};
 use tokio::task::unconstrained;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
 use crate::Error;
 use crate::connection::Connection;
@@ -72,7 +72,8 @@ impl Load {
 /// Sends for so long, or until all is sent, over a connection for each sender.
 ///
 /// # Errors
-/// When a request fails, or is not answered within half a minute of the end.
+/// When a request fails, or is not answered within half a minute of the end; without a pace, when nothing is answered for
+/// so long.
 pub async fn run<S: Sender>(
     address: SocketAddr,
     senders: &mut [S],
@@ -93,11 +94,31 @@ pub async fn run<S: Sender>(
         .collect();
     // As one task they would share one task's budget, and be put off when it is spent.
     let all = unconstrained(loops.try_fold(0, async |all, not_sent| Ok(all + not_sent)));
-    let late = |_| Error::Late { what: "the answers to the last requests".to_owned(), limit: PATIENCE };
-    let not_sent = timeout(length.saturating_add(PATIENCE), all).await.map_err(late)??;
+    let late = |what: &str| Error::Late { what: what.to_owned(), limit: PATIENCE };
+    let not_sent = tokio::select! {
+        biased;
+        done = timeout(length.saturating_add(PATIENCE), all) => {
+            done.map_err(|_elapsed| late("the answers to the last requests"))??
+        }
+        () = silence(pace, &latency) => return Err(late("the next answer")),
+    };
     let lasted = pace.lasted(length, started.elapsed());
     let latency = latency.into_inner();
     Ok(Load { rate: latency.count() as f64 / lasted.as_secs_f64(), latency, not_sent })
+}
+
+/// Ready when nothing was answered for so long that somebody waits for.
+async fn silence(pace: Pace, latency: &RefCell<Latency>) {
+    let mut before = None;
+    loop {
+        let answered = Some(latency.borrow().count());
+        // With a pace there may be nothing to be answered.
+        if pace == Pace::AsAnswered && before == answered {
+            return;
+        }
+        before = answered;
+        sleep(PATIENCE).await;
+    }
 }
 
 /// When one connection of many sends.
@@ -127,7 +148,10 @@ impl Schedule {
     /// How many requests are due before the end, from the one of this number on; where there is no pace, none is.
     fn due_from(&self, number: u64) -> u64 {
         let Pace::PerSecond(rate) = self.pace else { return 0 };
-        let all = (rate * self.length.as_secs_f64()).ceil() as u64;
+        let length = self.length.as_secs_f64();
+        let all = (rate * length).ceil() as u64;
+        // The product may be rounded up to one more than there are.
+        let all = if all > 0 && (all - 1) as f64 / rate >= length { all - 1 } else { all };
         all.saturating_sub(self.place as u64).div_ceil(self.count as u64).saturating_sub(number)
     }
 }

@@ -4,6 +4,7 @@
 use memchr::memmem::Finder;
 
 use crate::documents::{Stamp, StampFinder};
+use crate::feed::without;
 
 /// How a row of Seqtide begins; its events begin otherwise.
 const ROW: &[u8] = br#"{"seq":"#;
@@ -31,13 +32,8 @@ impl Rows {
             found(sequence(behind));
         }
         // No whole row fits into what is shown again.
-        before_a_row(bytes)
+        without(ROW, bytes)
     }
-}
-
-/// How many of bytes that end without a row cannot be the beginning of one.
-fn before_a_row(bytes: &[u8]) -> usize {
-    (bytes.len() + 1).saturating_sub(ROW.len())
 }
 
 /// The number at the beginning of these bytes, where there is one.
@@ -69,7 +65,7 @@ impl Documents {
                 Some(rows) => rows.0.find(rest),
                 None => Some(0),
             };
-            let Some(row) = row else { return taken.max(before_a_row(bytes)) };
+            let Some(row) = row else { return taken.max(without(ROW, bytes)) };
             let Some((stamp, end)) = self.stamps.find(&rest[row..]) else { return taken + row };
             found(stamp, self.rows.as_ref().and_then(|_| sequence(&rest[row + ROW.len()..])));
             taken += row + end;

@@ -57,6 +57,11 @@ pub trait Reader {
     fn take(&mut self, bytes: &[u8]) -> usize;
 }
 
+/// How many bytes, of some in which a sign is not found, need not be shown again: the rest may be its beginning.
+pub(crate) fn without(sign: &[u8], bytes: &[u8]) -> usize {
+    (bytes.len() + 1).saturating_sub(sign.len())
+}
+
 /// Room for one read, shared by all feeds of a thread.
 pub struct Room(RefCell<Vec<u8>>);
 
@@ -207,7 +212,7 @@ impl Reader for Live {
                 self.is_seen = true;
                 at + self.sign.len()
             }
-            None => (bytes.len() + 1).saturating_sub(self.sign.len()),
+            None => without(self.sign, bytes),
         }
     }
 }

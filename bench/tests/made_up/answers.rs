@@ -85,6 +85,21 @@ fn a_reading_of_which_nothing_comes_ends() {
 }
 
 #[test]
+fn filling_ends_where_nothing_is_answered() {
+    let runtime = current_thread().expect("a runtime");
+    let error = runtime.block_on(async {
+        let silent = |_: &str| {
+            tokio::time::pause();
+            None
+        };
+        let fake = Fake::serve(Then::Open, silent).await;
+        backfill::run(fake.address, "db", &Backfill { documents: 10, rounds: 1 }).await
+    });
+    let error = error.map(drop).expect_err("nothing to read").to_string();
+    assert_eq!(error, "the next answer took longer than 30 s");
+}
+
+#[test]
 fn a_websocket_is_made_by_101_alone_and_nothing_else_is() {
     let runtime = current_thread().expect("a runtime");
     for (transport, status, said) in [

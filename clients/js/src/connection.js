@@ -194,7 +194,8 @@ export class Connection {
   }
 
   #tell(subscription, item) {
-    if (hasNoRoom(item)) {
+    // What refuses the whole connection for good does so whatever it is called.
+    if (hasNoRoom(item) && this.#open !== null) {
       this.#later(subscription, item);
       return;
     }
@@ -243,7 +244,7 @@ export class Connection {
         return;
       }
       const isAboutChange = isAboutWhatIsAsked(answer);
-      const [said = { ok: true }] = isAboutChange ? [await refusal(answer)] : await answer.json();
+      const [said = { ok: changes.length === 0 }] = isAboutChange ? [await refusal(answer)] : await answer.json();
       if (said.ok !== true && typeof said.error !== 'string') throw new Error(`${answer.status} is no answer to a change`);
       // What is subscribed to already, and what is no more, is as it was asked for.
       if (said.ok || said.error === 'conflict' || subscription === undefined || attempt.signal.aborted) return;
@@ -252,8 +253,9 @@ export class Connection {
     } catch (thrown) {
       // What takes the server long keeps nobody waiting but who asked for it.
       const isLate = asking.signal.aborted && !attempt.signal.aborted && subscription !== undefined;
-      if (isLate) this.#later(subscription, told(asking.signal.reason));
-      else attempt.abort(thrown);
+      if (!isLate) attempt.abort(thrown);
+      // The answer may be late, and its rows be here.
+      else if (subscription.state === 'connecting') this.#later(subscription, told(asking.signal.reason));
     } finally {
       watchdog.stop();
       attempt.signal.removeEventListener('abort', giveUp);

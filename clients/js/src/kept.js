@@ -25,7 +25,7 @@ export class Kept {
       throw new SeqtideError({ error: 'key_in_use', reason });
     }
     const token = storage.getItem(key);
-    if (token instanceof Object) {
+    if (typeof token === 'object' && token !== null) {
       const instead = 'one that takes its time is asked before `follow`, and `getItem` gives what it said';
       throw new TypeError(`a storage gives a token at once, as a text, or null, not ${String(token)}: ${instead}`);
     }

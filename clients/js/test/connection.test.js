@@ -113,6 +113,28 @@ test('what takes the server long to open holds up nobody else who comes or goes'
   await until('both are given up', () => server.changes.filter(({ unsubscribe }) => unsubscribe).length === 2);
 });
 
+// It was `connecting` from then on, though its rows came.
+test('one whose rows are here while the answer to its change is late is as it was asked for', async (t) => {
+  let beats, send, isGivenUp;
+  t.after(() => clearInterval(beats));
+  const server = await serve(
+    t,
+    [({ open, ...more }) => (({ send } = more), open(), (beats = setInterval(() => send({ event: 'heartbeat', seqs: {} }), 100)))],
+    ({ subscribe: sub }, answer) => {
+      answer.on('close', () => (isGivenUp = true));
+      send({ sub, event: 'subscribed', seq: 0 }, row(sub, 1));
+    },
+  );
+  const seqtide = new Seqtide(server.url, { heartbeat: 500 });
+  t.after(() => seqtide.close());
+  seqtide.follow('a');
+  await until('the connection', () => server.open === 1);
+  const told = [];
+  const late = seqtide.follow('b', { since: 0, onRow: () => {}, onEvent: ({ event }) => told.push(event) });
+  await until('its answer is given up', () => isGivenUp);
+  assert.deepEqual([late.token, late.state, told], [1, 'catching-up', ['subscribed']]);
+});
+
 test('an address behind a redirect that keeps the POST is followed', async (t) => {
   const script = ({ open, send, subscriptions: [{ subscribe, since }] }) => (open(), send(row(subscribe, since + 1)));
   const server = await serve(t, [script], (change) => [200, change === undefined ? [] : [{ ok: true }]]);
