@@ -371,24 +371,58 @@ fn append<'a>(parts: &mut Cow<'a, [Bytes]>, more: Cow<'a, [Bytes]>) {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{Shutdown, TcpListener};
 
+    use mio::{Events, Poll};
     use seqtide::{Engine, FeedKind, FeedOptions};
 
     use super::*;
 
-    #[tokio::test]
-    async fn who_has_taken_nothing_of_what_is_left_for_longer_than_it_may_is_given_up() {
-        let folder = tempfile::tempdir().unwrap();
-        let engine = Engine::start(folder.path()).unwrap();
+    /// More than is heard at once, and what a system has room for.
+    const SAID: usize = READS_AT_ONCE * READ_BYTES + 20_000;
+
+    /// A member, and its client; in this folder, as long as this engine lives.
+    async fn member_in(folder: &std::path::Path) -> (Member, std::net::TcpStream, Engine) {
+        let engine = Engine::start(folder).unwrap();
         let database = engine.create_database("db").await.unwrap();
         let mut feed = database.feed(FeedOptions::live(FeedKind::Sse)).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        SockRef::from(&listener).set_recv_buffer_size(2 * SAID).unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (socket, _) = listener.accept().unwrap();
         socket.set_nonblocking(true).unwrap();
         let (seat, position, state) = (feed.take_seat().unwrap(), Sequence::ZERO, FeedState::Live);
-        let mut member = Member::new(Apart { socket, heard: None, position, state, seat }, 0);
+        (Member::new(Apart { socket, heard: None, position, state, seat }, 0), client, engine)
+    }
+
+    /// The system tells once of what has come.
+    #[tokio::test]
+    async fn who_has_said_much_at_once_is_heard_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut member, mut client, _engine) = member_in(folder.path()).await;
+        client.write_all(&[b'x'; SAID]).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let (mut come, deadline) = (vec![0; 2 * SAID], Instant::now() + Duration::from_secs(60));
+        while member.socket.peek(&mut come).unwrap_or_default() < SAID {
+            assert!(Instant::now() < deadline, "it does not come");
+        }
+        let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(8));
+        poll.registry().register(&mut member.socket, Token(0), WATCHED_FOR).unwrap();
+        for is_last in [false, true] {
+            poll.poll(&mut events, Some(Duration::from_secs(60))).unwrap();
+            assert!(events.iter().any(|event| event.is_readable()), "nobody says that there is more");
+            let heard = member.hear(Framing::Chunks, poll.registry());
+            assert_eq!(
+                heard.map_err(|error| error.kind()),
+                if is_last { Err(ErrorKind::UnexpectedEof) } else { Ok(()) }
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn who_has_taken_nothing_of_what_is_left_for_longer_than_it_may_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut member, mut client, _engine) = member_in(folder.path()).await;
         let guarded_for = |member: &Member| SockRef::from(&member.socket).tcp_user_timeout().unwrap();
         for guarded in [None, Some(Duration::from_secs(9)), Some(Duration::from_secs(9))] {
             member.look(Duration::from_secs(9)).unwrap();
