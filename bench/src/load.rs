@@ -72,8 +72,8 @@ impl Load {
 /// Sends for so long, or until all is sent, over a connection for each sender.
 ///
 /// # Errors
-/// When a request fails, or is not answered within half a minute of the end; without a pace, when nothing is answered for
-/// so long.
+/// When a request fails, or is not answered within half a minute of the end; without a pace, when nothing is answered
+/// for so long.
 pub async fn run<S: Sender>(
     address: SocketAddr,
     senders: &mut [S],
