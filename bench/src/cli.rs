@@ -144,10 +144,7 @@ fn above_zero(text: &str) -> Result<f64, String> {
 /// 0: all is well; 1: something went wrong under the load, such as a document that was lost, or nothing was measured.
 pub fn run<S: Stream<Item = ()> + Unpin>(bench: &Bench, terminated: impl FnOnce() -> io::Result<S>) -> ExitCode {
     let measured = current_thread().and_then(|runtime| runtime.block_on(measure(&bench.load, terminated)));
-    let (report, mut faults) = match measured {
-        Ok(Measured { report, faults }) => (report, faults),
-        Err(error) => (None, vec![error.to_string()]),
-    };
+    let Measured { report, mut faults } = measured.unwrap_or_else(Measured::failed);
     if let Some(report) = report {
         let text = if bench.load.common().json { report.json() + "\n" } else { report.table() };
         faults.extend(print(&text).err().map(|why| format!("the report could not be written: {why}")));
@@ -214,6 +211,10 @@ impl Measured {
     fn new(report: Report, fault: Option<&str>) -> Measured {
         Measured { report: Some(report), faults: fault.into_iter().map(str::to_owned).collect() }
     }
+
+    fn failed(why: Error) -> Measured {
+        Measured { report: None, faults: vec![why.to_string()] }
+    }
 }
 
 async fn measure<S: Stream<Item = ()> + Unpin>(
@@ -256,7 +257,7 @@ async fn measure_there(
     seqtide.create(connection).await?;
     let measured = unless(&mut terminated, load(asked, &seqtide)).await;
     let deleted = seqtide.delete(terminated.next()).await;
-    let mut measured = measured.unwrap_or_else(|why| Measured { report: None, faults: vec![why.to_string()] });
+    let mut measured = measured.unwrap_or_else(Measured::failed);
     measured.faults.extend(deleted.err().map(|why| why.to_string()));
     Ok(measured)
 }

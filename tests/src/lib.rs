@@ -22,4 +22,5 @@ pub mod workload;
 
 pub use database::Database;
 pub use http::Api;
+pub use process::eventually;
 pub use server::Server;

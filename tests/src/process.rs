@@ -12,6 +12,21 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::server::DEADLINE;
 
+/// What is found, looked for again and again.
+///
+/// # Panics
+/// When it is not found in time.
+pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Bytes of standard error kept for failure messages.
 const STDERR_KEPT: usize = 64 * 1024;
 

@@ -89,6 +89,15 @@ pub async fn upgraded(address: SocketAddr, path: &str, more: &str) -> (TcpStream
     (socket, String::from_utf8(head).expect("text"))
 }
 
+/// A frame of a client, masked with nothing.
+///
+/// # Panics
+/// When it is not a short one.
+pub fn said(first: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(payload.len()).ok().filter(|length| *length < 126).expect("a short frame");
+    [&[first, 0x80 | length, 0, 0, 0, 0][..], payload].concat()
+}
+
 /// Reads one of the server's frames on a WebSocket: its first byte and its payload.
 ///
 /// # Panics

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use seqtide_tests::eventually;
 use seqtide_tests::server::{DEADLINE, seqtide_command, seqtide_command_behind, seqtide_command_under};
 use seqtide_tests::{Api, Server};
 use serde_json::{Value, json};
@@ -278,17 +279,6 @@ fn bench_at_work(folder: &Path) -> Child {
 /// The data folder of the load's own server.
 fn data_of(folder: &Path) -> Option<PathBuf> {
     std::fs::read_dir(folder).expect("the folder").find_map(|entry| entry.ok().map(|entry| entry.path()))
-}
-
-fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + DEADLINE;
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use seqtide_tests::database::fresh;
 use seqtide_tests::doors::{FeedSocket, feed_url};
 use seqtide_tests::raw;
 use seqtide_tests::server::{Exit, seqtide_command, seqtide_command_behind};
-use seqtide_tests::{Api, Database, Server};
+use seqtide_tests::{Api, Database, Server, eventually};
 
 /// Rows wait for LMDB for a second or three, and a writer looks every five seconds whether it rests.
 const AT_REST_WITHIN: Duration = Duration::from_secs(60);
@@ -242,11 +242,18 @@ async fn what_becomes_of_folders_that_were_put_among_the_databases_is_told() {
     assert!(report.lines().any(|line| line.contains("orders.bak: passed over")), "{report}");
 }
 
-/// A server whose standard error nobody reads but who asks for it here, and where it listens.
+/// A server whose standard error nobody reads but who asks for it here, and where it listens. It ends with this test.
 fn unread(folder: &Path, log: &str) -> (Child, SocketAddr) {
     let mut server = seqtide_command();
-    server.args(["serve", "--listen", "127.0.0.1:0", "--feeds-drain-ms", "0", "--log", log, "--data"]).arg(folder);
-    let mut server = server.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    server.args(["serve", "--until-stdin-ends", "--listen", "127.0.0.1:0", "--feeds-drain-ms", "0", "--log", log]);
+    let mut server = server
+        .arg("--data")
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
     let mut banner = String::new();
     BufReader::new(server.stdout.take().expect("it is piped")).read_line(&mut banner).expect("a banner");
     let address = banner.trim().rsplit("http://").next().expect("an address").parse().expect("an address");
@@ -338,19 +345,10 @@ fn a_server_that_fails_ends_though_nobody_reads_why() {
     while writer.write(&[b'x'; 4096]).is_ok() {}
     rustix::io::ioctl_fionbio(&writer, false).expect("it is waited for");
     let mut server = seqtide_command();
-    server.args(["serve", "--listen", &held.local_addr().expect("it has one").to_string(), "--data"]);
-    let mut server = server.arg(folder.path()).stderr(writer).spawn().expect("the binary runs");
-    let deadline = std::time::Instant::now() + AT_REST_WITHIN;
-    let status = loop {
-        if let Some(status) = server.try_wait().expect("its status") {
-            break status;
-        }
-        if std::time::Instant::now() > deadline {
-            server.kill().expect("it is there");
-            panic!("it is still there");
-        }
-        thread::sleep(Duration::from_millis(10));
-    };
+    server.args(["serve", "--until-stdin-ends", "--listen", &held.local_addr().expect("it has one").to_string()]);
+    let mut server =
+        server.arg("--data").arg(folder.path()).stdin(Stdio::piped()).stderr(writer).spawn().expect("the binary runs");
+    let status = eventually("it should end", || server.try_wait().expect("its status"));
     assert_eq!(status.code(), Some(1));
     drop(reader);
 }

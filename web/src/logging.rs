@@ -51,8 +51,8 @@ pub enum LogError {
 pub fn start(config: &Config) -> Result<(), LogError> {
     let filter = config.log_filter()?;
     let (sender, lines) = sync_channel(LINES_MAX);
-    LINES.set(sender).map_err(|_| LogError::Started)?;
     thread::Builder::new().name("stderr".to_owned()).spawn(|| write_all(lines)).map_err(LogError::Thread)?;
+    LINES.set(sender).map_err(|_| LogError::Started)?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Line)

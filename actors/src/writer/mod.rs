@@ -104,6 +104,12 @@ impl WriterLimits {
         }
         Ok(())
     }
+
+    /// By how much what waits fills a queue, as far as edits or bytes do most: one from 1 on is full.
+    pub fn filled_by(&self, waiting: Load) -> f64 {
+        let of = |waiting: usize, most: usize| waiting as f64 / most.max(1) as f64;
+        of(waiting.edits, self.queue_edits_max).max(of(waiting.bytes, self.queue_bytes_max))
+    }
 }
 
 /// What goes on between commits, for all to see.

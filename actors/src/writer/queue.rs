@@ -62,9 +62,7 @@ impl Queue {
 
     /// By how much it is filled, by what fills it most: from 1 on it is full.
     pub fn filled(&self) -> f64 {
-        let (Load { edits, bytes }, limits) = (self.load(), self.limits);
-        let of = |waiting: usize, most: usize| waiting as f64 / most.max(1) as f64;
-        of(edits, limits.queue_edits_max).max(of(bytes, limits.queue_bytes_max))
+        self.limits.filled_by(self.load())
     }
 
     pub fn is_empty(&self) -> bool {

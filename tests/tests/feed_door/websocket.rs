@@ -54,9 +54,7 @@ async fn last_event_id_wins_over_since_here_too() {
         let (mut socket, _head) =
             raw::upgraded(server.address(), &format!("/db/_feed{query}"), "Last-Event-ID: 2\r\n").await;
         if query.is_empty() {
-            let options = br#"{"since":0,"live":false}"#;
-            let frame = [&[0x81, 0x80 | options.len() as u8, 0, 0, 0, 0], &options[..]].concat();
-            socket.write_all(&frame).await.expect("the options");
+            socket.write_all(&raw::said(0x81, br#"{"since":0,"live":false}"#)).await.expect("the options");
         }
         let mut items = Vec::new();
         while items.len() < 4 {

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use super::raw_feed::RawFeed;
 use super::until_open;
-use super::websocket::{TEXT, closed_behind, said};
+use super::websocket::{TEXT, closed_behind};
 use seqtide_tests::database::fresh;
 use seqtide_tests::http::SOON;
 use seqtide_tests::{Database, raw};
@@ -66,7 +66,7 @@ async fn the_close_reaches_a_websocket_that_talks() {
     for _ in 0..FEEDS {
         let (mut socket, _head) = raw::upgraded(server.address(), "/db/_feed?since=0&heartbeat=60000", "").await;
         assert_eq!(raw::read_frame(&mut socket).await.0, TEXT, "caught up");
-        clients.push(tokio::spawn(talk(socket, said(0x8a, b"pong"))));
+        clients.push(tokio::spawn(talk(socket, raw::said(0x8a, b"pong"))));
     }
     until_open(&database.api, "websocket", FEEDS as u64).await;
     end_all(&database).await;
@@ -81,7 +81,7 @@ async fn the_close_reaches_a_websocket_that_talks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_websocket_that_is_behind_closes_with_a_close_frame_too() {
     let (server, database) = fresh().await;
-    for (word, code) in [(said(0x88, &1000_u16.to_be_bytes()), 1000), (said(0x81, b"{}"), 1008)] {
+    for (word, code) in [(raw::said(0x88, &1000_u16.to_be_bytes()), 1000), (raw::said(0x81, b"{}"), 1008)] {
         let path = "/db/_feed?since=now&include_docs=true&heartbeat=60000";
         let (mut socket, _head) = raw::upgraded(server.address(), path, "").await;
         assert_eq!(raw::read_frame(&mut socket).await.0, TEXT, "caught up");

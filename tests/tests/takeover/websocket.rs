@@ -9,17 +9,12 @@ use super::until_open;
 use seqtide_tests::database::fresh;
 use seqtide_tests::http::SOON;
 use seqtide_tests::known_feeds::feeds_when;
+use seqtide_tests::raw::said;
 use seqtide_tests::{Database, Server, raw};
 
 pub const TEXT: u8 = 0x81;
 const PONG: u8 = 0x8a;
 const CLOSE: u8 = 0x88;
-
-/// A frame of a client, masked with nothing.
-pub fn said(first: u8, payload: &[u8]) -> Vec<u8> {
-    let length = u8::try_from(payload.len()).expect("a short frame");
-    [&[first, 0x80 | length, 0, 0, 0, 0][..], payload].concat()
-}
 
 pub fn ping(data: &[u8]) -> Vec<u8> {
     said(0x89, data)
