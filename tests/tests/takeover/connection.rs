@@ -55,7 +55,8 @@ async fn a_request_behind_a_feed_is_not_carried_out() {
         format!("PUT /db/{id} HTTP/1.1\r\nHost: seqtide\r\nContent-Length: {}\r\n\r\n{body}", body.len())
     };
     let mut socket = TcpStream::connect(server.address()).await.expect("a connection");
-    // One is there before the feed begins, the other comes when it is live, however long it is: who sent 128 KiB was cut.
+    // One is there before the feed begins, the other comes when it is live, however long it is: who sent 128 KiB
+    // was cut.
     let feed = "GET /db/_feed HTTP/1.1\r\nHost: seqtide\r\nAccept: text/event-stream\r\n\r\n";
     socket.write_all(format!("{feed}{}", behind("pipelined", 0)).as_bytes()).await.expect("the requests");
     let mut text = String::new();
