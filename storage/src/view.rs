@@ -52,8 +52,8 @@ impl<'txn> View<'txn> {
     pub fn get(&self, table: Table, key: &[u8]) -> Result<Option<&'txn [u8]>, StorageError> {
         #[cfg(test)]
         reads::count(table);
-        if let Some(over) = self.over.and_then(|over| over.get(table, key)) {
-            return Ok(over.value);
+        if let Some(value) = self.over.and_then(|over| over.get(table, key)) {
+            return Ok(value);
         }
         match self.base {
             BaseView::Lmdb { txn, handles, seals } => {

@@ -112,6 +112,14 @@ impl Logged {
     }
 }
 
+/// What the thread does.
+enum Work {
+    /// Put the frozen rows into LMDB.
+    Apply,
+    /// Get to know some of the documents that LMDB has.
+    Learn,
+}
+
 /// A thread that a panic has ended does not run either.
 struct Running<'a>(&'a Shared);
 
@@ -129,15 +137,19 @@ impl Shared {
     fn run(&self) {
         let _running = Running(self);
         be_nice();
-        while self.next_work() {
-            if self.apply().is_err() {
-                drop(self.changed.wait_timeout_while(self.state(), RETRY, |state| !state.closing));
+        while let Some(work) = self.next_work() {
+            match work {
+                Work::Learn => self.learn(),
+                Work::Apply if self.apply().is_err() => {
+                    drop(self.changed.wait_timeout_while(self.state(), RETRY, |state| !state.closing));
+                }
+                Work::Apply => {}
             }
         }
     }
 
-    /// Waits until rows are to be put into LMDB, and freezes them; `false` when the thread is to end.
-    fn next_work(&self) -> bool {
+    /// Waits until there is something to do; freezes rows that are to be put into LMDB. `None` when the thread is to end.
+    fn next_work(&self) -> Option<Work> {
         let mut state = self.state();
         let mut idle_since = Instant::now();
         loop {
@@ -145,12 +157,15 @@ impl Shared {
             if state.closing || (state.over.is_empty() && idle >= IDLE_MAX) {
                 // While the state is held: who adds rows from now on starts another.
                 state.running = false;
-                return false;
+                return None;
             }
             let rest = state.since.map(|since| state.rest(since.elapsed()));
             if rest.is_some_and(|rest| rest.is_zero()) || state.over.frozen.is_some() {
                 state.freeze();
-                return true;
+                return Some(Work::Apply);
+            }
+            if state.learns() {
+                return Some(Work::Learn);
             }
             if rest.is_some() {
                 idle_since = Instant::now();
@@ -214,6 +229,7 @@ impl Shared {
         if applied.is_ok() {
             (state.over.frozen, state.covered) = (None, up_to);
             state.docs_pages = docs_pages.unwrap_or(state.docs_pages);
+            state.forget_too_many();
             // What has become large meanwhile is next; who waits for room need not wait until LMDB has that as well.
             if state.is_large() {
                 state.freeze();

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use equivalent::{Comparable, Equivalent};
 
+use super::id_filter::HashedId;
 use crate::rows::{Row, SharedRow};
 use crate::tables::Table;
 
@@ -34,6 +35,11 @@ impl Keyed {
 
     pub fn row(&self) -> Row<'_> {
         self.row.row()
+    }
+
+    /// Of a document's row, the document's id.
+    pub fn hashed_id(&self) -> HashedId {
+        HashedId::from(self.row().key)
     }
 
     /// Where its row begins in memory.

@@ -105,6 +105,8 @@ pub(super) struct State {
     pub since: Option<Instant>,
     /// How many pages LMDB has of documents, as it was last looked at.
     pub docs_pages: usize,
+    /// That its documents cannot be known.
+    pub knows_nothing: bool,
     /// How many wait until LMDB has come further.
     pub waiting: usize,
     /// That LMDB failed to take the frozen rows the last time.
@@ -215,6 +217,7 @@ impl Logged {
             covered,
             since: None,
             docs_pages: docs_pages(&env).unwrap_or(0),
+            knows_nothing: false,
             waiting: 0,
             failed: None,
             running: false,
@@ -408,7 +411,7 @@ impl Shared {
     /// From now on readers see these rows.
     fn show(&self, number: u64, rows: Rows) {
         let mut state = self.state();
-        state.over.active.insert(rows);
+        state.over.insert(rows);
         #[cfg(test)]
         meanwhile::happens();
         state.nothing_comes(&self.env);
@@ -418,7 +421,7 @@ impl Shared {
         if is_first {
             state.since = Some(Instant::now());
         }
-        let wakes = is_first || state.is_large();
+        let wakes = state.begin_to_know() || is_first || state.is_large();
         drop(state);
         if wakes {
             self.changed.notify_all();
@@ -438,6 +441,7 @@ impl Shared {
         let plan = |view: View<'_>| {
             let (mut rows, outcome) = plan(view)?;
             let writes = !rows.is_empty();
+            self.know(&rows);
             if writes {
                 rows.put(Table::Meta, META_LOG, meta::encode_number(number));
             }

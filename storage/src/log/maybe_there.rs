@@ -1,56 +1,51 @@
-//! Which keys may be among rows in memory. That one is not is told without a walk through them.
+//! Which documents may be among rows in memory. That one is not is told without a walk through them.
 
-use std::hash::RandomState;
 use std::sync::Arc;
 
-use fastbloom::AtomicBloomFilter;
-
-use super::key::Keyed;
+use super::id_filter::{HashedId, IdFilter};
 use super::runs::Runs;
 
-/// Among fewer rows a key is looked for as fast. Tests of few rows are to meet it.
-const KEYS_MIN: usize = if cfg!(test) { 2 } else { 256 };
+/// Among fewer documents one is looked for as fast. Tests of few are to meet it.
+const DOCS_MIN: usize = if cfg!(test) { 2 } else { 256 };
 /// 128 KiB. Beside 80,000 ids, of which a memtable has hardly more, two in a hundred others are taken for one of them.
 const BITS: usize = 1 << 20;
-const HASHES: u32 = 2;
 
-/// Every key that was added, and some that were not. Clones share what they know: a key that was added to one may be
-/// said to be in the others, which costs no more than to look for it in vain.
+/// The documents of a memtable. Clones share what they know: a document that was added to one may be said to be in the
+/// others, which costs no more than to look for it in vain.
 #[derive(Clone, Default)]
 pub(super) struct MaybeThere {
-    /// `None` while there are few keys: any may be there.
-    keys: Option<Arc<AtomicBloomFilter<RandomState>>>,
+    /// `None` while there are few: any may be there.
+    docs: Option<Arc<IdFilter>>,
 }
 
 impl MaybeThere {
-    /// Adds the keys of rows to those of the rows that were there before.
-    pub fn add(&mut self, rows: &[Keyed], before: &Runs) {
-        if self.keys.is_none() && before.len() + rows.len() > KEYS_MIN {
-            let keys = AtomicBloomFilter::with_num_bits(BITS).hasher(RandomState::new()).hashes(HASHES);
-            for keyed in before.rows() {
-                keys.insert(keyed.row().key);
-            }
-            self.keys = Some(Arc::new(keys));
+    /// Adds documents to those whose rows were there before.
+    pub fn add(&mut self, docs: &[HashedId], before: &Runs) {
+        if self.docs.is_none() && before.len() + docs.len() > DOCS_MIN {
+            let filter = IdFilter::new(BITS);
+            before.rows().into_iter().for_each(|doc| filter.add(doc.hashed_id()));
+            self.docs = Some(Arc::new(filter));
         }
-        if let Some(keys) = &self.keys {
-            for keyed in rows {
-                keys.insert(keyed.row().key);
-            }
+        if let Some(filter) = &self.docs {
+            docs.iter().for_each(|id| filter.add(*id));
         }
     }
 
-    pub fn may_have(&self, key: &[u8]) -> bool {
-        self.keys.as_ref().is_none_or(|keys| keys.contains(key))
+    pub fn may_have(&self, id: HashedId) -> bool {
+        self.docs.as_ref().is_none_or(|filter| filter.may_have(id))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::slice;
-
+    use super::super::key::Keyed;
     use super::*;
     use crate::rows::Rows;
     use crate::tables::Table;
+
+    fn hashed(number: usize) -> HashedId {
+        HashedId::from(key(number).as_bytes())
+    }
 
     fn key(number: usize) -> String {
         format!("{number:08}")
@@ -62,9 +57,9 @@ mod tests {
         rows.into_shared().map(Keyed::from)
     }
 
-    /// How many of 1,000 keys that were not added may be there.
+    /// How many of 1,000 documents that were not added may be there.
     fn others(maybe: &MaybeThere) -> usize {
-        (0..1_000).filter(|number| maybe.may_have(key(1_000_000 + number).as_bytes())).count()
+        (0..1_000).filter(|number| maybe.may_have(hashed(1_000_000 + number))).count()
     }
 
     #[test]
@@ -72,11 +67,11 @@ mod tests {
         let added: Vec<Keyed> = keyed(2_500).collect();
         let (mut maybe, mut before) = (MaybeThere::default(), Runs::default());
         for (place, keyed) in added.iter().enumerate() {
-            maybe.add(slice::from_ref(keyed), &before);
+            maybe.add(&[keyed.hashed_id()], &before);
             before.insert(vec![keyed.clone()]);
-            assert!(added[..=place].iter().rev().step_by(97).all(|keyed| maybe.may_have(keyed.row().key)), "{place}");
+            assert!(added[..=place].iter().rev().step_by(97).all(|keyed| maybe.may_have(keyed.hashed_id())), "{place}");
         }
-        assert!(added.iter().all(|keyed| maybe.may_have(keyed.row().key)));
+        assert!(added.iter().all(|keyed| maybe.may_have(keyed.hashed_id())));
         assert!(others(&maybe) < 20, "{} of 1,000", others(&maybe));
     }
 
@@ -85,7 +80,7 @@ mod tests {
     fn little_else_may_be_there_beside_as_many_as_a_memtable_has() {
         let (mut maybe, mut before) = (MaybeThere::default(), Runs::default());
         for keyed in keyed(80_000) {
-            maybe.add(slice::from_ref(&keyed), &before);
+            maybe.add(&[keyed.hashed_id()], &before);
             before.insert(vec![keyed]);
         }
         assert!(others(&maybe) < 40, "{} of 1,000", others(&maybe));

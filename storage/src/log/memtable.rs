@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::fetched::fetched;
+use super::id_filter::HashedId;
 use super::key::{Keyed, Sought};
+use super::known_docs::KnownDocs;
 use super::maybe_there::MaybeThere;
 use super::runs::{Merging, Runs};
 use crate::range::{Direction, KeyRange};
@@ -15,26 +17,27 @@ use crate::tables::Table;
 #[derive(Clone, Default)]
 pub(crate) struct Memtable {
     tables: [Runs; Table::ALL.len()],
-    /// Which documents there may be: each write asks for one by its id, and most are not here.
+    /// Which documents there may be.
     docs: MaybeThere,
     /// What the records that were put in take in memory, superseded rows included.
     bytes: usize,
 }
 
 impl Memtable {
-    /// Puts in the rows of a record.
-    pub fn insert(&mut self, record: Rows) {
+    /// Puts in the rows of a record; gives the documents whose rows are among them.
+    pub fn insert(&mut self, record: Rows) -> Vec<HashedId> {
         self.bytes += record.memory_bytes();
         let mut tables: [Vec<Keyed>; Table::ALL.len()] = Default::default();
         for row in record.into_shared() {
             let (table, keyed) = Keyed::of(row);
             tables[table as usize].push(keyed);
         }
-        let docs = &tables[Table::Docs as usize];
-        self.docs.add(docs, &self.tables[Table::Docs as usize]);
+        let docs: Vec<HashedId> = tables[Table::Docs as usize].iter().map(Keyed::hashed_id).collect();
+        self.docs.add(&docs, &self.tables[Table::Docs as usize]);
         for (runs, rows) in self.tables.iter_mut().zip(tables) {
             runs.insert(rows);
         }
+        docs
     }
 
     pub fn is_empty(&self) -> bool {
@@ -51,11 +54,18 @@ impl Memtable {
         self.bytes
     }
 
+    /// Whether it may say something of a document.
+    fn may_have(&self, doc: HashedId) -> bool {
+        self.docs.may_have(doc)
+    }
+
+    /// The documents whose rows there are.
+    pub fn docs(&self) -> impl Iterator<Item = HashedId> {
+        self.tables[Table::Docs as usize].rows().into_iter().map(Keyed::hashed_id)
+    }
+
     /// `None` when it says nothing of the row.
     pub fn get(&self, table: Table, key: &[u8]) -> Option<Row<'_>> {
-        if table == Table::Docs && !self.docs.may_have(key) {
-            return None;
-        }
         self.tables[table as usize].get(&Sought::from(key)).map(Keyed::row)
     }
 
@@ -86,6 +96,8 @@ impl<'a> Iterator for OverRows<'a> {
 pub(crate) struct Overlay {
     pub active: Memtable,
     pub frozen: Option<Arc<Memtable>>,
+    /// All documents that these and LMDB have, once they are known.
+    pub known: Option<Arc<KnownDocs>>,
 }
 
 impl Overlay {
@@ -93,9 +105,30 @@ impl Overlay {
         self.frozen.is_none() && self.active.is_empty()
     }
 
-    /// The row that is laid over LMDB's: a value, or that there is none. `None` when LMDB's counts.
-    pub fn get(&self, table: Table, key: &[u8]) -> Option<Row<'_>> {
-        self.active.get(table, key).or_else(|| self.frozen.as_ref()?.get(table, key))
+    /// Puts in the rows of a record, as the newest.
+    pub fn insert(&mut self, record: Rows) {
+        let docs = self.active.insert(record);
+        if let Some(known) = &self.known {
+            docs.into_iter().for_each(|doc| known.add(doc));
+        }
+    }
+
+    /// The newest first.
+    pub fn layers(&self) -> impl Iterator<Item = &Memtable> {
+        [Some(&self.active), self.frozen.as_deref()].into_iter().flatten()
+    }
+
+    /// What a row has that is laid over LMDB's: a value, or none. `None` when LMDB's row counts.
+    pub fn get(&self, table: Table, key: &[u8]) -> Option<Option<&[u8]>> {
+        let doc = (table == Table::Docs).then(|| HashedId::from(key));
+        // Each write asks for a document by its id, and most are new, or not among these rows.
+        if let (Some(doc), Some(known)) = (doc, &self.known)
+            && known.lacks(doc)
+        {
+            return Some(None);
+        }
+        let mut layers = self.layers().filter(|layer| doc.is_none_or(|doc| layer.may_have(doc)));
+        layers.find_map(|layer| layer.get(table, key)).map(|row| row.value)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::tables::Table;
 pub(crate) struct Merged<'txn, I: Iterator> {
     direction: Direction,
     below: Peekable<I>,
-    /// The newest first.
+    /// As the overlay has them.
     layers: Vec<Peekable<OverRows<'txn>>>,
 }
 
@@ -24,8 +24,7 @@ impl<'txn, I: Iterator<Item = Result<RawRow<'txn>, StorageError>>> Merged<'txn, 
         range: KeyRange<'_>,
         direction: Direction,
     ) -> Merged<'txn, I> {
-        let layers = [Some(&overlay.active), overlay.frozen.as_deref()].into_iter().flatten();
-        let layers = layers.map(|layer| layer.range(table, range, direction).peekable()).collect();
+        let layers = overlay.layers().map(|layer| layer.range(table, range, direction).peekable()).collect();
         Merged { direction, below: below.peekable(), layers }
     }
 
@@ -133,7 +132,8 @@ mod tests {
                 expected.reverse();
                 rows.reverse();
             }
-            let overlay = Overlay { active: memtable(&active), frozen: frozen.as_ref().map(|it| Arc::new(memtable(it))) };
+            let frozen = frozen.as_ref().map(|it| Arc::new(memtable(it)));
+            let overlay = Overlay { active: memtable(&active), frozen, known: None };
             let merged = Merged::new(rows.into_iter().map(Ok), &overlay, Table::Docs, range, direction);
             let merged: Vec<_> = merged.map(Result::unwrap).collect();
             prop_assert_eq!(merged, expected);

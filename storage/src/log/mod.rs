@@ -3,7 +3,7 @@
 //!
 //! `record` and `segment` are the files, `blocks` how they are written, `segments` the two that take turns, `replay`
 //! what is made of them after a crash. `memtable` and `merge` lay rows over others, `maybe_there` tells which are not
-//! among them. `logged` is what the rest of the store has to do with: it writes and reads; `applier` is the thread.
+//! among them, `known_docs` which are not in LMDB either. `logged` is what the rest of the store has to do with: it writes and reads; `applier` is the thread.
 //! `load` is what waits and whether it will fit, `claims` what all logs of the process need together, `permits` how
 //! many of them LMDB takes rows from at once.
 
@@ -11,7 +11,9 @@ mod applier;
 mod blocks;
 mod claims;
 mod fetched;
+mod id_filter;
 mod key;
+mod known_docs;
 mod load;
 pub(crate) mod logged;
 mod maybe_there;

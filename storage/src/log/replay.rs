@@ -99,7 +99,7 @@ impl FoundLog {
         let damage = damage.or(cut.map(|(name, end)| Damage::of_cut_log(name, end as u64, number + 1)));
         let damage = damage.or(unread.map(|(name, at, why)| Damage::of_unread_log(name, at as u64, why, number + 1)));
         let frozen = Some(Arc::new(frozen)).filter(|frozen| !frozen.is_empty());
-        let over = Overlay { active: Memtable::default(), frozen };
+        let over = Overlay { frozen, ..Overlay::default() };
         Ok(Replayed { origin, over, number, covered, parts, damage })
     }
 

@@ -17,7 +17,7 @@ use super::logged::{Logged, Reading, meanwhile};
 use super::replay::{FoundLog, Replayed};
 use super::segments::{NAMES, Segments};
 use crate::codec::meta::{self, Identity};
-use crate::env::{Durability, Env, EnvOptions};
+use crate::env::{DATA_FILE, Durability, Env, EnvOptions};
 use crate::error::StorageError;
 use crate::model::sequence::SeqFormat;
 use crate::notice::{Notice, Tell};
@@ -29,6 +29,7 @@ use crate::tables::{META_IDENTITY, Table};
 use crate::view::View;
 
 mod bounds;
+mod known;
 
 const TABLES: [Table; 3] = [Table::Docs, Table::BySeq, Table::Bodies];
 
@@ -161,6 +162,7 @@ enum Step {
     WriteThrough(Changes),
     Freeze,
     Apply,
+    Learn,
     Read,
     Crash,
     Close,
@@ -182,6 +184,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => any_changes().prop_map(Step::WriteThrough),
         2 => Just(Step::Freeze),
         2 => Just(Step::Apply),
+        2 => Just(Step::Learn),
         3 => Just(Step::Read),
         1 => Just(Step::Crash),
         1 => Just(Step::Close),
@@ -205,6 +208,7 @@ fn run(logged: &Logged, steps: &mut impl Iterator<Item = Step>, model: &mut Mode
             }
             Some(Step::Freeze) => logged.shared.state().freeze(),
             Some(Step::Apply) => logged.shared.apply().unwrap(),
+            Some(Step::Learn) => logged.shared.learn(),
             Some(Step::Read) => readings.push((logged.read().unwrap(), model.clone())),
             Some(Step::Crash) => break Some(false),
             Some(Step::Close) => break Some(true),
@@ -273,6 +277,7 @@ fn no_reader_sees_half_a_commit_whoever_writes_and_applies_meanwhile() {
         scope.spawn(|| {
             while !ended.load(Ordering::SeqCst) {
                 logged.shared.drain().unwrap();
+                logged.shared.learn();
             }
         });
         for _ in 0..2 {

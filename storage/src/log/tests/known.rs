@@ -1,0 +1,117 @@
+//! Documents that are known: what is not among them is not looked for in LMDB, and whatever is is found.
+
+use super::*;
+
+/// Whether it is known that there is no document of this id, without LMDB.
+fn is_known_to_be_new(logged: &Logged, id: &str) -> bool {
+    logged.shared.state().over.get(Table::Docs, id.as_bytes()) == Some(None)
+}
+
+/// Documents of these ids, as LMDB has them.
+fn in_lmdb(folder: &Path, ids: impl IntoIterator<Item = String>) {
+    let logged = open(folder);
+    let docs = ids.into_iter().map(|id| (Table::Docs, id.into(), Some(b"what a row of LMDB says".to_vec())));
+    write(&logged, &docs.collect()).unwrap();
+    logged.close().unwrap();
+}
+
+/// As many rows as it takes for a log to begin to know documents.
+fn put_enough(logged: &Logged) {
+    ["x", "y"].into_iter().for_each(|id| put(logged, id, "1").unwrap());
+}
+
+/// Has it know everything; gives how many turns that takes.
+fn learn_all(logged: &Logged) -> usize {
+    (0..)
+        .find(|_| {
+            !logged.shared.state().learns() || {
+                logged.shared.learn();
+                false
+            }
+        })
+        .unwrap()
+}
+
+#[test]
+fn a_document_is_known_to_be_new_once_all_that_lmdb_has_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    in_lmdb(folder.path(), (0..5).map(|number| format!("m-{number}")));
+    let logged = open(folder.path());
+    put_enough(&logged);
+    assert!(!is_known_to_be_new(&logged, "new"));
+    assert_eq!(learn_all(&logged), 3, "two at a time");
+    assert!(is_known_to_be_new(&logged, "new"));
+    assert!((0..5).all(|number| get(&logged, &format!("m-{number}")).is_some()));
+    logged.shared.drain().unwrap();
+    assert_eq!((get(&logged, "x").is_some(), get(&logged, "new")), (true, None));
+}
+
+/// In front of what was learned last and behind it, by whichever way.
+#[test]
+fn what_is_written_while_others_are_learned_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    in_lmdb(folder.path(), (0..5).map(|number| format!("m-{number}")));
+    let logged = open(folder.path());
+    put_enough(&logged);
+    logged.shared.learn();
+    put(&logged, "a-logged", "1").unwrap();
+    logged.shared.drain().unwrap();
+    put(&logged, "z-logged", "1").unwrap();
+    for id in ["a-through", "z-through"] {
+        logged.shared.state().has_failed_before();
+        put(&logged, id, "1").unwrap();
+    }
+    logged.shared.state().failed = None;
+    put(&logged, "over", "1").unwrap();
+    learn_all(&logged);
+    for id in ["a-logged", "z-logged", "a-through", "z-through", "over", "x", "m-0", "m-4"] {
+        assert!(get(&logged, id).is_some(), "{id}");
+    }
+    assert!(is_known_to_be_new(&logged, "new"));
+    logged.shared.state().has_failed_before();
+    put(&logged, "new", "1").unwrap();
+    assert!(!is_known_to_be_new(&logged, "new"));
+}
+
+/// A damaged row may be any document's.
+#[test]
+fn where_a_row_is_damaged_lmdb_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    in_lmdb(folder.path(), ["old".to_owned()]);
+    let file = folder.path().join(DATA_FILE);
+    let mut bytes = fs::read(&file).unwrap();
+    let says = b"what a row of LMDB says";
+    let at = bytes.windows(says.len()).position(|window| window == says).unwrap();
+    bytes[at] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let mut env = open_env(folder.path());
+    env.require_seals();
+    let (found, replayed) = replay(folder.path(), &env);
+    let logged = Logged::new(folder.path(), env, Durability::Full, |_, _| {}, found, replayed, false).unwrap();
+    logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
+
+    put_enough(&logged);
+    assert!(logged.shared.state().learns());
+    learn_all(&logged);
+    assert!(!is_known_to_be_new(&logged, "new"));
+    assert!(logged.read().unwrap().view().get(Table::Docs, b"old").unwrap_err().is_damage());
+    put(&logged, "z", "1").unwrap();
+    assert!(!logged.shared.state().learns(), "it is not begun again");
+}
+
+#[test]
+fn the_thread_learns_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    in_lmdb(folder.path(), (0..50).map(|number| format!("m-{number}")));
+    let env = open_env(folder.path());
+    let (found, replayed) = replay(folder.path(), &env);
+    let logged = Logged::open(folder.path(), env, Durability::Full, |_, _| {}, found, replayed).unwrap();
+    logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
+    put_enough(&logged);
+    let began = Instant::now();
+    while !is_known_to_be_new(&logged, "new") {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        thread::sleep(Duration::from_millis(1));
+    }
+    logged.close().unwrap();
+}
