@@ -24,7 +24,7 @@ pub mod js_worker;
 mod json;
 mod known_feeds;
 pub mod logging;
-mod memory;
+pub mod memory;
 mod multipart;
 mod nearest;
 mod pages;

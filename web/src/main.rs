@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process,
 use seqtide_server::config::cli::Task;
 use seqtide_server::config::{Config, ServeFlags, cli};
 use seqtide_server::web_threads::WebThreads;
-use seqtide_server::{StartError, check, js_worker, logging, signals};
+use seqtide_server::{StartError, check, js_worker, logging, memory, signals};
 
 /// Requests allocate on one thread what another frees; the system's allocator takes a quarter of a write's time for it.
 #[global_allocator]
@@ -55,6 +55,7 @@ fn serve(
         end_with_stdin()?;
     }
     logging::start(&config)?;
+    memory::keep_free();
     keep_pages_small();
     open_many_files(&config)?;
     run(config)?;
