@@ -46,6 +46,7 @@ fn serve(
     flags: &ServeFlags,
     run: fn(Config) -> Result<(), StartError>,
 ) -> Result<(), Box<dyn Error>> {
+    memory::keep_free();
     let config = Config::load(defaults, flags)?;
     if flags.print_config {
         stdout().write_all(config.to_commented_toml().as_bytes())?;
@@ -55,7 +56,6 @@ fn serve(
         end_with_stdin()?;
     }
     logging::start(&config)?;
-    memory::keep_free();
     keep_pages_small();
     open_many_files(&config)?;
     run(config)?;

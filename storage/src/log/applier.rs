@@ -113,6 +113,7 @@ impl Logged {
 }
 
 /// What the thread does.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     /// Put the frozen rows into LMDB.
     Apply,
@@ -133,11 +134,13 @@ impl Drop for Running<'_> {
 }
 
 impl Shared {
-    /// Puts rows into LMDB when it is time, until nothing has come for a while.
+    /// Puts rows into LMDB when it is time, and gets to know documents in between, until nothing has come for a while.
     fn run(&self) {
         let _running = Running(self);
         be_nice();
-        while let Some(work) = self.next_work() {
+        let mut last = Work::Learn;
+        while let Some(work) = self.next_work(last) {
+            last = work;
             match work {
                 Work::Learn => self.learn(),
                 Work::Apply if self.apply().is_err() => {
@@ -148,8 +151,9 @@ impl Shared {
         }
     }
 
-    /// Waits until there is something to do; freezes rows that are to be put into LMDB. `None` when the thread is to end.
-    fn next_work(&self) -> Option<Work> {
+    /// Waits until there is something to do, `last` being what was done before; freezes rows that are to be put into
+    /// LMDB. `None` when the thread is to end.
+    fn next_work(&self, last: Work) -> Option<Work> {
         let mut state = self.state();
         let mut idle_since = Instant::now();
         loop {
@@ -158,6 +162,10 @@ impl Shared {
                 // While the state is held: who adds rows from now on starts another.
                 state.running = false;
                 return None;
+            }
+            // Where LMDB is behind there is always something to put into it.
+            if state.learns() && last == Work::Apply && state.waiting == 0 {
+                return Some(Work::Learn);
             }
             let rest = state.since.map(|since| state.rest(since.elapsed()));
             if rest.is_some_and(|rest| rest.is_zero()) || state.over.frozen.is_some() {

@@ -1,9 +1,10 @@
 //! All documents of a database, as a filter has them: that an id is a new document's is told without a walk through
-//! LMDB, which takes whoever plans a commit longer than all else that it does for one.
+//! LMDB, which takes whoever plans a commit as long as all else that it does for one.
 //!
-//! A filter is begun when rows come in numbers. It has what is written from then on, and what lay over LMDB by then; the
-//! documents that LMDB has are added by the thread, a few at a time. Until all are, it says nothing. It forgets no
-//! document: of one that was purged it says what it says of those that are there, that LMDB is to be asked.
+//! A filter is begun when rows come in numbers. It has what lies over LMDB by then and what is written from then on;
+//! the documents that LMDB has are added by the thread, a few at a time. Until all are, it says nothing. It forgets no
+//! document: of one that was purged it says what it says of those that are there, that LMDB is to be asked. Who reads
+//! takes it together with the rows over LMDB, so that no state is older than its filter.
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,24 +12,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::claims::{Claim, Total};
 use super::id_filter::{HashedId, IdFilter};
+#[cfg(test)]
+use super::logged::meanwhile;
 use super::logged::{Shared, State};
-use super::memtable::Memtable;
+use super::memtable::Overlay;
 use crate::error::StorageError;
 use crate::range::Direction;
 use crate::rows::Rows;
 use crate::tables::Table;
+use crate::unwinding::unwinding;
 use crate::view::View;
 
-/// Beside a million documents one in a hundred others is taken for one of them, beside three million one in ten.
-const BITS: usize = 1 << 24;
+/// Beside a million documents one in eighty others is taken for one of them, beside three million one in eleven.
+const BITS: usize = if cfg!(test) { 1 << 16 } else { 1 << 24 };
 const BYTES: usize = BITS / 8;
-/// So many databases of the process have one; others do without.
-const FILTERS_MAX: usize = 16;
+/// So many databases of the process have one; others do without. Tests run beside each other.
+const FILTERS_MAX: usize = if cfg!(test) { 1_000 } else { 16 };
 /// Fewer rows are not worth one. Tests of few are to meet it.
 const ROWS_MIN: usize = if cfg!(test) { 2 } else { 1_000 };
 /// So many pages have about three million documents: beside more of them it says too little, and they take long to go
 /// through.
-const PAGES_MAX: usize = 100_000;
+pub(super) const PAGES_MAX: usize = 100_000;
 /// So many documents are added between two looks at whether there is something else to do.
 const DOCS_AT_ONCE: usize = if cfg!(test) { 2 } else { 5_000 };
 
@@ -38,7 +42,7 @@ static TOTAL: Total = Total::new();
 /// The documents of a database.
 pub(crate) struct KnownDocs {
     ids: IdFilter,
-    /// The last of LMDB's that was added; empty before the first.
+    /// The last of LMDB's that was added; empty while none was.
     learned: Mutex<Vec<u8>>,
     /// All of LMDB's are there.
     is_whole: AtomicBool,
@@ -72,8 +76,8 @@ impl KnownDocs {
         self.is_whole.load(Ordering::Acquire)
     }
 
-    /// Adds some of the documents that LMDB has, behind those that were added before.
-    fn learn(&self, lmdb: View<'_>) -> Result<(), StorageError> {
+    /// Adds some of the documents that LMDB has, behind those that were added before; gives whether there are no more.
+    fn learn(&self, lmdb: View<'_>) -> Result<bool, StorageError> {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         let behind = if learned.is_empty() { Bound::Unbounded } else { Bound::Excluded(&learned[..]) };
         let (mut count, mut last) = (0, None);
@@ -82,23 +86,24 @@ impl KnownDocs {
             self.ids.add(id.into());
             (count, last) = (count + 1, Some(id));
         }
-        if count < DOCS_AT_ONCE {
-            self.is_whole.store(true, Ordering::Release);
+        if let Some(last) = last {
+            *learned = last.to_vec();
         }
-        *learned = last.unwrap_or_default().to_vec();
-        Ok(())
+        Ok(count < DOCS_AT_ONCE)
     }
 }
 
 impl State {
-    /// Begins to know the documents, once that pays; gives whether it does so now.
+    /// Begins to know the documents, once that pays; gives whether it does so now. While rows are frozen there may be
+    /// many to begin with, and whoever reads waits for this.
     pub fn begin_to_know(&mut self) -> bool {
-        let pays = self.over.active.len() >= ROWS_MIN && self.docs_pages <= PAGES_MAX;
-        if !pays || self.over.known.is_some() || self.knows_nothing {
+        let Overlay { active, frozen, known } = &mut self.over;
+        let pays = active.len() >= ROWS_MIN && self.docs_pages <= PAGES_MAX;
+        if !pays || known.is_some() || frozen.is_some() || self.knows_nothing {
             return false;
         }
-        self.over.known = KnownDocs::begin(self.over.layers().flat_map(Memtable::docs), &TOTAL).map(Arc::new);
-        self.over.known.is_some()
+        *known = KnownDocs::begin(active.doc_ids(), &TOTAL).map(Arc::new);
+        known.is_some()
     }
 
     /// Whether there are documents in LMDB that are not known yet, and will be.
@@ -113,13 +118,24 @@ impl State {
 }
 
 impl Shared {
-    /// Gets to know some more documents. Where a row is damaged it does without, from now on.
+    /// Gets to know some more documents. Where a row is damaged, which may be any document's, it does without from now
+    /// on; where LMDB cannot be read it begins anew.
     pub fn learn(&self) {
         let Some(known) = self.state().over.known.clone().filter(|known| !known.is_whole()) else { return };
-        let learned = self.env.read().and_then(|reading| known.learn(reading.view()));
-        if learned.is_err() {
-            let mut state = self.state();
-            (state.over.known, state.knows_nothing) = (None, true);
+        #[cfg(test)]
+        meanwhile::happens();
+        let learned = unwinding(|| self.env.read().and_then(|reading| known.learn(reading.view())));
+        let mut state = self.state();
+        // One that was given up meanwhile has not been told of all that was written since.
+        if !state.over.known.as_ref().is_some_and(|now| Arc::ptr_eq(now, &known)) {
+            return;
+        }
+        match learned {
+            Ok(is_last) => known.is_whole.store(is_last, Ordering::Release),
+            Err(error) => {
+                state.over.known = None;
+                state.knows_nothing = error.is_damage() || matches!(error, StorageError::Panicked { .. });
+            }
         }
     }
 

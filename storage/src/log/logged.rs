@@ -51,7 +51,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// An environment and its log.
 pub(crate) struct Logged {
     pub(super) shared: Arc<Shared>,
-    /// Puts rows into LMDB; started when there are some.
+    /// Puts rows into LMDB, and gets to know documents; started when there are rows.
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 

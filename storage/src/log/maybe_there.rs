@@ -23,7 +23,7 @@ impl MaybeThere {
     pub fn add(&mut self, docs: &[HashedId], before: &Runs) {
         if self.docs.is_none() && before.len() + docs.len() > DOCS_MIN {
             let filter = IdFilter::new(BITS);
-            before.rows().into_iter().for_each(|doc| filter.add(doc.hashed_id()));
+            before.each().for_each(|doc| filter.add(doc.hashed_id()));
             self.docs = Some(Arc::new(filter));
         }
         if let Some(filter) = &self.docs {

@@ -18,7 +18,7 @@ use crate::tables::Table;
 pub(crate) struct Memtable {
     tables: [Runs; Table::ALL.len()],
     /// Which documents there may be.
-    docs: MaybeThere,
+    maybe_there: MaybeThere,
     /// What the records that were put in take in memory, superseded rows included.
     bytes: usize,
 }
@@ -33,7 +33,7 @@ impl Memtable {
             tables[table as usize].push(keyed);
         }
         let docs: Vec<HashedId> = tables[Table::Docs as usize].iter().map(Keyed::hashed_id).collect();
-        self.docs.add(&docs, &self.tables[Table::Docs as usize]);
+        self.maybe_there.add(&docs, &self.tables[Table::Docs as usize]);
         for (runs, rows) in self.tables.iter_mut().zip(tables) {
             runs.insert(rows);
         }
@@ -56,12 +56,12 @@ impl Memtable {
 
     /// Whether it may say something of a document.
     fn may_have(&self, doc: HashedId) -> bool {
-        self.docs.may_have(doc)
+        self.maybe_there.may_have(doc)
     }
 
     /// The documents whose rows there are.
-    pub fn docs(&self) -> impl Iterator<Item = HashedId> {
-        self.tables[Table::Docs as usize].rows().into_iter().map(Keyed::hashed_id)
+    pub fn doc_ids(&self) -> impl Iterator<Item = HashedId> {
+        self.tables[Table::Docs as usize].each().map(Keyed::hashed_id)
     }
 
     /// `None` when it says nothing of the row.

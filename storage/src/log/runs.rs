@@ -69,9 +69,14 @@ impl Runs {
         Merging { left: runs.filter(|run| !run.is_empty()).collect(), direction }
     }
 
+    /// All rows in any order, those that others are in place of among them.
+    pub fn each(&self) -> impl Iterator<Item = &Keyed> {
+        self.0.iter().flat_map(|run| &**run)
+    }
+
     /// All rows, in order.
     pub fn rows(&self) -> Vec<&Keyed> {
-        let mut rows: Vec<&Keyed> = self.0.iter().flat_map(|run| &**run).collect();
+        let mut rows: Vec<&Keyed> = self.each().collect();
         in_order(&mut rows);
         rows
     }

@@ -162,7 +162,8 @@ enum Step {
     WriteThrough(Changes),
     Freeze,
     Apply,
-    Learn,
+    /// Get to know some documents, or all.
+    Learn(bool),
     Read,
     Crash,
     Close,
@@ -184,11 +185,32 @@ fn any_step() -> impl Strategy<Value = Step> {
         1 => any_changes().prop_map(Step::WriteThrough),
         2 => Just(Step::Freeze),
         2 => Just(Step::Apply),
-        2 => Just(Step::Learn),
+        2 => any::<bool>().prop_map(Step::Learn),
         3 => Just(Step::Read),
         1 => Just(Step::Crash),
         1 => Just(Step::Close),
     ]
+}
+
+/// Readers that have all slots, and what another one is told.
+fn all_readers(logged: &Logged) -> (Vec<Reading<'_>>, StorageError) {
+    let mut readings = Vec::new();
+    loop {
+        match logged.read() {
+            Ok(reading) => readings.push(reading),
+            Err(refused) => return (readings, refused),
+        }
+    }
+}
+
+/// Has it know all documents, if it has begun to; gives how many turns that takes.
+fn learn_all(logged: &Logged) -> usize {
+    let mut turns = 0;
+    while logged.shared.state().learns() {
+        logged.shared.learn();
+        turns += 1;
+    }
+    turns
 }
 
 /// Takes steps until the log is to be opened anew; tells whether it is to be closed before.
@@ -208,7 +230,8 @@ fn run(logged: &Logged, steps: &mut impl Iterator<Item = Step>, model: &mut Mode
             }
             Some(Step::Freeze) => logged.shared.state().freeze(),
             Some(Step::Apply) => logged.shared.apply().unwrap(),
-            Some(Step::Learn) => logged.shared.learn(),
+            Some(Step::Learn(false)) => logged.shared.learn(),
+            Some(Step::Learn(true)) => drop(learn_all(logged)),
             Some(Step::Read) => readings.push((logged.read().unwrap(), model.clone())),
             Some(Step::Crash) => break Some(false),
             Some(Step::Close) => break Some(true),
@@ -262,6 +285,9 @@ fn no_reader_sees_half_a_commit_whoever_writes_and_applies_meanwhile() {
         let newest = TABLES.map(|table| (table, b"newest".to_vec(), Some(u32::to_be_bytes(number).to_vec())));
         write(&logged, &rows(number).into_iter().chain(newest).collect()).unwrap();
     };
+    // What only LMDB has.
+    put(&logged, "lmdb", "1").unwrap();
+    logged.shared.drain().unwrap();
     commit(0);
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -291,6 +317,7 @@ fn no_reader_sees_half_a_commit_whoever_writes_and_applies_meanwhile() {
                     };
                     let seen = TABLES.map(number);
                     assert!(seen == [seen[0]; 3] && seen[0] >= last, "{seen:?} after {last}");
+                    assert!(reading.view().get(Table::Docs, b"lmdb").unwrap().is_some());
                     last = seen[0];
                     for row in rows(last) {
                         assert_eq!(reading.view().get(row.0, &row.1).unwrap(), row.2.as_deref());
@@ -299,7 +326,7 @@ fn no_reader_sees_half_a_commit_whoever_writes_and_applies_meanwhile() {
             });
         }
     });
-    assert_eq!(logged.shared.state().number, u64::from(COMMITS));
+    assert_eq!(logged.shared.state().number, u64::from(COMMITS) + 1);
 }
 
 /// Whatever happens between taking the rows in memory and taking LMDB's state, they fit.

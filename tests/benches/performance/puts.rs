@@ -28,17 +28,23 @@ const OVER_LOG_MIN: f64 = 1.0;
 
 pub fn measure_all() -> Vec<Figure> {
     let runtime = current_thread();
+    // Each with servers of its own: what fewer connections have written, and how fast, is no matter.
+    CONNECTIONS.iter().flat_map(|&connections| measure(&runtime, connections)).collect()
+}
+
+fn sides(runtime: &Runtime) -> Vec<Side> {
     let mut sides = vec![
-        Side::seqtide(Seqtide::now(&runtime)),
+        Side::seqtide(Seqtide::now(runtime)),
         Side::peer(durable_streams::start(), Required::AtLeast(OVER_LOG_MIN)),
         Side::peer(pouchdb_server::start(), Required::Nothing),
     ];
-    sides.extend(Seqtide::before(&runtime).map(Side::seqtide));
-    CONNECTIONS.iter().flat_map(|&connections| measure(&runtime, &sides, connections)).collect()
+    sides.extend(Seqtide::before(runtime).map(Side::seqtide));
+    sides
 }
 
 /// The first side is held against the others.
-fn measure(runtime: &Runtime, sides: &[Side], connections: usize) -> Vec<Figure> {
+fn measure(runtime: &Runtime, connections: usize) -> Vec<Figure> {
+    let sides = sides(runtime);
     let what = format!("puts: {connections} connections");
     let rounds = Rounds { sides: sides.len(), rounds: ROUNDS, warm_up: true };
     let turns = rounds.take(&what, |side| sides[side].turn(runtime, connections));

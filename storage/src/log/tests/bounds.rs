@@ -91,13 +91,7 @@ fn writing_goes_on_while_readers_have_all_slots() {
     let folder = tempfile::tempdir().unwrap();
     let logged = open_with(folder.path(), EnvOptions { readers_max: 2, ..OPTIONS });
     put(&logged, "a", "1").unwrap();
-    let mut readings = Vec::new();
-    let refused = loop {
-        match logged.read() {
-            Ok(reading) => readings.push(reading),
-            Err(refused) => break refused,
-        }
-    };
+    let (readings, refused) = all_readers(&logged);
     assert!(refused.is_too_many_readers() && readings.len() < 8, "{refused} after {}", readings.len());
     put(&logged, "a", "2").unwrap();
     write(&logged, &vec![(Table::Docs, b"b".to_vec(), Some(b"2".to_vec())), (Table::Docs, b"a".to_vec(), None)])

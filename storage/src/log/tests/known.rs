@@ -1,6 +1,7 @@
 //! Documents that are known: what is not among them is not looked for in LMDB, and whatever is is found.
 
 use super::*;
+use crate::log::known_docs::PAGES_MAX;
 
 /// Whether it is known that there is no document of this id, without LMDB.
 fn is_known_to_be_new(logged: &Logged, id: &str) -> bool {
@@ -17,19 +18,7 @@ fn in_lmdb(folder: &Path, ids: impl IntoIterator<Item = String>) {
 
 /// As many rows as it takes for a log to begin to know documents.
 fn put_enough(logged: &Logged) {
-    ["x", "y"].into_iter().for_each(|id| put(logged, id, "1").unwrap());
-}
-
-/// Has it know everything; gives how many turns that takes.
-fn learn_all(logged: &Logged) -> usize {
-    (0..)
-        .find(|_| {
-            !logged.shared.state().learns() || {
-                logged.shared.learn();
-                false
-            }
-        })
-        .unwrap()
+    write(logged, &["x", "y"].map(|id| (Table::Docs, id.into(), Some(b"1".to_vec()))).into()).unwrap();
 }
 
 #[test]
@@ -114,4 +103,60 @@ fn the_thread_learns_by_itself() {
         thread::sleep(Duration::from_millis(1));
     }
     logged.close().unwrap();
+}
+
+#[test]
+fn beside_too_many_documents_none_are_known_and_when_there_are_fewer_it_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open(folder.path());
+    let say = |pages| {
+        let mut state = logged.shared.state();
+        state.docs_pages = pages;
+        state.forget_too_many();
+    };
+    say(PAGES_MAX + 1);
+    put_enough(&logged);
+    assert!(!logged.shared.state().learns());
+    say(PAGES_MAX);
+    put(&logged, "z", "1").unwrap();
+    assert_eq!((learn_all(&logged), is_known_to_be_new(&logged, "new")), (1, true));
+    say(PAGES_MAX + 1);
+    assert!(!is_known_to_be_new(&logged, "new"));
+    put(&logged, "new", "1").unwrap();
+    say(PAGES_MAX);
+    put(&logged, "z", "2").unwrap();
+    learn_all(&logged);
+    assert!(!is_known_to_be_new(&logged, "new") && is_known_to_be_new(&logged, "other"));
+}
+
+/// It is not told any more of what is written: who has it must not take it for whole.
+#[test]
+fn what_was_forgotten_while_the_last_documents_were_learned_says_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    in_lmdb(folder.path(), ["old".to_owned()]);
+    let logged = Arc::new(open(folder.path()));
+    put_enough(&logged);
+    let reading = logged.read().unwrap();
+    let writer = Arc::clone(&logged);
+    meanwhile::set(move || {
+        writer.shared.state().over.known = None;
+        write(&writer, &vec![(Table::Docs, "old".into(), None)]).unwrap();
+        writer.shared.drain().unwrap();
+    });
+    logged.shared.learn();
+    assert!(reading.view().get(Table::Docs, b"old").unwrap().is_some());
+}
+
+/// As when readers have all slots.
+#[test]
+fn where_lmdb_cannot_be_read_for_once_it_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let logged = open_with(folder.path(), EnvOptions { readers_max: 2, ..OPTIONS });
+    put_enough(&logged);
+    let (readings, _) = all_readers(&logged);
+    logged.shared.learn();
+    assert!(!logged.shared.state().learns());
+    drop(readings);
+    put(&logged, "z", "1").unwrap();
+    assert_eq!((learn_all(&logged), is_known_to_be_new(&logged, "new")), (1, true));
 }
