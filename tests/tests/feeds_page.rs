@@ -35,5 +35,5 @@ async fn what_is_refused_is_refused_as_the_page_says() {
         assert_eq!(answer.json()["reason"], serde_json::json!(reason.trim()), "{query}");
         refused += 1;
     }
-    assert_eq!(refused, 8);
+    assert_eq!(refused, 9);
 }

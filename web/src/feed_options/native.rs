@@ -1,5 +1,6 @@
 //! Options of the native door's feeds, of a database and of the server.
 
+use std::num::IntErrorKind;
 use std::time::Duration;
 
 use seqtide::storage::model::doc_id::DocId;
@@ -135,10 +136,13 @@ impl Options {
     /// Takes options from a query.
     ///
     /// # Errors
-    /// 400 for one that is not known.
+    /// 400 for one that is not known, or is there twice.
     pub fn of_query(query: &Query, known: &[&str]) -> Result<Options, ApiError> {
         let mut options = Options::default();
         for key in query.keys() {
+            if options.has(&key) {
+                return Err(ApiError::bad_request(format!("`{key}` is given twice: a feed has one")));
+            }
             let text = query.get(&key).unwrap_or_default();
             options.set(&key, Value::from(text), known)?;
         }
@@ -236,16 +240,18 @@ impl Options {
     }
 
     fn since(&self) -> Result<Since, ApiError> {
+        self.since_of("a sequence, `0`, `now` or a time such as 2026-03-01T12:00:00Z (in a query `+` is written %2B)")
+    }
+
+    /// What may be given has these forms.
+    fn since_of(&self, forms: &str) -> Result<Since, ApiError> {
         let since = match self.0.get("last-event-id").or_else(|| self.0.get("since")) {
             None => return Ok(Since::Now),
             Some(Value::String(text)) => parse_since(text).ok().or_else(|| parse_time(text)),
             Some(Value::Number(number)) => parse_since(&number.to_string()).ok(),
             Some(_) => None,
         };
-        since.ok_or_else(|| {
-            let forms = "a sequence, `0`, `now` or a time such as 2026-03-01T12:00:00Z (in a query `+` is written %2B)";
-            self.wrong(if self.0.contains_key("last-event-id") { "last-event-id" } else { "since" }, forms)
-        })
+        since.ok_or_else(|| self.wrong(if self.has("last-event-id") { "last-event-id" } else { "since" }, forms))
     }
 
     /// Whether `since` is a time, also where a token of that feed tells how far it came.
@@ -255,8 +261,9 @@ impl Options {
 
     /// Where the feed starts, without times: nothing says when databases were updated.
     fn since_place(&self) -> Result<Since, ApiError> {
-        match self.since()? {
-            Since::Time(_) => Err(self.wrong("since", "a sequence, `0` or `now` in a feed of databases")),
+        const FORMS: &str = "a sequence, `0` or `now` in a feed of databases";
+        match self.since_of(FORMS)? {
+            Since::Time(_) => Err(self.wrong("since", FORMS)),
             since => Ok(since),
         }
     }
@@ -376,7 +383,11 @@ impl Options {
     fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let number = match self.0.get(name) {
             None => return Ok(None),
-            Some(Value::String(text)) => text.parse().ok(),
+            Some(Value::String(text)) => match text.parse::<u64>() {
+                // As much as there can be is not more than was asked for.
+                Err(error) if *error.kind() == IntErrorKind::PosOverflow => Some(u64::MAX),
+                number => number.ok(),
+            },
             Some(value) => value.as_u64(),
         };
         number.map(Some).ok_or_else(|| self.wrong(name, "a number of at least 0"))

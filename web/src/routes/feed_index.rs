@@ -49,6 +49,10 @@ async fn set(state: &CallState, database: &Database, fields: &IndexFields) -> An
 /// Reads `{"fields":["path",…]}`.
 fn parse(body: &[u8]) -> Result<IndexFields, ApiError> {
     let too_many = || ApiError::bad_request(format!("the body has too many members; it should be like {SHAPE}"));
+    let other_shape = || ApiError::bad_request(format!("the body should be like {SHAPE}"));
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Err(other_shape());
+    }
     let (mut list, members) = (None, Members::read(body, BODY, MEMBERS_MAX, too_many)?);
     for (name, value) in members {
         if name != "fields" {
@@ -56,7 +60,7 @@ fn parse(body: &[u8]) -> Result<IndexFields, ApiError> {
         }
         list = Some(value);
     }
-    let list = list.ok_or_else(|| ApiError::bad_request(format!("the body should be like {SHAPE}")))?;
+    let list = list.ok_or_else(other_shape)?;
     let not_list = || ApiError::bad_request(format!("`fields` must be a list of paths, as in {SHAPE}"));
     let wrong = |error: IndexFieldsError| ApiError::bad_request(error.to_string());
     let paths: Vec<String> = elements(list, PATHS_MAX, not_list, || wrong(IndexFieldsError::TooMany))?;
@@ -75,6 +79,7 @@ mod tests {
         for (body, named) in [
             (many.as_bytes(), "too many fields"),
             (b"{}", "should be like"),
+            (b" ", "should be like"),
             (b"[]", "must be a JSON object"),
             (b"{", "JSON"),
             (br#"{"fields": ["a"], "filed": 1}"#, "is no member of an index"),
