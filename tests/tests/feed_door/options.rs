@@ -42,6 +42,9 @@ async fn limit_counts_rows_shown_and_ends_the_feed() {
     let rows = write(&database, &["x1", "a", "x2", "b", "x3"]).await;
     let found = lines(&database, "since=0&limit=2&prefix=x").await;
     assert_eq!(found, [rows[0].clone(), rows[2].clone(), end(3, "limit")]);
+    // It was said to be no number.
+    let found = lines(&database, &format!("since=3&live=false&limit={}0", u64::MAX)).await;
+    assert_eq!(found, [rows[3].clone(), rows[4].clone(), caught_up(5), end(5, "caught-up")]);
     let feed = live(&database, "limit=1").await;
     let row = write(&database, &["c"]).await;
     let expected = format!("{}\n{}\n{}\n{}\n", open(5, 5), caught_up(5), row[0], end(6, "limit"));

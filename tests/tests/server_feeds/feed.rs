@@ -111,6 +111,7 @@ async fn options_of_documents_are_no_options_here() {
     for query in ["since=abc", "limit=-1", "live=maybe", "heartbeat=0", "on_rewind=perhaps"] {
         let reason = api.get(&format!("/_feed?{query}")).expect(400).await.json()["reason"].to_string();
         assert!(reason.contains(query.split('=').next().expect("a name")), "{query}: {reason}");
+        assert!(!reason.contains("a time"), "none is taken here: {reason}");
     }
     api.request("PUT", "/_feed").expect(405).await;
     let mut wrong = socket(&server, "").await;
