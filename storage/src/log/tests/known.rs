@@ -133,18 +133,20 @@ fn beside_too_many_documents_none_are_known_and_when_there_are_fewer_it_begins_a
 #[test]
 fn what_was_forgotten_while_the_last_documents_were_learned_says_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    in_lmdb(folder.path(), ["old".to_owned()]);
+    in_lmdb(folder.path(), ["y-1", "y-2", "z"].map(str::to_owned));
     let logged = Arc::new(open(folder.path()));
     put_enough(&logged);
+    logged.shared.learn();
+    assert!(logged.shared.state().learns(), "the last is not known yet");
     let reading = logged.read().unwrap();
     let writer = Arc::clone(&logged);
     meanwhile::set(move || {
         writer.shared.state().over.known = None;
-        write(&writer, &vec![(Table::Docs, "old".into(), None)]).unwrap();
+        write(&writer, &vec![(Table::Docs, "z".into(), None)]).unwrap();
         writer.shared.drain().unwrap();
     });
     logged.shared.learn();
-    assert!(reading.view().get(Table::Docs, b"old").unwrap().is_some());
+    assert!(reading.view().get(Table::Docs, b"z").unwrap().is_some());
 }
 
 /// As when readers have all slots.
