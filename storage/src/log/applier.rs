@@ -60,6 +60,11 @@ impl State {
         self.over.active.len() >= rows || self.over.active.bytes() >= bytes
     }
 
+    /// Whether somebody waits until LMDB has come further, or the thread has ended.
+    fn is_waited_for(&self) -> bool {
+        self.waiting > 0 || self.closing
+    }
+
     /// How long the newest rows wait yet, which have waited for so long.
     pub fn rest(&self, waited: Duration) -> Duration {
         if self.is_large() { Duration::ZERO } else { self.patience().wait.saturating_sub(waited) }
@@ -113,7 +118,6 @@ impl Logged {
 }
 
 /// What the thread does.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     /// Put the frozen rows into LMDB.
     Apply,
@@ -138,22 +142,21 @@ impl Shared {
     fn run(&self) {
         let _running = Running(self);
         be_nice();
-        let mut last = Work::Learn;
-        while let Some(work) = self.next_work(last) {
-            last = work;
+        while let Some(work) = self.next_work() {
             match work {
-                Work::Learn => self.learn(),
                 Work::Apply if self.apply().is_err() => {
                     drop(self.changed.wait_timeout_while(self.state(), RETRY, |state| !state.closing));
                 }
-                Work::Apply => {}
+                // Where LMDB is behind there is always something to put into it.
+                Work::Apply if self.state().is_waited_for() => {}
+                Work::Apply | Work::Learn => self.learn(),
             }
         }
     }
 
-    /// Waits until there is something to do, `last` being what was done before; freezes rows that are to be put into
-    /// LMDB. `None` when the thread is to end.
-    fn next_work(&self, last: Work) -> Option<Work> {
+    /// Waits until there is something to do; freezes rows that are to be put into LMDB. `None` when the thread is to
+    /// end.
+    fn next_work(&self) -> Option<Work> {
         let mut state = self.state();
         let mut idle_since = Instant::now();
         loop {
@@ -162,10 +165,6 @@ impl Shared {
                 // While the state is held: who adds rows from now on starts another.
                 state.running = false;
                 return None;
-            }
-            // Where LMDB is behind there is always something to put into it.
-            if state.learns() && last == Work::Apply && state.waiting == 0 {
-                return Some(Work::Learn);
             }
             let rest = state.since.map(|since| state.rest(since.elapsed()));
             if rest.is_some_and(|rest| rest.is_zero()) || state.over.frozen.is_some() {
@@ -291,6 +290,6 @@ impl ToWrite for Frozen<'_> {
 
     fn are_awaited(&self) -> bool {
         let state = self.shared.state();
-        state.waiting > 0 || state.closing || state.is_large()
+        state.is_waited_for() || state.is_large()
     }
 }

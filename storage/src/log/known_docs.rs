@@ -98,17 +98,22 @@ impl State {
     /// many to begin with, and whoever reads waits for this.
     pub fn begin_to_know(&mut self) -> bool {
         let Overlay { active, frozen, known } = &mut self.over;
-        let pays = active.len() >= ROWS_MIN && self.docs_pages <= PAGES_MAX;
-        if !pays || known.is_some() || frozen.is_some() || self.knows_nothing {
+        let may_begin = known.is_none() && frozen.is_none() && !self.knows_nothing;
+        if !may_begin || self.docs_pages > PAGES_MAX || active.len() < ROWS_MIN {
             return false;
         }
         *known = KnownDocs::begin(active.doc_ids(), &TOTAL).map(Arc::new);
         known.is_some()
     }
 
-    /// Whether there are documents in LMDB that are not known yet, and will be.
+    /// What gets to know documents of LMDB that are not known yet.
+    fn learning(&self) -> Option<&Arc<KnownDocs>> {
+        self.over.known.as_ref().filter(|known| !known.is_whole())
+    }
+
+    /// Whether there may be such documents, and they will be known.
     pub fn learns(&self) -> bool {
-        self.over.known.as_ref().is_some_and(|known| !known.is_whole())
+        self.learning().is_some()
     }
 
     /// Does without where there are too many by now.
@@ -121,7 +126,7 @@ impl Shared {
     /// Gets to know some more documents. Where a row is damaged, which may be any document's, it does without from now
     /// on; where LMDB cannot be read it begins anew.
     pub fn learn(&self) {
-        let Some(known) = self.state().over.known.clone().filter(|known| !known.is_whole()) else { return };
+        let Some(known) = self.state().learning().cloned() else { return };
         #[cfg(test)]
         meanwhile::happens();
         let learned = unwinding(|| self.env.read().and_then(|reading| known.learn(reading.view())));

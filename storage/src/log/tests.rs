@@ -78,15 +78,35 @@ fn open_with(folder: &Path, options: EnvOptions) -> Logged {
     open_and_tell(folder, options, |_, _| {})
 }
 
-/// Without its thread.
 fn open_and_tell(folder: &Path, options: EnvOptions, tell: Tell) -> Logged {
-    let env = open_env_of(folder, 1, options);
+    without_thread(folder, open_env_of(folder, 1, options), tell)
+}
+
+fn without_thread(folder: &Path, env: Env, tell: Tell) -> Logged {
     let (found, replayed) = replay(folder, &env);
     assert_eq!(replayed.damage, None);
-    let logged = Logged::new(folder, env, Durability::Full, tell, found, replayed, false).unwrap();
-    // Else the first commit would go to LMDB by itself.
+    after_a_commit(Logged::new(folder, env, Durability::Full, tell, found, replayed, false).unwrap())
+}
+
+fn open_with_thread(folder: &Path) -> Logged {
+    let env = open_env(folder);
+    let (found, replayed) = replay(folder, &env);
+    after_a_commit(Logged::open(folder, env, Durability::Full, |_, _| {}, found, replayed).unwrap())
+}
+
+/// Else the first commit would go to LMDB by itself.
+fn after_a_commit(logged: Logged) -> Logged {
     logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
     logged
+}
+
+/// Waits until this is so.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Keeps what is told of, but for each sync.
@@ -358,21 +378,11 @@ fn a_reader_that_was_overtaken_sees_one_state() {
 #[test]
 fn the_thread_puts_rows_into_lmdb_and_ends_and_starts_again() {
     let folder = tempfile::tempdir().unwrap();
-    let env = open_env(folder.path());
-    let (found, replayed) = replay(folder.path(), &env);
-    let logged = Logged::open(folder.path(), env, Durability::Full, |_, _| {}, found, replayed).unwrap();
-    logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
+    let logged = open_with_thread(folder.path());
     for (number, key) in [(1, "a"), (2, "b")] {
         put(&logged, key, "1").unwrap();
-        let until = |what: &str, is_so: &dyn Fn() -> bool| {
-            let deadline = Instant::now() + Duration::from_secs(60);
-            while !is_so() {
-                assert!(Instant::now() < deadline, "{what}");
-                thread::sleep(Duration::from_millis(5));
-            }
-        };
-        until("LMDB should get the row", &|| logged.shared.state().covered == number);
-        until("the thread should end", &|| !logged.shared.state().running);
+        until("LMDB should get the row", || logged.shared.state().covered == number);
+        until("the thread should end", || !logged.shared.state().running);
         assert_eq!(get(&logged, key).as_deref(), Some("1"));
     }
 }

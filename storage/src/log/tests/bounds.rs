@@ -144,10 +144,7 @@ fn many_rows_wait_for_more_only_where_they_would_share_pages() {
 fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
     const MEMORY_MAX: u64 = 256 << 20;
     let folder = tempfile::tempdir().unwrap();
-    let env = open_env(folder.path());
-    let (found, replayed) = replay(folder.path(), &env);
-    let logged = Logged::open(folder.path(), env, Durability::Full, |_, _| {}, found, replayed).unwrap();
-    logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
+    let logged = open_with_thread(folder.path());
     let memory = new_total();
     let claimed = || Claim::on(memory).set(0);
     logged.shared.state().memory = Claim::on(memory);

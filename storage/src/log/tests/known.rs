@@ -16,6 +16,14 @@ fn in_lmdb(folder: &Path, ids: impl IntoIterator<Item = String>) {
     logged.close().unwrap();
 }
 
+/// A log over an LMDB that has these documents, which it has begun to know.
+fn beginning_over(folder: &Path, ids: impl IntoIterator<Item = String>) -> Logged {
+    in_lmdb(folder, ids);
+    let logged = open(folder);
+    put_enough(&logged);
+    logged
+}
+
 /// As many rows as it takes for a log to begin to know documents.
 fn put_enough(logged: &Logged) {
     write(logged, &["x", "y"].map(|id| (Table::Docs, id.into(), Some(b"1".to_vec()))).into()).unwrap();
@@ -24,9 +32,7 @@ fn put_enough(logged: &Logged) {
 #[test]
 fn a_document_is_known_to_be_new_once_all_that_lmdb_has_are_known() {
     let folder = tempfile::tempdir().unwrap();
-    in_lmdb(folder.path(), (0..5).map(|number| format!("m-{number}")));
-    let logged = open(folder.path());
-    put_enough(&logged);
+    let logged = beginning_over(folder.path(), (0..5).map(|number| format!("m-{number}")));
     assert!(!is_known_to_be_new(&logged, "new"));
     assert_eq!(learn_all(&logged), 3, "two at a time");
     assert!(is_known_to_be_new(&logged, "new"));
@@ -39,9 +45,7 @@ fn a_document_is_known_to_be_new_once_all_that_lmdb_has_are_known() {
 #[test]
 fn what_is_written_while_others_are_learned_is_known() {
     let folder = tempfile::tempdir().unwrap();
-    in_lmdb(folder.path(), (0..5).map(|number| format!("m-{number}")));
-    let logged = open(folder.path());
-    put_enough(&logged);
+    let logged = beginning_over(folder.path(), (0..5).map(|number| format!("m-{number}")));
     logged.shared.learn();
     put(&logged, "a-logged", "1").unwrap();
     logged.shared.drain().unwrap();
@@ -75,10 +79,7 @@ fn where_a_row_is_damaged_lmdb_is_asked() {
     fs::write(&file, bytes).unwrap();
     let mut env = open_env(folder.path());
     env.require_seals();
-    let (found, replayed) = replay(folder.path(), &env);
-    let logged = Logged::new(folder.path(), env, Durability::Full, |_, _| {}, found, replayed, false).unwrap();
-    logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
-
+    let logged = without_thread(folder.path(), env, |_, _| {});
     put_enough(&logged);
     assert!(logged.shared.state().learns());
     learn_all(&logged);
@@ -92,16 +93,9 @@ fn where_a_row_is_damaged_lmdb_is_asked() {
 fn the_thread_learns_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     in_lmdb(folder.path(), (0..50).map(|number| format!("m-{number}")));
-    let env = open_env(folder.path());
-    let (found, replayed) = replay(folder.path(), &env);
-    let logged = Logged::open(folder.path(), env, Durability::Full, |_, _| {}, found, replayed).unwrap();
-    logged.with_segments(|segments| segments.had_commit(Duration::ZERO));
+    let logged = open_with_thread(folder.path());
     put_enough(&logged);
-    let began = Instant::now();
-    while !is_known_to_be_new(&logged, "new") {
-        assert!(began.elapsed() < Duration::from_secs(30));
-        thread::sleep(Duration::from_millis(1));
-    }
+    until("it should know all", || is_known_to_be_new(&logged, "new"));
     logged.close().unwrap();
 }
 
@@ -133,9 +127,7 @@ fn beside_too_many_documents_none_are_known_and_when_there_are_fewer_it_begins_a
 #[test]
 fn what_was_forgotten_while_the_last_documents_were_learned_says_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    in_lmdb(folder.path(), ["y-1", "y-2", "z"].map(str::to_owned));
-    let logged = Arc::new(open(folder.path()));
-    put_enough(&logged);
+    let logged = Arc::new(beginning_over(folder.path(), ["y-1", "y-2", "z"].map(str::to_owned)));
     logged.shared.learn();
     assert!(logged.shared.state().learns(), "the last is not known yet");
     let reading = logged.read().unwrap();
