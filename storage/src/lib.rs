@@ -6,6 +6,7 @@
 //! before LMDB gets it; a damaged one never does, and what is sound in it is read by `pages`.
 
 mod apply;
+mod at_once;
 mod base;
 mod batch;
 mod bodies;

@@ -24,13 +24,16 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    /// Puts in the rows of a record; gives the documents whose rows are among them.
-    pub fn insert(&mut self, record: Rows) -> Vec<HashedId> {
-        self.bytes += record.memory_bytes();
+    /// Puts in the rows of records, of which the later count; gives the documents whose rows are among them. Of many
+    /// records it is quicker to put in all at once.
+    pub fn insert(&mut self, records: impl IntoIterator<Item = Rows>) -> Vec<HashedId> {
         let mut tables: [Vec<Keyed>; Table::ALL.len()] = Default::default();
-        for row in record.into_shared() {
-            let (table, keyed) = Keyed::of(row);
-            tables[table as usize].push(keyed);
+        for record in records {
+            self.bytes += record.memory_bytes();
+            for row in record.into_shared() {
+                let (table, keyed) = Keyed::of(row);
+                tables[table as usize].push(keyed);
+            }
         }
         let docs: Vec<HashedId> = tables[Table::Docs as usize].iter().map(Keyed::hashed_id).collect();
         self.maybe_there.add(&docs, &self.tables[Table::Docs as usize]);
@@ -107,7 +110,7 @@ impl Overlay {
 
     /// Puts in the rows of a record, as the newest.
     pub fn insert(&mut self, record: Rows) {
-        let docs = self.active.insert(record);
+        let docs = self.active.insert([record]);
         if let Some(known) = &self.known {
             docs.into_iter().for_each(|doc| known.add(doc));
         }
@@ -145,7 +148,7 @@ mod tests {
             record.reserve(1_000);
             record.set(Table::Docs, key, value);
             taken += record.memory_bytes();
-            memtable.insert(record);
+            memtable.insert([record]);
             let row = memtable.get(Table::Docs, key.as_bytes()).unwrap();
             assert_eq!(row.value, value.map(str::as_bytes));
             assert_eq!((memtable.len(), memtable.bytes()), (1, taken));

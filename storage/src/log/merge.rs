@@ -98,7 +98,7 @@ mod tests {
         for (key, value) in layer {
             rows.set(Table::Docs, key, value.as_ref());
         }
-        memtable.insert(rows);
+        memtable.insert([rows]);
         memtable
     }
 

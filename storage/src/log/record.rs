@@ -12,14 +12,23 @@ pub const GENERATION_AT: usize = PREFIX_BYTES;
 pub const NUMBER_AT: usize = PREFIX_BYTES + 8;
 
 /// A record that was read.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Record {
+#[derive(Debug)]
+pub struct Record<'b> {
     /// Of the segment's use in which it was written.
     pub generation: u64,
     /// The number of its commit.
     pub number: u64,
+    /// All of it.
+    pub bytes: &'b [u8],
+    /// Where each of its rows begins.
+    places: Vec<usize>,
+}
+
+impl Record<'_> {
     /// What it writes, in order.
-    pub rows: Rows,
+    pub fn into_rows(self) -> Rows {
+        Rows::of_record(self.bytes, self.places)
+    }
 }
 
 /// The database that records are of. Its uuid comes first under their checksums: what another database wrote is no
@@ -70,16 +79,13 @@ pub fn head(bytes: &[u8]) -> Option<Head> {
     Some(Head { record_bytes, sum, generation: u64::from_be_bytes(generation), number: u64::from_be_bytes(number) })
 }
 
-/// Reads the record at the beginning of these bytes, and how long it is; `None` where there is none that is whole.
-pub fn decode(origin: Origin, bytes: &[u8]) -> Option<(Record, usize)> {
+/// Reads the record at the beginning of these bytes; `None` where there is none that is whole.
+pub fn decode(origin: Origin, bytes: &[u8]) -> Option<Record<'_>> {
     let Head { record_bytes, sum, generation, number } = head(bytes)?;
-    let record = bytes.get(..record_bytes)?;
+    let bytes = bytes.get(..record_bytes)?;
     // Gone through before it is summed up: what only looks like a record is soon found out, and a sum takes its time.
-    let places = rows::places(record).ok()?;
-    if origin.checksum(&record[PREFIX_BYTES..]) != sum {
-        return None;
-    }
-    Some((Record { generation, number, rows: Rows::of_record(record, places) }, record_bytes))
+    let places = rows::places(bytes).ok()?;
+    (origin.checksum(&bytes[PREFIX_BYTES..]) == sum).then_some(Record { generation, number, bytes, places })
 }
 
 #[cfg(test)]
@@ -100,8 +106,10 @@ mod tests {
             let mut bytes = encode(origin(1), generation, number, &mut rows).to_vec();
             let length = bytes.len();
             bytes.extend_from_slice(&behind);
-            prop_assert_eq!(decode(origin(2), &bytes), None, "another database's");
-            prop_assert_eq!(decode(origin(1), &bytes), Some((Record { generation, number, rows }, length)));
+            prop_assert!(decode(origin(2), &bytes).is_none(), "another database's");
+            let record = decode(origin(1), &bytes).unwrap();
+            prop_assert_eq!((record.generation, record.number, record.bytes.len()), (generation, number, length));
+            prop_assert_eq!(record.into_rows(), rows);
         }
 
         #[test]
@@ -109,8 +117,8 @@ mod tests {
             let bytes = encode(origin(1), 3, 9, &mut rows);
             let mut changed = bytes.to_vec();
             changed[at.index(bytes.len())] ^= flip;
-            prop_assert_eq!(decode(origin(1), &changed), None);
-            prop_assert_eq!(decode(origin(1), &bytes[..at.index(bytes.len())]), None);
+            prop_assert!(decode(origin(1), &changed).is_none());
+            prop_assert!(decode(origin(1), &bytes[..at.index(bytes.len())]).is_none());
         }
 
         #[test]
@@ -121,6 +129,6 @@ mod tests {
 
     #[test]
     fn zeros_are_no_record() {
-        assert_eq!(decode(origin(1), &[0; 4096]), None);
+        assert!(decode(origin(1), &[0; 4096]).is_none());
     }
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use super::memtable::{Memtable, Overlay};
 use super::record::Origin;
-use super::segment::{Found, Records};
+use super::segment::{Above, Found, Records};
 use super::segments::{NAMES, Segments};
+use crate::at_once::at_once;
 use crate::codec::meta;
 use crate::error::StorageError;
 use crate::pages::Damage;
@@ -76,28 +77,35 @@ impl FoundLog {
         };
         let (mut records, mut unread, mut cut) = (Vec::new(), None, None);
         let mut parts = [0..0, 0..0];
-        for ((name, found), part) in NAMES.iter().zip(&self.0).zip(&mut parts) {
-            let Some(found) = found else { continue };
-            let Records { above: of_this, cut: is_cut } = found.records_above(origin, covered);
+        let [one, other] = &self.0;
+        let above = |found: &Option<Found>| found.as_ref().map(|found| found.records_above(origin, covered));
+        let (above_one, above_other) = at_once(|| above(one), || above(other));
+        let both = [(one, above_one), (other, above_other)];
+        for ((name, found), part) in NAMES.iter().zip(both).zip(&mut parts) {
+            let (Some(found), Some(Records { above, cut: is_cut })) = found else { continue };
             cut = cut.or(is_cut.then(|| (*name, found.bytes())));
-            if let (Some((first, _)), Some((last, _))) = (of_this.first(), of_this.last()) {
-                *part = first.start..last.end;
+            if let [first, ..] = &above[..]
+                && let [.., last] = &above[..]
+            {
+                *part = first.place.start..last.place.end;
             }
             unread = unread.or(found.unread_behind(part.end).map(|(at, why)| (*name, at, why)));
-            records.extend(of_this.into_iter().map(|(at, record)| (*name, at.start, record)));
+            records.extend(above.into_iter().map(|record| (*name, record)));
         }
-        records.sort_by_key(|(_, _, record)| record.number);
-        let (mut frozen, mut number, mut damage) = (Memtable::default(), covered, None);
-        for (name, at, record) in records {
-            if record.number != number + 1 {
-                damage = Some(Damage::of_log(name, at as u64, record.number, number + 1));
+        records.sort_by_key(|(_, record)| record.number);
+        let (mut whole, mut number, mut damage) = (Vec::with_capacity(records.len()), covered, None);
+        for (name, Above { place, number: of_this, rows }) in records {
+            if of_this != number + 1 {
+                damage = Some(Damage::of_log(name, place.start as u64, of_this, number + 1));
                 break;
             }
-            number = record.number;
-            frozen.insert(record.rows);
+            number = of_this;
+            whole.push(rows);
         }
         let damage = damage.or(cut.map(|(name, end)| Damage::of_cut_log(name, end as u64, number + 1)));
         let damage = damage.or(unread.map(|(name, at, why)| Damage::of_unread_log(name, at as u64, why, number + 1)));
+        let mut frozen = Memtable::default();
+        frozen.insert(whole);
         let frozen = Some(Arc::new(frozen)).filter(|frozen| !frozen.is_empty());
         let over = Overlay { frozen, ..Overlay::default() };
         Ok(Replayed { origin, over, number, covered, parts, damage })

@@ -3,12 +3,16 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::iter::successors;
 use std::ops::{Range, RangeInclusive};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use memchr::memmem;
+
 use super::blocks::Blocks;
-use super::record::{self, Origin, PREFIX_BYTES, Record};
+use super::record::{self, Origin, PREFIX_BYTES};
+use crate::rows::Rows;
 use crate::sync_folder::sync_folder;
 
 /// The first segments of a database are small, as there may be many databases; those of tests are soon full. Each
@@ -20,7 +24,9 @@ pub const BYTES_MAX: u64 = 64 << 20;
 /// No log is further ahead of tables that belong to it, in commits.
 const AHEAD_MAX: u64 = 1 << 32;
 
-/// How much is read at a time: so much is lost where the disk does not give a byte.
+/// How much is read at a time.
+const PART_BYTES: usize = 1 << 20;
+/// How much is read at a time of a part that the disk does not give: so much is lost where it does not give a byte.
 const PIECE_BYTES: usize = 4096;
 
 /// How much is filled with zeros at a time.
@@ -54,11 +60,20 @@ struct Chain {
     last: Option<(u64, u64)>,
 }
 
+/// A record above a number.
+#[derive(Debug)]
+pub struct Above {
+    /// Where it lies.
+    pub place: Range<usize>,
+    pub number: u64,
+    pub rows: Rows,
+}
+
 /// What a segment's file has above a number.
 #[derive(Debug)]
 pub struct Records {
-    /// The whole ones, and where they lie.
-    pub above: Vec<(Range<usize>, Record)>,
+    /// The whole ones.
+    pub above: Vec<Above>,
     /// That the file was made shorter since, and may have had more.
     pub cut: bool,
 }
@@ -139,16 +154,10 @@ impl Found {
         };
         let length = file.metadata()?.len().min(BYTES_MAX);
         let mut found = Found { content: vec![0; usize::try_from(length).unwrap_or(0)], unread: None };
-        for (number, piece) in found.content.chunks_mut(PIECE_BYTES).enumerate() {
-            let at = number * PIECE_BYTES;
-            match file.read_exact_at(piece, at as u64) {
-                // Beside a server it may have become shorter.
-                Err(end) if end.kind() == io::ErrorKind::UnexpectedEof => break,
-                Err(why) => {
-                    piece.fill(0);
-                    found.unread = Some((at + piece.len() - 1, why));
-                }
-                Ok(()) => {}
+        for (number, part) in found.content.chunks_mut(PART_BYTES).enumerate() {
+            let at = number * PART_BYTES;
+            if file.read_exact_at(part, at as u64).is_err() {
+                found.unread = read_pieces(&file, part, at).or(found.unread);
             }
         }
         Ok(Some(found))
@@ -168,27 +177,28 @@ impl Found {
     /// tables have everything, so that a segment which has a record above it has not been begun anew since: all of them
     /// are of one generation. What is damaged, cut off, or left of an earlier use is passed over.
     pub fn records_above(&self, origin: Origin, number: u64) -> Records {
-        let mut found: Vec<(Range<usize>, Record)> = Vec::new();
+        let (mut above, mut generation) = (Vec::new(), None);
         // How far records follow each other from the beginning on, whatever their numbers, and which is the last of
         // them.
         let mut chain = Chain::default();
         let mut at = 0;
         while at < self.content.len() {
-            let generation = found.first().map(|(_, first)| first.generation);
             match record::decode(origin, &self.content[at..]) {
-                Some((record, length)) => {
+                Some(record) => {
+                    let end = at + record.bytes.len();
                     if at == chain.end && chain.last.is_none_or(|(generation, _)| generation == record.generation) {
-                        chain = Chain { end: at + length, last: Some((record.generation, record.number)) };
+                        chain = Chain { end, last: Some((record.generation, record.number)) };
                     }
                     if record.number > number && generation.is_none_or(|generation| generation == record.generation) {
-                        found.push((at..at + length, record));
+                        generation = Some(record.generation);
+                        above.push(Above { place: at..end, number: record.number, rows: record.into_rows() });
                     }
-                    at += length;
+                    at = end;
                 }
                 None => at = self.next_place(at + 1, number, generation),
             }
         }
-        Records { above: found, cut: self.ends_in_a_record(&chain, number) }
+        Records { above, cut: self.ends_in_a_record(&chain, number) }
     }
 
     /// Whether the file was cut off behind the chain. It was where it ends before the record does whose head is there,
@@ -211,16 +221,23 @@ impl Found {
     }
 
     /// The next place where a record above this number may begin, by what it would have there: a look at each place is
-    /// quick, reading a record is not.
+    /// quick, reading a record is not. By its generation, where that is known, it is found still faster.
     fn next_place(&self, from: usize, number: u64, generation: Option<u64>) -> usize {
-        let field = |at: usize| self.content[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         let numbers = may_be_above(number);
-        let may_be = |at: &usize| {
-            numbers.contains(&field(at + record::NUMBER_AT))
-                && generation.is_none_or(|generation| field(at + record::GENERATION_AT) == generation)
+        let may_be = |at: usize| {
+            let field = self.content[at + record::NUMBER_AT..].first_chunk();
+            field.is_some_and(|number| numbers.contains(&u64::from_be_bytes(*number)))
         };
-        let mut places = from..self.content.len().saturating_sub(record::NUMBER_AT);
-        places.find(may_be).unwrap_or(self.content.len())
+        let next = |from: usize| match generation {
+            Some(generation) => {
+                let fields = self.content.get(from + record::GENERATION_AT..)?;
+                Some(from + memmem::find(fields, &generation.to_be_bytes())?)
+            }
+            None => Some(from),
+        };
+        let last = self.content.len().saturating_sub(record::NUMBER_AT);
+        let places = successors(next(from), |at| next(at + 1));
+        places.take_while(|at| *at < last).find(|at| may_be(*at)).unwrap_or(self.content.len())
     }
 
     /// Makes this part of it outlive a power cut, as whoever wrote it may have ended before it was synced. It is
@@ -239,6 +256,24 @@ impl Found {
         let bytes = Blocks::whole(self.content.len() as u64);
         Ok(Segment { path: path.to_owned(), blocks: Blocks::new(file), bytes, generation: 0, last })
     }
+}
+
+/// Reads this part of a file piece by piece. Gives the last byte that the disk does not give, and why.
+fn read_pieces(file: &File, part: &mut [u8], at: usize) -> Option<(usize, io::Error)> {
+    let mut unread = None;
+    for (number, piece) in part.chunks_mut(PIECE_BYTES).enumerate() {
+        let at = at + number * PIECE_BYTES;
+        match file.read_exact_at(piece, at as u64) {
+            // Beside a server it may have become shorter.
+            Err(end) if end.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(why) => {
+                piece.fill(0);
+                unread = Some((at + piece.len() - 1, why));
+            }
+            Ok(()) => {}
+        }
+    }
+    unread
 }
 
 /// What numbers records above this one may have.
@@ -264,7 +299,6 @@ mod tests {
     use super::*;
     use crate::codec::meta::Identity;
     use crate::model::sequence::SeqFormat;
-    use crate::rows::Rows;
     use crate::tables::Table;
 
     fn origin(uuid: u8) -> Origin {
@@ -279,7 +313,7 @@ mod tests {
 
     fn numbers_above(path: &Path, uuid: u8, above: u64) -> Vec<u64> {
         let found = Found::read(path).unwrap().unwrap().records_above(origin(uuid), above);
-        found.above.iter().map(|(_, record)| record.number).collect()
+        found.above.iter().map(|record| record.number).collect()
     }
 
     fn numbers(path: &Path) -> Vec<u64> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{Birth, StoreOptions};
+use crate::at_once::at_once;
 use crate::base::Base;
 use crate::codec::meta::{self, Counters, FORMAT, FORMAT_WITH_SEALS};
 use crate::env::{Env, EnvOptions};
@@ -26,8 +27,11 @@ pub(super) struct Opened {
 
 /// Opens a database's file and the log in front of it.
 pub(super) fn open_base(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Opened, StorageError> {
-    let log = FoundLog::read(folder)?;
-    let (verified, mended) = match look(folder, options.verify_at_open_bytes_max)? {
+    // Nobody else uses the folder: the file is the same before and after.
+    let look = || look(folder, options.verify_at_open_bytes_max);
+    let (looked, log) = at_once(look, || FoundLog::read(folder));
+    let log = log?;
+    let (verified, mended) = match looked? {
         Looked::Sound { whole, mended } => (whole, mended),
         Looked::Damaged(mut survey) => {
             let Replayed { over, damage, .. } = log.replay(View::of_survey(&survey))?;
