@@ -18,6 +18,7 @@ pub(crate) fn at_once<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Mutex;
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -25,7 +26,7 @@ mod tests {
     #[test]
     fn neither_waits_for_the_other_s_end() {
         let [(to_one, of_other), (to_other, of_one)] = [channel(), channel()];
-        let of_other = std::sync::Mutex::new(of_other);
+        let of_other = Mutex::new(of_other);
         let one = || {
             to_other.send(1).unwrap();
             of_other.lock().unwrap().recv().unwrap()

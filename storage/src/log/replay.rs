@@ -79,14 +79,11 @@ impl FoundLog {
         let mut parts = [0..0, 0..0];
         let [one, other] = &self.0;
         let above = |found: &Option<Found>| found.as_ref().map(|found| found.records_above(origin, covered));
-        let (above_one, above_other) = at_once(|| above(one), || above(other));
-        let both = [(one, above_one), (other, above_other)];
-        for ((name, found), part) in NAMES.iter().zip(both).zip(&mut parts) {
-            let (Some(found), Some(Records { above, cut: is_cut })) = found else { continue };
+        let (of_one, of_other) = at_once(|| above(one), || above(other));
+        for ((name, both), part) in NAMES.iter().zip([(one, of_one), (other, of_other)]).zip(&mut parts) {
+            let (Some(found), Some(Records { above, cut: is_cut })) = both else { continue };
             cut = cut.or(is_cut.then(|| (*name, found.bytes())));
-            if let [first, ..] = &above[..]
-                && let [.., last] = &above[..]
-            {
+            if let (Some(first), Some(last)) = (above.first(), above.last()) {
                 *part = first.place.start..last.place.end;
             }
             unread = unread.or(found.unread_behind(part.end).map(|(at, why)| (*name, at, why)));

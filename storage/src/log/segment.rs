@@ -228,16 +228,15 @@ impl Found {
             let field = self.content[at + record::NUMBER_AT..].first_chunk();
             field.is_some_and(|number| numbers.contains(&u64::from_be_bytes(*number)))
         };
-        let next = |from: usize| match generation {
-            Some(generation) => {
-                let fields = self.content.get(from + record::GENERATION_AT..)?;
-                Some(from + memmem::find(fields, &generation.to_be_bytes())?)
+        let next = |from: usize| {
+            let fields = self.content.get(from + record::GENERATION_AT..)?;
+            match generation {
+                Some(generation) => Some(from + memmem::find(fields, &generation.to_be_bytes())?),
+                None => Some(from).filter(|_| fields.len() > record::NUMBER_AT - record::GENERATION_AT),
             }
-            None => Some(from),
         };
-        let last = self.content.len().saturating_sub(record::NUMBER_AT);
-        let places = successors(next(from), |at| next(at + 1));
-        places.take_while(|at| *at < last).find(|at| may_be(*at)).unwrap_or(self.content.len())
+        let mut places = successors(next(from), |at| next(at + 1));
+        places.find(|at| may_be(*at)).unwrap_or(self.content.len())
     }
 
     /// Makes this part of it outlive a power cut, as whoever wrote it may have ended before it was synced. It is

@@ -27,7 +27,7 @@ pub(super) struct Opened {
 
 /// Opens a database's file and the log in front of it.
 pub(super) fn open_base(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Opened, StorageError> {
-    // Nobody else uses the folder: the file is the same before and after.
+    // Nobody else uses the folder: the log need not be read before the tables are.
     let look = || look(folder, options.verify_at_open_bytes_max);
     let (looked, log) = at_once(look, || FoundLog::read(folder));
     let log = log?;
