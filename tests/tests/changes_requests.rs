@@ -229,7 +229,8 @@ async fn versionstamp_sequences_are_text_of_26_digits() {
         all["results"].as_array().expect("rows").iter().filter_map(|row| row["seq"].as_str()).collect();
     assert_eq!(seqs, [format!("{:018x}00000000", 1), format!("{:018x}00000000", 2)]);
     assert_eq!(all["last_seq"], json!(seqs[1]));
-    assert_eq!(database.info().await["update_seq"], json!(seqs[1]));
+    let info = database.info().await;
+    assert_eq!((&info["update_seq"], &info["props"]["seq_format"]), (&json!(seqs[1]), &json!("versionstamp")));
     for since in [seqs[0], "1"] {
         let rest = database.changes(&format!("since={since}")).await;
         assert_eq!(rest["results"][0]["id"], json!("b"), "since={since}");

@@ -66,7 +66,8 @@ async fn info_has_what_clients_read() {
         assert!(info["sizes"][size].is_u64(), "sizes.{size} in {info}");
     }
     assert_eq!(info["compact_running"], json!(false));
-    for name in ["purge_seq", "disk_format_version", "props"] {
+    assert_eq!(info["props"], json!({"seq_format": "integer"}));
+    for name in ["purge_seq", "disk_format_version"] {
         assert!(info.get(name).is_some(), "{name} in {info}");
     }
     for name in ["q", "n", "w", "r"] {

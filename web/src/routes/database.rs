@@ -46,7 +46,8 @@ pub async fn info(call: &Call, db: &str) -> Answer {
     Ok(reply::json_body(StatusCode::OK, info_json(db, &info)))
 }
 
-/// Source: CouchDB, `GET /{db}`; members in its order.
+/// Source: CouchDB, `GET /{db}`; members in its order. In `props`, where CouchDB has what else a database was made with,
+/// is the form of its sequences.
 pub fn info_json(db: &str, info: &DatabaseInfo) -> Vec<u8> {
     let DatabaseInfo { counters, purge_seq, sweep, file_bytes, seq_format, created_secs, .. } = info;
     let compact_running = sweep.is_some();
@@ -57,10 +58,13 @@ pub fn info_json(db: &str, info: &DatabaseInfo) -> Vec<u8> {
     out.extend_from_slice(
         format!(
             ",\"purge_seq\":{purge_seq},\"update_seq\":{update_seq},\
-             \"sizes\":{{\"file\":{file_bytes},\"external\":{live},\"active\":{all}}},\"props\":{{}},\
+             \"sizes\":{{\"file\":{file_bytes},\"external\":{live},\"active\":{all}}},\
+             \"props\":{{\"seq_format\":\"{}\"}},\
              \"doc_del_count\":{},\"doc_count\":{},\"disk_format_version\":{FORMAT},\"compact_running\":{compact_running},\
              \"cluster\":{{\"q\":1,\"n\":1,\"w\":1,\"r\":1}}}}",
-            counters.deleted_docs, counters.docs
+            seq_format.name(),
+            counters.deleted_docs,
+            counters.docs
         )
         .as_bytes(),
     );
