@@ -46,8 +46,8 @@ pub async fn info(call: &Call, db: &str) -> Answer {
     Ok(reply::json_body(StatusCode::OK, info_json(db, &info)))
 }
 
-/// Source: CouchDB, `GET /{db}`; members in its order. In `props`, where CouchDB has what else a database was made with,
-/// is the form of its sequences.
+/// Source: CouchDB, `GET /{db}`; members in its order. In `props`, where CouchDB has what else a database was made
+/// with, is the form of its sequences.
 pub fn info_json(db: &str, info: &DatabaseInfo) -> Vec<u8> {
     let DatabaseInfo { counters, purge_seq, sweep, file_bytes, seq_format, created_secs, .. } = info;
     let compact_running = sweep.is_some();
