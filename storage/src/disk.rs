@@ -8,12 +8,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, statvfs};
 use rustix::io::Errno;
 
 use crate::error::{StorageError, is_full};
@@ -80,15 +80,37 @@ impl MetaPages {
 /// # Errors
 /// [`io::Error`]. The meta pages are written once more then: by themselves, they would count as synced the next time.
 pub(crate) fn sync_what_is_there(data: &Path) -> io::Result<()> {
-    let data = match OpenOptions::new().read(true).write(true).open(data) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
-        opened => opened?,
-    };
+    let Some(data) = open_to_sync(data, OFlags::empty())? else { return Ok(()) };
     data.sync_data().inspect_err(|_| {
         let mut pages = Vec::new();
         let read = (&data).take(META_PAGES as u64 * PAGE_BYTES_MAX).read_to_end(&mut pages);
         let _ = read.and_then(|_| data.write_all_at(&pages, 0));
     })
+}
+
+/// The same for less, where a commit may have been broken off that had written much: syncs the meta pages alone. Each
+/// commit has synced the pages that its meta page leads to before it wrote that, with relaxed durability too. They are
+/// written once more, in a way that syncs what it writes: after a sync that failed they may be in memory as if they
+/// were on the disk.
+///
+/// # Errors
+/// [`io::Error`]
+pub(crate) fn sync_meta_pages(data: &Path, page_bytes: usize) -> io::Result<()> {
+    let Some(synced) = open_to_sync(data, OFlags::DSYNC)? else { return Ok(()) };
+    let mut pages = vec![0; META_PAGES * page_bytes];
+    synced.read_exact_at(&mut pages, 0)?;
+    match synced.write_all_at(&pages, 0) {
+        // Some file systems write elsewhere what is written over, for which there may be no room.
+        Err(full) if is_full(&full) => sync_what_is_there(data),
+        written => written,
+    }
+}
+
+fn open_to_sync(data: &Path, flags: OFlags) -> io::Result<Option<File>> {
+    match OpenOptions::new().read(true).write(true).custom_flags(flags.bits().cast_signed()).open(data) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
 }
 
 /// Writes behind the end of a file as much as tells whether its disk is full, or a quota used up.

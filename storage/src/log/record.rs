@@ -62,6 +62,7 @@ pub fn encode(origin: Origin, generation: u64, number: u64, rows: &mut Rows) -> 
 }
 
 /// What stands at the beginning of a record.
+#[derive(Debug, Clone, Copy)]
 pub struct Head {
     /// How long the record is, with it.
     pub record_bytes: usize,

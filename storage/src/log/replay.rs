@@ -1,13 +1,13 @@
 //! What a log holds when it is found: after a crash, or beside a server that writes to it.
 
-use std::io;
-use std::ops::Range;
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::found::{Above, Found, Records};
 use super::memtable::{Memtable, Overlay};
 use super::record::Origin;
-use super::segment::{Above, Found, Records};
 use super::segments::{NAMES, Segments};
 use crate::at_once::at_once;
 use crate::codec::meta;
@@ -16,7 +16,10 @@ use crate::pages::Damage;
 use crate::tables::{META_IDENTITY, META_LOG, Table};
 use crate::view::View;
 
-/// The log in a folder, read.
+/// How much is written at once of what is written again.
+const KEPT_AT_ONCE: usize = 1 << 20;
+
+/// The log in a folder.
 pub(crate) struct FoundLog([Option<Found>; 2]);
 
 /// What is to be made of a log.
@@ -29,20 +32,35 @@ pub(crate) struct Replayed {
     pub number: u64,
     /// Up to which record the tables have come.
     pub covered: u64,
-    /// Where the files have the records that they do not have.
-    parts: [Range<usize>; 2],
+    /// What each file has of the records that they do not have, and where.
+    to_keep: [Vec<(usize, Arc<Vec<u8>>)>; 2],
     /// That records are missing which had been acknowledged, or that it is not known.
     pub damage: Option<Damage>,
 }
 
 impl FoundLog {
-    /// Reads the log in a folder, which may have none; nothing is changed. It is read before the tables are: what they
-    /// do not have is then among what was read, also while a server goes on writing. But then one file may be read
-    /// before it is filled, and the other after it was begun, so that the records in between are missing.
+    /// Whether there is one.
+    pub fn is_there(&self) -> bool {
+        self.0.iter().any(Option::is_some)
+    }
+
+    /// Finds the log in a folder that nobody else uses, which may have none; it is read when it is replayed.
+    pub fn open(folder: &Path) -> Result<FoundLog, StorageError> {
+        FoundLog::find(folder, Found::open)
+    }
+
+    /// Reads the log in a folder that a server may use, which may have none; nothing is changed. It is read before the
+    /// tables are: what they do not have is then among what was read, also while the server goes on writing. But then
+    /// one file may be read before it is filled, and the other after it was begun, so that the records in between are
+    /// missing.
     pub fn read(folder: &Path) -> Result<FoundLog, StorageError> {
+        FoundLog::find(folder, Found::read)
+    }
+
+    fn find(folder: &Path, find: fn(&Path) -> io::Result<Option<Found>>) -> Result<FoundLog, StorageError> {
         let find = |name| {
             let path = folder.join(name);
-            Found::read(&path).map_err(StorageError::io(&path))
+            find(&path).map_err(StorageError::io(&path))
         };
         let one = find(NAMES[0])?;
         #[cfg(test)]
@@ -69,53 +87,41 @@ impl FoundLog {
                     over: Overlay::default(),
                     number: 0,
                     covered: 0,
-                    parts: [0..0, 0..0],
+                    to_keep: Default::default(),
                     damage,
                 });
             }
             covered => covered?,
         };
         let (mut records, mut unread, mut cut) = (Vec::new(), None, None);
-        let mut parts = [0..0, 0..0];
+        let mut to_keep: [Vec<_>; 2] = Default::default();
         let [one, other] = &self.0;
         let above = |found: &Option<Found>| found.as_ref().map(|found| found.records_above(origin, covered));
         let (of_one, of_other) = at_once(|| above(one), || above(other));
-        for ((name, both), part) in NAMES.iter().zip([(one, of_one), (other, of_other)]).zip(&mut parts) {
-            let (Some(found), Some(Records { above, cut: is_cut })) = both else { continue };
+        for ((name, both), kept) in NAMES.iter().zip([(one, of_one), (other, of_other)]).zip(&mut to_keep) {
+            let (Some(found), Some(Records { above, cut: is_cut, unread: not_read })) = both else { continue };
             cut = cut.or(is_cut.then(|| (*name, found.bytes())));
-            if let (Some(first), Some(last)) = (above.first(), above.last()) {
-                *part = first.place.start..last.place.end;
-            }
-            unread = unread.or(found.unread_behind(part.end).map(|(at, why)| (*name, at, why)));
+            unread = unread.or(not_read.map(|(at, why)| (*name, at, why)));
+            kept.extend(above.iter().map(|record| (record.at, Arc::clone(record.rows.record()))));
             records.extend(above.into_iter().map(|record| (*name, record)));
         }
         records.sort_by_key(|(_, record)| record.number);
         let (mut whole, mut number, mut damage) = (Vec::with_capacity(records.len()), covered, None);
-        for (name, Above { place, number: of_this, rows }) in records {
+        for (name, Above { at, number: of_this, rows }) in records {
             if of_this != number + 1 {
-                damage = Some(Damage::of_log(name, place.start as u64, of_this, number + 1));
+                damage = Some(Damage::of_log(name, at as u64, of_this, number + 1));
                 break;
             }
             number = of_this;
             whole.push(rows);
         }
         let damage = damage.or(cut.map(|(name, end)| Damage::of_cut_log(name, end as u64, number + 1)));
-        let damage = damage.or(unread.map(|(name, at, why)| Damage::of_unread_log(name, at as u64, why, number + 1)));
+        let damage = damage.or(unread.map(|(name, at, why)| Damage::of_unread_log(name, at as u64, &why, number + 1)));
         let mut frozen = Memtable::default();
         frozen.insert(whole);
         let frozen = Some(Arc::new(frozen)).filter(|frozen| !frozen.is_empty());
         let over = Overlay { frozen, ..Overlay::default() };
-        Ok(Replayed { origin, over, number, covered, parts, damage })
-    }
-
-    /// Makes the records that were replayed outlive a power cut.
-    pub fn keep(&self, folder: &Path, replayed: &Replayed) -> io::Result<()> {
-        for ((name, found), part) in NAMES.iter().zip(&self.0).zip(&replayed.parts) {
-            if let Some(found) = found.as_ref().filter(|_| !part.is_empty()) {
-                found.keep(&folder.join(name), part.clone())?;
-            }
-        }
-        Ok(())
+        Ok(Replayed { origin, over, number, covered, to_keep, damage })
     }
 
     /// The segments, to be used again when the tables have come up to the last record.
@@ -126,6 +132,29 @@ impl FoundLog {
         };
         let [one, other] = self.0;
         Ok(Segments::new(folder, [open(NAMES[0], one)?, open(NAMES[1], other)?]))
+    }
+}
+
+impl Replayed {
+    /// Makes the records that were replayed outlive a power cut, as whoever wrote them may have ended before they were
+    /// synced. They are written once more first: a sync that failed may have left them in memory as if they were on the
+    /// disk, and the next sync would say nothing.
+    pub fn keep(&self, folder: &Path) -> io::Result<()> {
+        for (name, records) in NAMES.iter().zip(&self.to_keep).filter(|(_, records)| !records.is_empty()) {
+            let file = OpenOptions::new().write(true).open(folder.join(name))?;
+            let mut writer = BufWriter::with_capacity(KEPT_AT_ONCE, &file);
+            let mut end = None;
+            for (at, record) in records {
+                if end != Some(*at) {
+                    writer.seek(SeekFrom::Start(*at as u64))?;
+                }
+                writer.write_all(record)?;
+                end = Some(at + record.len());
+            }
+            writer.flush()?;
+            file.sync_data()?;
+        }
+        Ok(())
     }
 }
 

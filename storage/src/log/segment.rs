@@ -3,16 +3,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::iter::successors;
-use std::ops::{Range, RangeInclusive};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use memchr::memmem;
-
 use super::blocks::Blocks;
-use super::record::{self, Origin, PREFIX_BYTES};
-use crate::rows::Rows;
+use super::record::PREFIX_BYTES;
 use crate::sync_folder::sync_folder;
 
 /// The first segments of a database are small, as there may be many databases; those of tests are soon full. Each
@@ -20,14 +15,6 @@ use crate::sync_folder::sync_folder;
 pub const BYTES_MIN: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 /// No segment is larger: what is replayed after a crash is at most two of them.
 pub const BYTES_MAX: u64 = 64 << 20;
-
-/// No log is further ahead of tables that belong to it, in commits.
-const AHEAD_MAX: u64 = 1 << 32;
-
-/// How much is read at a time.
-const PART_BYTES: usize = 1 << 20;
-/// How much is read at a time of a part that the disk does not give: so much is lost where it does not give a byte.
-const PIECE_BYTES: usize = 4096;
 
 /// How much is filled with zeros at a time.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
@@ -42,40 +29,6 @@ pub struct Segment {
     generation: u64,
     /// The number of its last record; 0 before the first.
     last: u64,
-}
-
-/// What a segment's file was found to hold.
-#[derive(Debug)]
-pub struct Found {
-    content: Vec<u8>,
-    /// The last byte of it that the disk did not give, and why: zeros are in the place of such bytes.
-    unread: Option<(usize, io::Error)>,
-}
-
-/// Records that lie one behind the other from the beginning of a file on, of one generation.
-#[derive(Default)]
-struct Chain {
-    end: usize,
-    /// The generation, and the number of the last.
-    last: Option<(u64, u64)>,
-}
-
-/// A record above a number.
-#[derive(Debug)]
-pub struct Above {
-    /// Where it lies.
-    pub place: Range<usize>,
-    pub number: u64,
-    pub rows: Rows,
-}
-
-/// What a segment's file has above a number.
-#[derive(Debug)]
-pub struct Records {
-    /// The whole ones.
-    pub above: Vec<Above>,
-    /// That the file was made shorter since, and may have had more.
-    pub cut: bool,
 }
 
 impl Segment {
@@ -95,6 +48,11 @@ impl Segment {
         let mut segment = Segment { path: path.to_owned(), blocks: Blocks::new(file), bytes, generation: 0, last: 0 };
         segment.restart()?;
         Ok(segment)
+    }
+
+    /// One that was found, whose last record is at most this one; so much of its file is used.
+    pub fn found(path: &Path, file: File, bytes: u64, last: u64) -> Segment {
+        Segment { path: path.to_owned(), blocks: Blocks::new(file), bytes, generation: 0, last }
     }
 
     pub fn bytes(&self) -> u64 {
@@ -145,141 +103,6 @@ impl Segment {
     }
 }
 
-impl Found {
-    /// Reads a segment's file, as far as the disk gives it; `None` when there is none. Nothing is changed.
-    pub fn read(path: &Path) -> io::Result<Option<Found>> {
-        let file = match File::open(path) {
-            Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?,
-        };
-        let length = file.metadata()?.len().min(BYTES_MAX);
-        let mut found = Found { content: vec![0; usize::try_from(length).unwrap_or(0)], unread: None };
-        for (number, part) in found.content.chunks_mut(PART_BYTES).enumerate() {
-            let at = number * PART_BYTES;
-            if file.read_exact_at(part, at as u64).is_err() {
-                found.unread = read_pieces(&file, part, at).or(found.unread);
-            }
-        }
-        Ok(Some(found))
-    }
-
-    /// How long the file is, in bytes.
-    pub fn bytes(&self) -> usize {
-        self.content.len()
-    }
-
-    /// The last byte behind this one that the disk did not give, and why.
-    pub fn unread_behind(&self, at: usize) -> Option<(usize, &io::Error)> {
-        self.unread.as_ref().map(|(unread, why)| (*unread, why)).filter(|(unread, _)| *unread >= at)
-    }
-
-    /// Its whole records whose numbers are above this one, wherever they lie, and where they do. Up to this number the
-    /// tables have everything, so that a segment which has a record above it has not been begun anew since: all of them
-    /// are of one generation. What is damaged, cut off, or left of an earlier use is passed over.
-    pub fn records_above(&self, origin: Origin, number: u64) -> Records {
-        let (mut above, mut generation) = (Vec::new(), None);
-        // How far records follow each other from the beginning on, whatever their numbers, and which is the last of
-        // them.
-        let mut chain = Chain::default();
-        let mut at = 0;
-        while at < self.content.len() {
-            match record::decode(origin, &self.content[at..]) {
-                Some(record) => {
-                    let end = at + record.bytes.len();
-                    if at == chain.end && chain.last.is_none_or(|(generation, _)| generation == record.generation) {
-                        chain = Chain { end, last: Some((record.generation, record.number)) };
-                    }
-                    if record.number > number && generation.is_none_or(|generation| generation == record.generation) {
-                        generation = Some(record.generation);
-                        above.push(Above { place: at..end, number: record.number, rows: record.into_rows() });
-                    }
-                    at = end;
-                }
-                None => at = self.next_place(at + 1, number, generation),
-            }
-        }
-        Records { above, cut: self.ends_in_a_record(&chain, number) }
-    }
-
-    /// Whether the file was cut off behind the chain. It was where it ends before the record does whose head is there,
-    /// as none is written that does not fit, or so close behind the chain that this cannot be told. A head that a power
-    /// cut has torn is not taken for one: behind the record before there were zeros up to the end of its block, so a
-    /// length that was not written yet, with a generation that was, is no larger than the one that was to be written.
-    fn ends_in_a_record(&self, chain: &Chain, number: u64) -> bool {
-        let rest = &self.content[chain.end..];
-        // Of a file that is as long as it was made nothing is missing that the tables do not have.
-        let is_shorter = !self.content.len().is_power_of_two();
-        match (record::head(rest), chain.last) {
-            (None, last) => last.is_some() && is_shorter,
-            (Some(head), _) if head.record_bytes <= rest.len() => false,
-            (Some(head), None) => may_be_above(number).contains(&head.number),
-            (Some(head), Some((generation, last))) => {
-                let from = if is_shorter { last } else { number.max(last) };
-                head.generation == generation && may_be_above(from).contains(&head.number)
-            }
-        }
-    }
-
-    /// The next place where a record above this number may begin, by what it would have there: a look at each place is
-    /// quick, reading a record is not. By its generation, where that is known, it is found still faster.
-    fn next_place(&self, from: usize, number: u64, generation: Option<u64>) -> usize {
-        let numbers = may_be_above(number);
-        let may_be = |at: usize| {
-            let field = self.content[at + record::NUMBER_AT..].first_chunk();
-            field.is_some_and(|number| numbers.contains(&u64::from_be_bytes(*number)))
-        };
-        let next = |from: usize| {
-            let fields = self.content.get(from + record::GENERATION_AT..)?;
-            match generation {
-                Some(generation) => Some(from + memmem::find(fields, &generation.to_be_bytes())?),
-                None => Some(from).filter(|_| fields.len() > record::NUMBER_AT - record::GENERATION_AT),
-            }
-        };
-        let mut places = successors(next(from), |at| next(at + 1));
-        places.find(|at| may_be(*at)).unwrap_or(self.content.len())
-    }
-
-    /// Makes this part of it outlive a power cut, as whoever wrote it may have ended before it was synced. It is
-    /// written once more first: a sync that failed may have left it in memory as if it were on the disk, and the next
-    /// sync would say nothing.
-    pub fn keep(&self, path: &Path, part: Range<usize>) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(path)?;
-        file.write_all_at(&self.content[part.clone()], part.start as u64)?;
-        file.sync_data()
-    }
-
-    /// Opens its file for writing over it. Nothing is written behind what was found, which may end in a record that is
-    /// torn; its last record is at most this one.
-    pub fn into_segment(self, path: &Path, last: u64) -> io::Result<Segment> {
-        let file = OpenOptions::new().write(true).open(path)?;
-        let bytes = Blocks::whole(self.content.len() as u64);
-        Ok(Segment { path: path.to_owned(), blocks: Blocks::new(file), bytes, generation: 0, last })
-    }
-}
-
-/// Reads this part of a file piece by piece. Gives the last byte that the disk does not give, and why.
-fn read_pieces(file: &File, part: &mut [u8], at: usize) -> Option<(usize, io::Error)> {
-    let mut unread = None;
-    for (number, piece) in part.chunks_mut(PIECE_BYTES).enumerate() {
-        let at = at + number * PIECE_BYTES;
-        match file.read_exact_at(piece, at as u64) {
-            // Beside a server it may have become shorter.
-            Err(end) if end.kind() == io::ErrorKind::UnexpectedEof => break,
-            Err(why) => {
-                piece.fill(0);
-                unread = Some((at + piece.len() - 1, why));
-            }
-            Ok(()) => {}
-        }
-    }
-    unread
-}
-
-/// What numbers records above this one may have.
-fn may_be_above(number: u64) -> RangeInclusive<u64> {
-    number + 1..=number.saturating_add(AHEAD_MAX)
-}
-
 /// Has the disk give all blocks of a file of so many bytes.
 fn fill(file: &File, bytes: u64) -> io::Result<()> {
     let mut at = 0;
@@ -295,9 +118,15 @@ fn fill(file: &File, bytes: u64) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use proptest::prelude::*;
+
+    use super::super::found::{Found, Records};
+    use super::super::record::{self, Origin};
     use super::*;
     use crate::codec::meta::Identity;
+    use crate::log::tests::cases;
     use crate::model::sequence::SeqFormat;
+    use crate::rows::Rows;
     use crate::tables::Table;
 
     fn origin(uuid: u8) -> Origin {
@@ -305,14 +134,28 @@ mod tests {
     }
 
     fn append(segment: &mut Segment, number: u64) {
+        append_of(segment, number, 100);
+    }
+
+    /// Appends a record of a row with so many bytes.
+    fn append_of(segment: &mut Segment, number: u64, bytes: usize) {
         let mut rows = Rows::default();
-        rows.put(Table::Docs, format!("d{number}"), vec![1; 100]);
+        rows.put(Table::Docs, format!("d{number}"), vec![1; bytes]);
         segment.append(number, record::encode(origin(1), segment.generation(), number, &mut rows)).unwrap();
     }
 
+    /// As they are found in the file, and in what was read of it.
+    fn records_above(path: &Path, uuid: u8, above: u64) -> [Records; 2] {
+        [Found::open, Found::read].map(|find| find(path).unwrap().unwrap().records_above(origin(uuid), above))
+    }
+
     fn numbers_above(path: &Path, uuid: u8, above: u64) -> Vec<u64> {
-        let found = Found::read(path).unwrap().unwrap().records_above(origin(uuid), above);
-        found.above.iter().map(|record| record.number).collect()
+        let [there, here] = records_above(path, uuid, above).map(|found| {
+            let numbers = found.above.iter().map(|record| record.number);
+            (numbers.collect::<Vec<u64>>(), found.cut)
+        });
+        assert_eq!(there, here);
+        here.0
     }
 
     fn numbers(path: &Path) -> Vec<u64> {
@@ -353,6 +196,72 @@ mod tests {
         assert_eq!(numbers(&path), [1], "2 and 3 are of the use before");
     }
 
+    /// A disk has not written what it said it had: its first block is what it was before.
+    #[test]
+    fn records_are_found_behind_one_of_an_earlier_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut segment = Segment::make(&path, 1 << 15).unwrap();
+        append_of(&mut segment, 1, 100);
+        let first_block = std::fs::read(&path).unwrap()[..4096].to_vec();
+        segment.restart().unwrap();
+        append_of(&mut segment, 2, 200);
+        (3..=5).for_each(|number| append_of(&mut segment, number, 5000));
+        assert_eq!(numbers_above(&path, 1, 1), [2, 3, 4, 5]);
+        File::options().write(true).open(&path).unwrap().write_all_at(&first_block, 0).unwrap();
+        assert_eq!(numbers_above(&path, 1, 1), [4, 5]);
+    }
+
+    /// The records that are whole, looked for at every place.
+    fn numbers_in(content: &[u8], above: u64) -> Vec<u64> {
+        let (mut numbers, mut generation, mut at) = (Vec::new(), None, 0);
+        while at < content.len() {
+            let Some(record) = record::decode(origin(1), &content[at..]) else {
+                at += 1;
+                continue;
+            };
+            at += record.bytes.len();
+            if record.number > above && generation.is_none_or(|generation| generation == record.generation) {
+                generation = Some(record.generation);
+                numbers.push(record.number);
+            }
+        }
+        numbers
+    }
+
+    proptest! {
+        #![proptest_config(cases())]
+        /// Some records are longer than what is read at a time, some lie across two such parts.
+        #[test]
+        fn what_is_read_piece_by_piece_has_the_records_that_the_file_has(
+            bytes in prop::collection::vec(prop_oneof![0..60usize, 900..1100usize, 2900..3300usize], 1..20),
+            restarted in 0..20usize,
+            above in 0..20u64,
+            damaged in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+            cut in prop::option::of(any::<prop::sample::Index>()),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("log");
+            let mut segment = Segment::make(&path, 1 << 16).unwrap();
+            for (place, bytes) in bytes.into_iter().enumerate() {
+                if place == restarted {
+                    segment.restart().unwrap();
+                }
+                append_of(&mut segment, place as u64 + 1, bytes);
+            }
+            let mut content = std::fs::read(&path).unwrap();
+            let end = usize::try_from(segment.blocks.end()).unwrap();
+            damaged.iter().for_each(|damaged| content[damaged.index(end)] ^= 1);
+            if let Some(cut) = cut {
+                content.truncate(cut.index(content.len()));
+            }
+            std::fs::write(&path, &content).unwrap();
+            // What is left of an earlier use comes before all that the tables do not have.
+            let above = above.max(if restarted < 20 { restarted as u64 } else { 0 });
+            prop_assert_eq!(numbers_above(&path, 1, above), numbers_in(&content, above));
+        }
+    }
+
     #[test]
     fn what_lies_around_a_damaged_record_is_found() {
         let folder = tempfile::tempdir().unwrap();
@@ -389,7 +298,8 @@ mod tests {
             let whole = std::fs::read(&path).unwrap();
             for length in 0..=whole.len() {
                 std::fs::write(&path, &whole[..length]).unwrap();
-                let cut = Found::read(&path).unwrap().unwrap().records_above(origin(1), 9 + above).cut;
+                let [there, here] = records_above(&path, 1, 9 + above).map(|found| found.cut);
+                assert_eq!(there, here);
                 let first = end / 5;
                 let next_is_above = (length / first) as u64 >= above;
                 let expected = match length % first {
@@ -399,7 +309,7 @@ mod tests {
                     _ if length < first => next_is_above,
                     rest => !length.is_power_of_two() || (rest >= Rows::HEAD_BYTES && next_is_above),
                 };
-                assert_eq!(cut, expected, "{length} bytes of {end}, above {above}");
+                assert_eq!(here, expected, "{length} bytes of {end}, above {above}");
             }
         }
     }

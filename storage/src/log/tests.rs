@@ -65,7 +65,7 @@ fn open_env(folder: &Path) -> Env {
 }
 
 fn replay(folder: &Path, env: &Env) -> (FoundLog, Replayed) {
-    let found = FoundLog::read(folder).unwrap();
+    let found = FoundLog::open(folder).unwrap();
     let replayed = found.replay(env.read().unwrap().view()).unwrap();
     (found, replayed)
 }
@@ -497,10 +497,10 @@ fn what_is_found_is_written_again_before_it_is_synced() {
     let path = folder.path().join(NAMES[0]);
     let written = fs::read(&path).unwrap();
     let env = open_env(folder.path());
-    let (found, replayed) = replay(folder.path(), &env);
+    let (_, replayed) = replay(folder.path(), &env);
     // As the disk has it.
     fs::write(&path, vec![0; written.len()]).unwrap();
-    found.keep(folder.path(), &replayed).unwrap();
+    replayed.keep(folder.path()).unwrap();
     assert_eq!(fs::read(&path).unwrap(), written);
 }
 

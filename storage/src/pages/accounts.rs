@@ -7,12 +7,13 @@ use super::rows::Run;
 use super::tree::Place;
 
 /// A page that is reached although it is free: one of the two is damaged.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Conflict<'f> {
     pub page: u64,
     pub place: Place<'f>,
 }
 
+#[derive(Clone)]
 pub(super) struct Accounts<'f> {
     /// Pages of the file.
     pages: u64,
@@ -92,6 +93,16 @@ impl<'f> Accounts<'f> {
         Ok(())
     }
 
+    /// What these and two others have that went on from these; `None` where a page is in use in both of them.
+    pub fn and_both(&self, one: Accounts<'f>, other: Accounts<'f>) -> Option<Accounts<'f>> {
+        let (mut both, mut conflicts, mut spare) = (one.used, one.conflicts, one.spare);
+        both.add(&other.used, &self.used).then_some(())?;
+        conflicts.extend(other.conflicts.into_iter().skip(self.conflicts.len()));
+        spare.extend(other.spare.into_iter().skip(self.spare.len()));
+        let last_used = one.last_used.max(other.last_used);
+        Some(Accounts { used: both, conflicts, spare, last_used, ..one })
+    }
+
     /// Free pages that are in use all the same.
     pub fn used_and_free(&self) -> impl Iterator<Item = u64> + '_ {
         self.trusted.iter().copied().filter(|page| self.used.has(*page))
@@ -104,12 +115,23 @@ impl<'f> Accounts<'f> {
 }
 
 /// A set of page numbers of a file.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Bits(Vec<u64>);
 
 impl Bits {
     fn has(&self, page: u64) -> bool {
         self.0.get(page as usize / 64).is_some_and(|word| word & 1 << (page % 64) != 0)
+    }
+
+    /// Adds what another has. Gives whether they had nothing in common but these.
+    fn add(&mut self, other: &Bits, common: &Bits) -> bool {
+        self.0.resize(self.0.len().max(other.0.len()), 0);
+        let words = self.0.iter_mut().zip(&other.0).enumerate();
+        words.fold(true, |disjoint, (at, (word, other))| {
+            let both = *word & other & !common.0.get(at).copied().unwrap_or(0);
+            *word |= other;
+            disjoint && both == 0
+        })
     }
 
     fn set(&mut self, page: u64) {
@@ -118,5 +140,41 @@ impl Bits {
             self.0.resize(word + 1, 0);
         }
         self.0[word] |= 1 << (page % 64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::tree::Owner;
+
+    /// Those pages in use that these go on with.
+    fn with<'f>(accounts: &Accounts<'f>, pages: &[u64]) -> Accounts<'f> {
+        let mut with = accounts.clone();
+        pages.iter().for_each(|page| with.claim(*page, &Place::root(Owner::TableList)).unwrap());
+        with
+    }
+
+    #[test]
+    fn two_walks_have_together_what_each_of_them_has_unless_both_have_a_page() {
+        let trusted = HashSet::new();
+        let mut before = with(&Accounts::new(300, &trusted), &[2, 130]);
+        before.set_free(3).unwrap();
+        let spare = |first| Run { first, needed: 1, pages: 2 };
+        before.claim_run(spare(10), &Place::root(Owner::TableList)).unwrap();
+        let (mut one, mut other) = (with(&before, &[4, 200]), with(&before, &[5, 131]));
+        one.claim_run(spare(20), &Place::root(Owner::TableList)).unwrap();
+        other.claim_run(spare(30), &Place::root(Owner::TableList)).unwrap();
+        for (one, other) in [(&one, &other), (&other, &one)] {
+            let both = before.and_both(one.clone(), other.clone()).unwrap();
+            let in_use: Vec<u64> = (0..300).filter(|page| both.used.has(*page)).collect();
+            assert_eq!(in_use, [2, 4, 5, 10, 20, 30, 130, 131, 200]);
+            assert_eq!((both.last_used, both.last_free, both.spare.len()), (200, 3, 3));
+            assert!(both.free.has(3));
+        }
+        for page in [4, 200] {
+            assert!(before.and_both(one.clone(), with(&other, &[page])).is_none());
+            assert!(before.and_both(with(&other, &[page]), one.clone()).is_none());
+        }
     }
 }

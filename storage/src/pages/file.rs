@@ -13,7 +13,7 @@ use super::page::Wrong;
 use crate::env::{DATA_FILE, map_file};
 use crate::error::StorageError;
 
-/// Bytes read at once while every page is touched.
+/// Pages read at once while every page is touched.
 const STRIDE_PAGES: usize = 256;
 
 /// Tells a file from what it was before, or from another in its place; `None` when it is not there.
@@ -88,11 +88,15 @@ impl PageFile {
     /// Reads every page from the disk, in order: a page of the map that the disk does not give would end the process.
     pub fn touch_all(&mut self) {
         let mut unreadable = BTreeSet::new();
-        let mut buffer = vec![0; self.page_bytes * STRIDE_PAGES];
+        let mut buffer = Vec::new();
         for first in (0..self.pages()).step_by(STRIDE_PAGES) {
             let pages = (self.pages() - first).min(STRIDE_PAGES as u64);
-            let stride = &mut buffer[..pages as usize * self.page_bytes];
-            if self.file.read_exact_at(stride, first * self.page_bytes as u64).is_err() {
+            let (at, bytes) = (first as usize * self.page_bytes, pages as usize * self.page_bytes);
+            if populate(&self.map, at, bytes) {
+                continue;
+            }
+            buffer.resize(bytes, 0);
+            if self.file.read_exact_at(&mut buffer, at as u64).is_err() {
                 unreadable.extend((first..first + pages).filter(|page| !self.is_given(*page)));
             }
         }
@@ -128,6 +132,15 @@ impl PageFile {
     pub fn damaged(&self, damage: &Damage) -> StorageError {
         StorageError::DamagedFile { file: self.path.clone(), damage: Box::new(damage.clone()) }
     }
+}
+
+/// Has the system put a part of a file into its map, where it can do so in one call; `false` where it cannot, or the
+/// disk does not give all of it.
+fn populate(map: &Mmap, at: usize, bytes: usize) -> bool {
+    #[cfg(target_os = "linux")]
+    return map.advise_range(memmap2::Advice::PopulateRead, at, bytes).is_ok();
+    #[cfg(not(target_os = "linux"))]
+    false
 }
 
 #[cfg(test)]

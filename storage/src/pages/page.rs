@@ -99,23 +99,24 @@ impl<'p> Nodes<'p> {
     /// The nodes fill the page from `upper` to its end, each beginning where another ends: LMDB keeps them so. Their
     /// lengths add up to that part only if none is missing, twice there or overlapping.
     fn check_places(&self, upper: usize) -> Result<(), Wrong> {
-        let mut starts = [0u64; NODE_PLACES_MAX / 64];
+        let (mut starts, mut ends) = (Places::default(), Places::default());
         let mut filled = upper;
         for node in 0..self.len {
             let (at, bytes) = (self.at(node), self.node_bytes(node)?);
-            if at < upper || !at.is_multiple_of(2) || at + bytes > self.bytes.len().min(NODE_PLACES_MAX * 2) {
+            let end = at + bytes;
+            if at < upper || !at.is_multiple_of(2) || end > self.bytes.len().min(NODE_PLACES_MAX * 2) {
                 return Err(format!("node {node} lies outside of the nodes' part of the page"));
             }
-            starts[at / 128] |= 1 << (at / 2 % 64);
+            starts.add(at);
+            ends.add(end);
             filled += bytes;
         }
-        let is_start = |at: usize| at == self.bytes.len() || starts[at / 128] & 1 << (at / 2 % 64) != 0;
-        for node in 0..self.len {
-            if !is_start(self.at(node) + self.node_bytes(node)?) {
-                return Err(format!("behind node {node} begins no other"));
-            }
+        // Behind the last one the page ends.
+        starts.add(self.bytes.len());
+        if let Some(end) = ends.first_that_is_not_among(&starts) {
+            return Err(format!("a node ends at byte {end}, where no other begins"));
         }
-        if filled != self.bytes.len() || !is_start(upper) {
+        if filled != self.bytes.len() || !starts.has(upper) {
             return Err("its nodes do not fill their part of the page".to_owned());
         }
         Ok(())
@@ -168,6 +169,31 @@ impl<'p> Nodes<'p> {
             VALUE_IS_TABLE => Content::Table(TreeRecord::read(self.bytes.get(at..).unwrap_or_default())),
             _ => Content::Inline(self.bytes.get(at..at + bytes).unwrap_or_default()),
         }
+    }
+}
+
+/// A set of places in a page, each an even number of bytes; the page's end may be one of them.
+struct Places([u64; NODE_PLACES_MAX / 64 + 1]);
+
+impl Default for Places {
+    fn default() -> Places {
+        Places([0; NODE_PLACES_MAX / 64 + 1])
+    }
+}
+
+impl Places {
+    fn add(&mut self, place: usize) {
+        self.0[place / 128] |= 1 << (place / 2 % 64);
+    }
+
+    fn has(&self, place: usize) -> bool {
+        self.0[place / 128] & 1 << (place / 2 % 64) != 0
+    }
+
+    fn first_that_is_not_among(&self, others: &Places) -> Option<usize> {
+        let words = self.0.iter().zip(&others.0).map(|(word, other)| word & !other);
+        let (at, left) = words.enumerate().find(|(_, left)| *left != 0)?;
+        Some(at * 128 + left.trailing_zeros() as usize * 2)
     }
 }
 

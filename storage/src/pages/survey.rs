@@ -25,6 +25,8 @@ use crate::tables::{META_BORN, META_FORMAT, Table};
 pub(crate) enum Looked {
     /// LMDB may have it: it is sound as far as was looked, or there is none yet.
     Sound {
+        /// How long a page of it is; `None` when there is none yet.
+        page_bytes: Option<usize>,
         /// All of it was looked at.
         whole: bool,
         /// What was put right.
@@ -40,15 +42,18 @@ pub(crate) enum Looked {
 /// # Errors
 /// [`StorageError::NewerFormat`]; [`StorageError::DamagedFile`] when nothing can be read.
 pub(crate) fn look(folder: &Path, walk_bytes_max: u64) -> Result<Looked, StorageError> {
-    let Some(start) = Start::of(folder)? else { return Ok(Looked::Sound { whole: true, mended: None }) };
+    let Some(start) = Start::of(folder)? else {
+        return Ok(Looked::Sound { page_bytes: None, whole: true, mended: None });
+    };
+    let page_bytes = Some(start.file.page_bytes());
     let walked_through = start.file.len() <= walk_bytes_max;
     // To read behind the end of a map ends the process.
     if !walked_through && start.newest.meta.is_within(&start.file) && start.newest.damages.is_empty() {
-        return Ok(Looked::Sound { whole: false, mended: start.mend()? });
+        return Ok(Looked::Sound { page_bytes, whole: false, mended: start.mend()? });
     }
     let survey = start.survey();
     match survey.damages.is_empty() {
-        true => Ok(Looked::Sound { whole: true, mended: survey.start.mend()? }),
+        true => Ok(Looked::Sound { page_bytes, whole: true, mended: survey.start.mend()? }),
         false => Ok(Looked::Damaged(Box::new(survey))),
     }
 }

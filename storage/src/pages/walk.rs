@@ -12,6 +12,7 @@ use super::meta::Meta;
 use super::page::{Content, Nodes, TreeRecord, Wrong};
 use super::rows::read_row;
 use super::tree::{Owner, Place, Sink, go_through};
+use crate::at_once::at_once;
 use crate::seal::Seals;
 use crate::tables::Table;
 
@@ -45,16 +46,7 @@ fn walk_trusting(file: &PageFile, meta: &Meta, seals: Seals, trusted: &HashSet<u
     let mut accounts = Accounts::new(file.pages(), trusted);
     let mut damages = free_list::enter(file, &mut accounts, meta);
     let list = table_list(file, &mut accounts, meta, &mut damages);
-    let tables: Vec<TableMap> = Table::ALL
-        .into_iter()
-        .map(|table| match list.of(table) {
-            Listed::Record(page, record) => {
-                walk_table(file, &mut accounts, table, seals, (page, &record), &mut damages)
-            }
-            Listed::Nowhere => TableMap::default(),
-            Listed::Lost => TableMap { leaves: Vec::new(), gaps: vec![Gap::whole(0)] },
-        })
-        .collect();
+    let tables = walk_tables(file, &mut accounts, &list, seals, &mut damages);
     for run in accounts.claim_spares() {
         damages.push(Damage::harmless(run.first, format!("it says that its value has {} pages", run.pages)));
     }
@@ -66,6 +58,38 @@ fn walk_trusting(file: &PageFile, meta: &Meta, seals: Seals, trusted: &HashSet<u
     let could_be_another = |conflict: &Conflict<'_>| left_over.iter().any(|page| conflict.place.fits(file, *page));
     let in_order = accounts.conflicts.iter().filter(|conflict| !could_be_another(conflict)).map(|found| found.page);
     (Walked { tables, damages }, in_order.collect())
+}
+
+/// Walks through all tables: by two threads, each with about half of the pages. Who finds something wrong has to know
+/// what all tables before have, so that then one walks through all of them.
+fn walk_tables<'f>(
+    file: &'f PageFile,
+    accounts: &mut Accounts<'f>,
+    list: &TableList,
+    seals: Seals,
+    damages: &mut Vec<Damage>,
+) -> Vec<TableMap> {
+    let walk_these = |tables: &[Table], accounts: &mut Accounts<'f>, damages: &mut Vec<Damage>| -> Vec<TableMap> {
+        let of_table = |table: &Table| match list.of(*table) {
+            Listed::Record(page, record) => walk_table(file, accounts, *table, seals, (page, &record), damages),
+            Listed::Nowhere => TableMap::default(),
+            Listed::Lost => TableMap { leaves: Vec::new(), gaps: vec![Gap::whole(0)] },
+        };
+        tables.iter().map(of_table).collect()
+    };
+    let (some, others) = Table::ALL.split_at(list.middle());
+    let by_itself = |tables: &[Table]| {
+        let (mut accounts, mut damages) = (accounts.clone(), Vec::new());
+        let maps = walk_these(tables, &mut accounts, &mut damages);
+        damages.is_empty().then_some((maps, accounts))
+    };
+    if let (Some((some, of_some)), Some((others, of_others))) = at_once(|| by_itself(some), || by_itself(others))
+        && let Some(both) = accounts.and_both(of_some, of_others)
+    {
+        *accounts = both;
+        return some.into_iter().chain(others).collect();
+    }
+    walk_these(&Table::ALL, accounts, damages)
 }
 
 /// The last page is in use or free, and so is what lies behind the end of the file.
@@ -102,6 +126,16 @@ impl TableList {
             None if self.wrong.is_none() => Listed::Nowhere,
             None => Listed::Lost,
         }
+    }
+
+    /// Behind how many tables about half of all pages lie, as their records say.
+    fn middle(&self) -> usize {
+        let pages = Table::ALL.map(|table| match self.of(table) {
+            Listed::Record(_, record) => record.leaf_pages.saturating_add(record.overflow_pages),
+            Listed::Nowhere | Listed::Lost => 0,
+        });
+        let sum = |pages: &[u64]| pages.iter().fold(0_u64, |sum, pages| sum.saturating_add(*pages));
+        (0..pages.len()).min_by_key(|at| sum(&pages[..*at]).abs_diff(sum(&pages[*at..]))).unwrap_or(0)
     }
 
     fn row(&mut self, nodes: &Nodes<'_>, node: usize, page: u64) -> Result<(), Wrong> {

@@ -1,12 +1,13 @@
 //! Opening a database's file and its log, sound or damaged; making both where there are none.
 
+use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
 use std::path::Path;
 
 use super::{Birth, StoreOptions};
-use crate::at_once::at_once;
 use crate::base::Base;
 use crate::codec::meta::{self, Counters, FORMAT, FORMAT_WITH_SEALS};
-use crate::env::{Env, EnvOptions};
+use crate::disk::{sync_meta_pages, sync_what_is_there};
+use crate::env::{DATA_FILE, Env, EnvOptions};
 use crate::error::StorageError;
 use crate::log::logged::Logged;
 use crate::log::replay::{FoundLog, Replayed};
@@ -28,17 +29,16 @@ pub(super) struct Opened {
 /// Opens a database's file and the log in front of it.
 pub(super) fn open_base(folder: &Path, options: &StoreOptions, birth: &Birth) -> Result<Opened, StorageError> {
     // Nobody else uses the folder: the log need not be read before the tables are.
-    let look = || look(folder, options.verify_at_open_bytes_max);
-    let (looked, log) = at_once(look, || FoundLog::read(folder));
-    let log = log?;
-    let (verified, mended) = match looked? {
-        Looked::Sound { whole, mended } => (whole, mended),
+    let log = FoundLog::open(folder)?;
+    let (page_bytes, verified, mended) = match look(folder, options.verify_at_open_bytes_max)? {
+        Looked::Sound { page_bytes, whole, mended } => (page_bytes, whole, mended),
         Looked::Damaged(mut survey) => {
             let Replayed { over, damage, .. } = log.replay(View::of_survey(&survey))?;
             damage.into_iter().for_each(|damage| survey.add(damage));
             return Ok(Opened { base: Base::Damaged(survey, Box::new(over)), verified: true, mended: None });
         }
     };
+    sync(folder, page_bytes, &log)?;
     let env = open_env(folder, options, birth)?;
     let mut replayed = log.replay(env.read()?.view())?;
     if let Some(damage) = replayed.damage.take() {
@@ -49,6 +49,20 @@ pub(super) fn open_base(folder: &Path, options: &StoreOptions, birth: &Birth) ->
     }
     let logged = Logged::open(folder, env, options.durability, options.tell, log, replayed)?;
     Ok(Opened { base: Base::Sound(Box::new(logged)), verified, mended })
+}
+
+/// Has LMDB's file outlive a power cut: what a process wrote that was killed it may not have synced.
+fn sync(folder: &Path, page_bytes: Option<usize>, log: &FoundLog) -> Result<(), StorageError> {
+    let file = folder.join(DATA_FILE);
+    // Beside a log much may have been written for a commit that was broken off, which nothing leads to.
+    let synced = match page_bytes.filter(|_| log.is_there()) {
+        Some(page_bytes) => sync_meta_pages(&file, page_bytes),
+        None => sync_what_is_there(&file),
+    };
+    synced.map_err(|error| match error.kind() {
+        PermissionDenied | ReadOnlyFilesystem => StorageError::io(&file)(error),
+        _ => StorageError::disk(error),
+    })
 }
 
 /// Opens a sound file, or makes a new one. One of an older format becomes one of this format, its rows as they are.

@@ -101,6 +101,22 @@ async fn a_log_that_the_disk_does_not_give_is_a_damage_and_what_lmdb_has_is_read
     assert_clean(&server);
 }
 
+/// What an opening builds on must outlive a power cut.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_whose_meta_pages_cannot_be_synced_is_opened_once_they_can() {
+    let disk = Disk::with_room(PLENTY);
+    let (mut server, database) = killed_with_a_log(&disk).await;
+    disk.set_fault(Fault::SyncedWrites, true);
+    server.restart_on_same_port_and_data();
+    let answer = database.get("").send().await;
+    answer.assert_status(500);
+    assert_eq!(answer.json()["error"], json!("disk_failed"));
+    disk.set_fault(Fault::SyncedWrites, false);
+    assert_holds_all(&database).await;
+    server.stop();
+    assert_clean(&server);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_that_may_not_be_written_to_is_checked_with_its_log() {
     let disk = Disk::with_room(PLENTY);
