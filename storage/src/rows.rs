@@ -19,6 +19,12 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// Whether it may lie on a page of its table that no other row does which is written with it. Rows that are not so
+    /// are put in behind all others of their table.
+    pub fn is_scattered(&self) -> bool {
+        self.table == Table::Docs || self.value.is_none()
+    }
+
     /// Reads a row as a record has it.
     fn read(reader: &mut Reader<'a>) -> Result<Row<'a>, Malformed> {
         let table = usize::from(reader.u8()?);

@@ -25,16 +25,19 @@ struct Patience {
     wait: Duration,
     /// They go when they are so many.
     rows: usize,
+    /// They go when so many of them lie anywhere in their tables. Each may have a page to itself, which takes LMDB as
+    /// long as several of those that come one behind the other.
+    scattered: usize,
     /// They go when they are so many bytes.
     bytes: usize,
 }
 
 /// With few rows, and where memory is short. A sync of the log that meets one of LMDB's takes several times as long:
 /// in this way few do where little is written.
-const USUAL: Patience = Patience { wait: Duration::from_secs(1), rows: 80_000, bytes: 16 << 20 };
+const USUAL: Patience = Patience { wait: Duration::from_secs(1), rows: 80_000, scattered: 80_000, bytes: 16 << 20 };
 /// With many rows: the more they are, the more of them share a page. Still more take more memory, and each takes longer
 /// to be put in and found.
-const LONG: Patience = Patience { wait: LONGEST_WAIT, rows: 240_000, bytes: 48 << 20 };
+const LONG: Patience = Patience { wait: LONGEST_WAIT, rows: 480_000, scattered: 200_000, bytes: 60 << 20 };
 /// No rows wait longer before LMDB begins to take them, where it is not behind.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// So many are many: fewer would have most of the pages to themselves after three seconds too.
@@ -56,8 +59,9 @@ impl State {
 
     /// Whether the newest rows should not wait any longer because of what they take.
     pub fn is_large(&self) -> bool {
-        let Patience { rows, bytes, .. } = self.patience();
-        self.over.active.len() >= rows || self.over.active.bytes() >= bytes
+        let Patience { rows, scattered, bytes, .. } = self.patience();
+        let active = &self.over.active;
+        active.len() >= rows || active.scattered() >= scattered || active.bytes() >= bytes
     }
 
     /// Whether somebody waits until LMDB has come further, or the thread has ended.

@@ -17,9 +17,9 @@ const SPARE_BYTES: usize = 64 << 20;
 /// again, as much while runs are merged, and what an older state of them has that somebody reads.
 const ROW_BYTES: usize = 256;
 /// Rows of all logs take no more memory.
-const MEMORY_MAX: u64 = 256 << 20;
+const MEMORY_MAX: u64 = 512 << 20;
 /// No more rows go to LMDB in one transaction, as long as which a writer may have to wait.
-const ROWS_MAX: usize = 320_000;
+const ROWS_MAX: usize = 640_000;
 
 /// Rows that wait for LMDB, or are about to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -100,9 +100,9 @@ impl State {
         }
     }
 
-    /// Whether what all logs take in memory leaves as much again, for whoever comes.
+    /// Whether what all logs take in memory leaves a third as much again, for whoever comes.
     pub fn memory_is_ample(&self) -> bool {
-        self.memory.of_all() <= MEMORY_MAX / 2
+        self.memory.of_all() <= MEMORY_MAX / 4 * 3
     }
 
     /// Claims anew what waits, some of which LMDB has got.

@@ -7,8 +7,8 @@ use super::runs::Runs;
 
 /// Among fewer documents one is looked for as fast. Tests of few are to meet it.
 const DOCS_MIN: usize = if cfg!(test) { 2 } else { 256 };
-/// 128 KiB. Beside 80,000 ids, of which a memtable has hardly more, two in a hundred others are taken for one of them.
-const BITS: usize = 1 << 20;
+/// 256 KiB. Beside 160,000 ids, of which a memtable has hardly more, two in a hundred others are taken for one of them.
+const BITS: usize = 1 << 21;
 
 /// The documents of a memtable. Clones share what they know: a document that was added to one may be said to be in the
 /// others, which costs no more than to look for it in vain.
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn little_else_may_be_there_beside_as_many_as_a_memtable_has() {
         let (mut maybe, mut before) = (MaybeThere::default(), Runs::default());
-        for keyed in keyed(80_000) {
+        for keyed in keyed(160_000) {
             maybe.add(&[keyed.hashed_id()], &before);
             before.insert(vec![keyed]);
         }

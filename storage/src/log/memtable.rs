@@ -21,6 +21,8 @@ pub(crate) struct Memtable {
     maybe_there: MaybeThere,
     /// What the records that were put in take in memory, superseded rows included.
     bytes: usize,
+    /// How many rows were put in that lie anywhere in their tables.
+    scattered: usize,
 }
 
 impl Memtable {
@@ -31,6 +33,7 @@ impl Memtable {
         for record in records.into_iter().map(Into::into) {
             self.bytes += record.memory_bytes();
             for row in record.into_rows() {
+                self.scattered += usize::from(row.row().is_scattered());
                 let (table, keyed) = Keyed::of(row);
                 tables[table as usize].push(keyed);
             }
@@ -55,6 +58,11 @@ impl Memtable {
     /// How many bytes of memory the records take that were put in.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// How many rows were put in that lie anywhere in their tables, superseded ones included.
+    pub fn scattered(&self) -> usize {
+        self.scattered
     }
 
     /// Whether it may say something of a document.

@@ -142,7 +142,7 @@ fn many_rows_wait_for_more_only_where_they_would_share_pages() {
 
 #[test]
 fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
-    const MEMORY_MAX: u64 = 256 << 20;
+    const MEMORY_MAX: u64 = 512 << 20;
     let folder = tempfile::tempdir().unwrap();
     let logged = open_with_thread(folder.path());
     let memory = new_total();
@@ -171,7 +171,7 @@ fn rows_of_all_logs_take_no_more_memory_than_there_is_for_them() {
 /// A writer may have to wait for as long as that takes.
 #[test]
 fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
-    const ROWS_MAX: usize = 320_000;
+    const ROWS_MAX: usize = 640_000;
     let folder = tempfile::tempdir().unwrap();
     let logged = open(folder.path());
     logged.with_segments(Segments::are_large);
@@ -180,7 +180,7 @@ fn no_more_rows_go_to_lmdb_in_one_transaction_than_are_to() {
         write(&logged, &rows.map(|number| (Table::BySeq, key(number), Some(Vec::new()))).collect()).unwrap();
     };
     let mut largest = 0;
-    for first in (0..80 * 9_000).step_by(9_000) {
+    for first in (0..160 * 9_000).step_by(9_000) {
         commit(first..first + 9_000);
         largest = largest.max(logged.shared.state().over.active.len());
     }
@@ -208,14 +208,32 @@ fn many_rows_wait_longer_for_others_while_there_is_memory() {
     commit(MANY - 1..MANY);
     assert_eq!([rest(0), rest(1_000), rest(3_000)], [3_000, 2_000, 0]);
     let mut elsewhere = Claim::on(memory);
-    elsewhere.set(128 << 20);
+    elsewhere.set(384 << 20);
     assert_eq!([rest(0), rest(1_000)], [1_000, 0], "others have more use for the memory");
     commit(MANY..80_000);
     assert_eq!(rest(0), 0, "they are too many then");
     drop(elsewhere);
     assert_eq!(rest(0), 3_000);
-    commit(80_000..240_000);
+    commit(80_000..480_000);
     assert_eq!(rest(0), 0);
+}
+
+#[test]
+fn rows_that_lie_anywhere_wait_for_fewer_others_than_those_that_come_in_order() {
+    for (table, value) in [(Table::Docs, Some(Vec::new())), (Table::BySeq, None), (Table::BySeq, Some(Vec::new()))] {
+        let folder = tempfile::tempdir().unwrap();
+        let logged = open(folder.path());
+        logged.with_segments(Segments::are_large);
+        logged.shared.state().memory = Claim::on(new_total());
+        let commit = |rows: std::ops::Range<usize>| {
+            write(&logged, &rows.map(|row| (table, row.to_be_bytes().to_vec(), value.clone())).collect()).unwrap();
+        };
+        commit(0..199_999);
+        assert!(!logged.shared.state().is_large());
+        commit(199_999..200_000);
+        let in_order = table == Table::BySeq && value.is_some();
+        assert_eq!(logged.shared.state().is_large(), !in_order, "{table:?}");
+    }
 }
 
 #[test]
@@ -232,7 +250,7 @@ fn rows_are_awaited_while_somebody_waits_for_lmdb_or_many_more_have_come_and_fro
     assert!(frozen.are_awaited(), "the other waits still");
     drop(other);
     assert!(!frozen.are_awaited());
-    let rows = (0..240_000usize).map(|number| (Table::BySeq, number.to_be_bytes().to_vec(), Some(Vec::new())));
+    let rows = (0..480_000usize).map(|number| (Table::BySeq, number.to_be_bytes().to_vec(), Some(Vec::new())));
     write(&logged, &rows.collect()).unwrap();
     assert!(frozen.are_awaited(), "as many wait as may");
     shared.drain().unwrap();
