@@ -19,8 +19,9 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Whether it may lie on a page of its table that no other row does which is written with it. Rows that are not so
-    /// are put in behind all others of their table.
+    /// Whether it is one of those that may lie on a page of their own among all that are written with them: documents
+    /// and rows that are taken away. Sequences and bodies are put in behind all others of their table; the rows of an
+    /// index, keys of requests, older ancestors and `_local` documents lie anywhere too, and are not counted.
     pub fn is_scattered(&self) -> bool {
         self.table == Table::Docs || self.value.is_none()
     }
