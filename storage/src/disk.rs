@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, statvfs};
 use rustix::io::Errno;
 
-use crate::error::{StorageError, is_full};
+use crate::error::{StorageError, if_there, is_full};
 
 /// LMDB has two meta pages, at the beginning of its file.
 const META_PAGES: usize = 2;
@@ -97,9 +97,7 @@ pub(crate) fn sync_what_is_there(data: &Path) -> io::Result<()> {
 /// [`io::Error`]
 pub(crate) fn sync_meta_pages(data: &Path, page_bytes: usize) -> io::Result<()> {
     let Some(synced) = open_to_sync(data, OFlags::DSYNC)? else { return Ok(()) };
-    let mut pages = vec![0; META_PAGES * page_bytes];
-    synced.read_exact_at(&mut pages, 0)?;
-    match synced.write_all_at(&pages, 0) {
+    match MetaPages::read(Arc::new(synced), page_bytes)?.put_back() {
         // Some file systems write elsewhere what is written over, for which there may be no room.
         Err(full) if is_full(&full) => sync_what_is_there(data),
         written => written,
@@ -107,10 +105,7 @@ pub(crate) fn sync_meta_pages(data: &Path, page_bytes: usize) -> io::Result<()> 
 }
 
 fn open_to_sync(data: &Path, flags: OFlags) -> io::Result<Option<File>> {
-    match OpenOptions::new().read(true).write(true).custom_flags(flags.bits().cast_signed()).open(data) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        opened => opened.map(Some),
-    }
+    if_there(OpenOptions::new().read(true).write(true).custom_flags(flags.bits().cast_signed()).open(data))
 }
 
 /// Writes behind the end of a file as much as tells whether its disk is full, or a quota used up.

@@ -213,6 +213,14 @@ pub(crate) fn unless_damaged<T>(read: Result<T, StorageError>) -> Result<Option<
     }
 }
 
+/// What was opened or read; `None` where it is not there.
+pub(crate) fn if_there<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
+    match opened {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
 /// Whether an error says that there is no room.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};

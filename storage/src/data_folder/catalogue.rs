@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Counted;
 use super::files::{random_bytes, remove_folder};
-use crate::error::StorageError;
+use crate::error::{StorageError, if_there};
 use crate::model::db_name::DbName;
 use crate::model::sequence::Sequence;
 
@@ -111,11 +111,8 @@ impl Catalogue {
     /// Reads the file, if it is there; nothing is changed.
     pub fn read(path: &Path) -> Result<Option<Catalogue>, StorageError> {
         let file = path.join("catalogue.json");
-        match fs::read(&file) {
-            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| StorageError::io(&file)(error.into())),
-            Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StorageError::io(&file)(error)),
-        }
+        let Some(text) = if_there(fs::read(&file)).map_err(StorageError::io(&file))? else { return Ok(None) };
+        serde_json::from_slice(&text).map(Some).map_err(|error| StorageError::io(&file)(error.into()))
     }
 
     /// Makes the file, which is not there.

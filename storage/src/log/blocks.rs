@@ -133,9 +133,14 @@ impl Aligned {
         if self.bytes.is_empty() {
             self.bytes = vec![0; BUFFER_BYTES + BLOCK_BYTES];
         }
-        let start = self.bytes.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES);
+        let start = first_block(&self.bytes);
         &mut self.bytes[start..start + BUFFER_BYTES]
     }
+}
+
+/// Where in memory that is longer than a block the first place is at which one may begin.
+pub fn first_block(memory: &[u8]) -> usize {
+    memory.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES)
 }
 
 #[cfg(test)]

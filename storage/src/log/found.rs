@@ -11,9 +11,10 @@ use std::sync::Arc;
 use memchr::memmem;
 use rustix::fs::OFlags;
 
-use super::blocks::{BLOCK_BYTES, Blocks};
+use super::blocks::{BLOCK_BYTES, Blocks, first_block};
 use super::record::{self, Head, Origin};
 use super::segment::{BYTES_MAX, Segment};
+use crate::error::if_there;
 use crate::rows::{Rows, SharedRows};
 
 /// No log is further ahead of tables that belong to it, in commits.
@@ -213,7 +214,7 @@ impl Passing<'_> {
         if self.buffer.len() < most {
             self.buffer.resize(most.next_power_of_two(), 0);
         }
-        let block = self.buffer.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES);
+        let block = first_block(&self.buffer);
         let room = block + kept_bytes.saturating_sub(block).next_multiple_of(BLOCK_BYTES);
         self.buffer.copy_within(kept, room - kept_bytes);
         (self.window, self.begin) = (room - kept_bytes..room + more, at);
@@ -262,10 +263,7 @@ impl Source {
 
 /// Opens a segment's file, if there is one; gives how much of it there is to read as well.
 fn open(path: &Path) -> io::Result<Option<(File, usize)>> {
-    let file = match File::open(path) {
-        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
-    };
+    let Some(file) = if_there(File::open(path))? else { return Ok(None) };
     let bytes = usize::try_from(file.metadata()?.len().min(BYTES_MAX)).unwrap_or(0);
     Ok(Some((file, bytes)))
 }

@@ -33,8 +33,8 @@ impl Memtable {
         for record in records.into_iter().map(Into::into) {
             self.bytes += record.memory_bytes();
             for row in record.into_rows() {
-                self.scattered += usize::from(row.row().is_scattered());
-                let (table, keyed) = Keyed::of(row);
+                let (table, is_scattered, keyed) = Keyed::of(row);
+                self.scattered += usize::from(is_scattered);
                 tables[table as usize].push(keyed);
             }
         }

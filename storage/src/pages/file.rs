@@ -11,7 +11,7 @@ use memmap2::Mmap;
 use super::damage::Damage;
 use super::page::Wrong;
 use crate::env::{DATA_FILE, map_file};
-use crate::error::StorageError;
+use crate::error::{StorageError, if_there};
 
 /// Pages read at once while every page is touched.
 const STRIDE_PAGES: usize = 256;
@@ -41,10 +41,7 @@ impl PageFile {
     /// Opens the file in a folder; `None` when there is none, or nothing in it, which is a database about to be made.
     pub fn open(folder: &Path) -> Result<Option<PageFile>, StorageError> {
         let path = folder.join(DATA_FILE);
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(StorageError::io(&path))?,
-        };
+        let Some(file) = if_there(File::open(&path)).map_err(StorageError::io(&path))? else { return Ok(None) };
         if file.metadata().map_err(StorageError::io(&path))?.len() == 0 {
             return Ok(None);
         }
