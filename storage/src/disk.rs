@@ -98,7 +98,8 @@ pub(crate) fn sync_what_is_there(data: &Path) -> io::Result<()> {
 pub(crate) fn sync_meta_pages(data: &Path, page_bytes: usize) -> io::Result<()> {
     let Some(synced) = open_to_sync(data, OFlags::DSYNC)? else { return Ok(()) };
     match MetaPages::read(Arc::new(synced), page_bytes)?.put_back() {
-        // Some file systems write elsewhere what is written over, for which there may be no room.
+        // Some file systems write elsewhere what is written over, for which there may be no room. A sync alone is then
+        // what can be had: after one that failed it may say less than it should.
         Err(full) if is_full(&full) => sync_what_is_there(data),
         written => written,
     }

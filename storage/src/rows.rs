@@ -19,13 +19,6 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Whether it is one of those that may lie on a page of their own among all that are written with them: documents
-    /// and rows that are taken away. Sequences and bodies are put in behind all others of their table; the rows of an
-    /// index, keys of requests, older ancestors and `_local` documents lie anywhere too, and are not counted.
-    pub fn is_scattered(&self) -> bool {
-        self.table == Table::Docs || self.value.is_none()
-    }
-
     /// Reads a row as a record has it.
     fn read(reader: &mut Reader<'a>) -> Result<Row<'a>, Malformed> {
         let table = usize::from(reader.u8()?);
@@ -57,6 +50,7 @@ pub(crate) struct Rows {
     bytes: Vec<u8>,
     /// Where each of them begins.
     places: Vec<usize>,
+    scattered: usize,
 }
 
 /// What has rows to write into LMDB.
@@ -79,7 +73,7 @@ pub(crate) trait ToWrite {
 
 impl Default for Rows {
     fn default() -> Rows {
-        Rows { bytes: vec![0; Rows::HEAD_BYTES], places: Vec::new() }
+        Rows { bytes: vec![0; Rows::HEAD_BYTES], places: Vec::new(), scattered: 0 }
     }
 }
 
@@ -117,6 +111,7 @@ impl Rows {
     }
 
     fn begin(&mut self, table: Table, kind: u8) {
+        self.scattered += usize::from(lies_anywhere(table, kind == PUT));
         self.places.push(self.bytes.len());
         self.bytes.extend([table as u8, kind]);
     }
@@ -129,11 +124,19 @@ impl Rows {
 
     /// The rows of a record, which begin at these places.
     pub fn of_record(record: &[u8], places: Vec<usize>) -> Rows {
-        Rows { bytes: record.to_vec(), places }
+        let scattered = places.iter().map(|&place| Row::at(record, place));
+        let scattered = scattered.filter(|row| lies_anywhere(row.table, row.value.is_some())).count();
+        Rows { bytes: record.to_vec(), places, scattered }
     }
 
     pub fn len(&self) -> usize {
         self.places.len()
+    }
+
+    /// How many of them may each lie on a page of their own among all that are written with them: rows that are taken
+    /// away, and documents, say, whose ids come in any order. Others are put in behind those of their table.
+    pub fn scattered(&self) -> usize {
+        self.scattered
     }
 
     /// The length of a record of them.
@@ -169,6 +172,12 @@ impl ToWrite for Rows {
     }
 }
 
+/// Whether rows of this table that are put in, or taken away, come in another order than that of their keys.
+fn lies_anywhere(table: Table, is_put: bool) -> bool {
+    use Table::{Docs, FeedIndex, History, Local, Transactions};
+    !is_put || matches!(table, Docs | History | Local | Transactions | FeedIndex)
+}
+
 /// Goes through a record's rows; gives where each of them begins.
 ///
 /// # Errors
@@ -187,11 +196,12 @@ pub(crate) fn places(record: &[u8]) -> Result<Vec<usize>, Malformed> {
 pub(crate) struct SharedRows {
     record: Arc<Vec<u8>>,
     places: Vec<usize>,
+    scattered: usize,
 }
 
 impl From<Rows> for SharedRows {
-    fn from(Rows { bytes, places }: Rows) -> SharedRows {
-        SharedRows { record: Arc::new(bytes), places }
+    fn from(Rows { bytes, places, scattered }: Rows) -> SharedRows {
+        SharedRows { record: Arc::new(bytes), places, scattered }
     }
 }
 
@@ -206,9 +216,14 @@ impl SharedRows {
         self.record.capacity()
     }
 
+    /// How many of them [may lie anywhere](Rows::scattered).
+    pub fn scattered(&self) -> usize {
+        self.scattered
+    }
+
     /// The rows as they came.
     pub fn into_rows(self) -> impl Iterator<Item = SharedRow> {
-        let SharedRows { record, places } = self;
+        let SharedRows { record, places, .. } = self;
         places.into_iter().map(move |place| {
             let place = u32::try_from(place).expect("a record says in 4 bytes how long it is");
             SharedRow { record: Arc::clone(&record), place }

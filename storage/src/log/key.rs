@@ -26,11 +26,11 @@ pub(crate) struct Sought<'k> {
 }
 
 impl Keyed {
-    /// A row, the table that it belongs to, and whether [it may lie anywhere there](Row::is_scattered).
-    pub fn of(row: SharedRow) -> (Table, bool, Keyed) {
-        let read = row.row();
-        let (table, is_scattered, head) = (read.table, read.is_scattered(), head_of(read.key));
-        (table, is_scattered, Keyed { head, row })
+    /// A row, and the table that it belongs to.
+    pub fn of(row: SharedRow) -> (Table, Keyed) {
+        let Row { table, key, .. } = row.row();
+        let head = head_of(key);
+        (table, Keyed { head, row })
     }
 
     pub fn row(&self) -> Row<'_> {
@@ -51,7 +51,7 @@ impl Keyed {
 #[cfg(test)]
 impl From<SharedRow> for Keyed {
     fn from(row: SharedRow) -> Keyed {
-        Keyed::of(row).2
+        Keyed::of(row).1
     }
 }
 

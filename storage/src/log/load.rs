@@ -1,6 +1,7 @@
 //! What waits for LMDB, and whether it will fit: into LMDB, as what is acknowledged must not meet a full disk or a full
 //! map later, and into memory until then.
 
+use super::applier::LONG;
 use super::logged::{Shared, State};
 use super::memtable::Memtable;
 use crate::disk::FreeBytes;
@@ -18,28 +19,37 @@ const SPARE_BYTES: usize = 64 << 20;
 const ROW_BYTES: usize = 256;
 /// Rows of all logs take no more memory.
 const MEMORY_MAX: u64 = 512 << 20;
-/// No more rows go to LMDB in one transaction, as long as which a writer may have to wait.
-const ROWS_MAX: usize = 640_000;
+/// No more rows go to LMDB in one transaction, as long as which a writer may have to wait: a third more than one begins
+/// with. The rest comes while the one before it takes its time.
+const ROWS_MAX: usize = LONG.rows / 3 * 4;
+/// No more of them [may lie anywhere in their tables](Rows::scattered).
+const SCATTERED_MAX: usize = LONG.scattered / 3 * 4;
 
 /// Rows that wait for LMDB, or are about to.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Load {
     rows: usize,
+    /// How many of them [may lie anywhere](Rows::scattered).
+    scattered: usize,
     /// What their records take in memory.
     pub bytes: usize,
 }
 
 impl Load {
     pub fn of(rows: &Rows) -> Load {
-        Load { rows: rows.len(), bytes: rows.memory_bytes() }
+        Load { rows: rows.len(), scattered: rows.scattered(), bytes: rows.memory_bytes() }
     }
 
     fn of_memtable(memtable: &Memtable) -> Load {
-        Load { rows: memtable.len(), bytes: memtable.bytes() }
+        Load { rows: memtable.len(), scattered: memtable.scattered(), bytes: memtable.bytes() }
     }
 
     fn and(self, other: Load) -> Load {
-        Load { rows: self.rows + other.rows, bytes: self.bytes + other.bytes }
+        Load {
+            rows: self.rows + other.rows,
+            scattered: self.scattered + other.scattered,
+            bytes: self.bytes + other.bytes,
+        }
     }
 
     /// The most that LMDB's file grows by when it gets these rows in one commit. A page that is changed is written
@@ -51,6 +61,11 @@ impl Load {
 
     fn memory_bytes(self) -> usize {
         self.bytes + self.rows * ROW_BYTES
+    }
+
+    /// Whether LMDB may get them in one transaction.
+    fn is_one_transaction(self) -> bool {
+        self.rows <= ROWS_MAX && self.scattered <= SCATTERED_MAX
     }
 }
 
@@ -64,8 +79,8 @@ pub struct Coming {
 
 /// What all logs claim, and one of them.
 struct Needed {
-    /// How many rows go to LMDB when those that are frozen have.
-    rows: usize,
+    /// What goes to LMDB when what is frozen has.
+    next: Load,
     /// By which this log's LMDB file may grow.
     here: usize,
     /// What all logs may take of the disk.
@@ -84,12 +99,7 @@ impl State {
         // They go to LMDB in two commits.
         let here = active.lmdb_bytes(used_bytes) + frozen.lmdb_bytes(used_bytes);
         let memory = active.and(frozen).memory_bytes();
-        Needed {
-            rows: active.rows,
-            here,
-            disk: self.disk.set(here + coming.segment_bytes),
-            memory: self.memory.set(memory),
-        }
+        Needed { next: active, here, disk: self.disk.set(here + coming.segment_bytes), memory: self.memory.set(memory) }
     }
 
     /// The commit up to which LMDB will have come when it has got the next rows, if any wait.
@@ -130,9 +140,9 @@ impl Shared {
     }
 
     fn try_claim(&self, coming: Coming, room: Room, free: &mut FreeBytes) -> bool {
-        let Needed { rows, here, disk, memory } = self.state().claim(coming, &self.env);
+        let Needed { next, here, disk, memory } = self.state().claim(coming, &self.env);
         // The disk is asked when the claim is among all others: of two that are made at once, one knows of the other.
-        let fits = rows <= ROWS_MAX
+        let fits = next.is_one_transaction()
             && memory <= MEMORY_MAX
             && self.env.check_room_at_the_end(room, here + SPARE_BYTES).is_ok()
             && free.are_at_least(disk + SPARE_BYTES as u64, &self.folder);

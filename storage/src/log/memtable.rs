@@ -21,7 +21,7 @@ pub(crate) struct Memtable {
     maybe_there: MaybeThere,
     /// What the records that were put in take in memory, superseded rows included.
     bytes: usize,
-    /// How many rows were put in that lie anywhere in their tables.
+    /// How many of their rows may lie anywhere in their tables.
     scattered: usize,
 }
 
@@ -32,9 +32,9 @@ impl Memtable {
         let mut tables: [Vec<Keyed>; Table::ALL.len()] = Default::default();
         for record in records.into_iter().map(Into::into) {
             self.bytes += record.memory_bytes();
+            self.scattered += record.scattered();
             for row in record.into_rows() {
-                let (table, is_scattered, keyed) = Keyed::of(row);
-                self.scattered += usize::from(is_scattered);
+                let (table, keyed) = Keyed::of(row);
                 tables[table as usize].push(keyed);
             }
         }
@@ -60,7 +60,7 @@ impl Memtable {
         self.bytes
     }
 
-    /// How many rows were put in that lie anywhere in their tables, superseded ones included.
+    /// How many rows were put in that [may lie anywhere](Rows::scattered) in their tables.
     pub fn scattered(&self) -> usize {
         self.scattered
     }
