@@ -120,6 +120,15 @@ impl Filled {
 /// When a document is not written, a reading is cut short, or nothing comes of it for half a minute.
 pub async fn run(address: SocketAddr, database: &str, asked: &Backfill) -> Result<Filled, Error> {
     fill(address, database, 0..asked.documents).await?;
+    read_all(address, database, asked).await
+}
+
+/// Reads the changes of a database that has so many documents, and nothing else, from the beginning, the two ways in
+/// turn.
+///
+/// # Errors
+/// When a reading is cut short, or nothing comes of it for half a minute.
+pub async fn read_all(address: SocketAddr, database: &str, asked: &Backfill) -> Result<Filled, Error> {
     let room = Room::default();
     let (mut changes, mut with_docs) = (Vec::new(), Vec::new());
     for _ in 0..asked.rounds {

@@ -4,6 +4,7 @@ use seqtide_bench::backfill::{self, Backfill};
 use seqtide_bench::service::Transport;
 use seqtide_tests::bench::current_thread;
 use seqtide_tests::bench::figure::{Figure, Required};
+use seqtide_tests::bench::rounds::undisturbed;
 
 use crate::seqtide::{DATABASE, Seqtide};
 
@@ -15,14 +16,16 @@ const ROWS_WITH_DOCS_MIN: f64 = 1_000_000.0;
 
 pub fn measure_all() -> Vec<Figure> {
     let runtime = current_thread();
-    eprintln!("backfill: {} documents, {} rounds", ASKED.documents, ASKED.rounds);
     let sides = [Some(Seqtide::now(&runtime)), Seqtide::before(&runtime)].into_iter().flatten();
     sides.flat_map(|side| measure(&side, &runtime)).collect()
 }
 
 fn measure(side: &Seqtide, runtime: &tokio::runtime::Runtime) -> [Figure; 4] {
     let address = side.service(Transport::Lines).address;
-    let filled = runtime.block_on(backfill::run(address, DATABASE, &ASKED)).expect("a backfill");
+    runtime.block_on(backfill::fill(address, DATABASE, 0..ASKED.documents)).expect("documents");
+    let filled = undisturbed(&format!("backfill: {} documents, {} readings", ASKED.documents, ASKED.rounds), || {
+        runtime.block_on(backfill::read_all(address, DATABASE, &ASKED)).expect("a backfill")
+    });
     let figure = |what: &str, value, unit, required| {
         let what = format!("backfill, {what}: {}", side.name);
         Figure { what, value, unit, required: if side.is_judged { required } else { Required::Nothing } }

@@ -7,9 +7,9 @@ use seqtide_bench::load::{self, Pace, Sender};
 use seqtide_bench::{Error, documents};
 use seqtide_tests::bench::current_thread;
 use seqtide_tests::bench::figure::{Figure, Required, quantile};
+use seqtide_tests::bench::rounds::Rounds;
 
 use crate::ROUNDS;
-use crate::rounds::Rounds;
 use crate::seqtide::Seqtide;
 
 const DOCUMENTS: u64 = 1_000;

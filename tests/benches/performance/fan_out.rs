@@ -10,10 +10,10 @@ use seqtide_bench::open_files;
 use seqtide_bench::service::{Service, Transport};
 use seqtide_tests::bench::figure::{Figure, Required, quantile};
 use seqtide_tests::bench::peer::Peer;
+use seqtide_tests::bench::rounds::Rounds;
 use seqtide_tests::bench::{bare_writer, current_thread, durable_streams, nchan, pouchdb_server};
 use tokio::runtime::Runtime;
 
-use crate::rounds::Rounds;
 use crate::seqtide::Seqtide;
 
 /// Rounds; all count, because each turn has a new server.

@@ -14,7 +14,6 @@ mod lmdb;
 mod opening;
 mod puts;
 mod responder;
-mod rounds;
 mod seqtide;
 mod updates;
 

@@ -11,10 +11,10 @@ use seqtide_bench::writers::Inserts;
 use seqtide_tests::bench::current_thread;
 use seqtide_tests::bench::figure::{Figure, Required, quantile};
 use seqtide_tests::bench::peer::Peer;
+use seqtide_tests::bench::rounds::Rounds;
 use seqtide_tests::bench::{durable_streams, pouchdb_server};
 use tokio::runtime::Runtime;
 
-use crate::rounds::Rounds;
 use crate::seqtide::Seqtide;
 use crate::{ROUNDS, responder};
 

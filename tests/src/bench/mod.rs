@@ -1,5 +1,5 @@
-//! What the benches share: figures, parts that can be chosen, the clients' runtime, and the peers that Seqtide is held
-//! against.
+//! What the benches share: figures, parts that can be chosen, rounds of sides, the clients' runtime, and the peers that
+//! Seqtide is held against.
 
 pub mod bare_writer;
 pub mod durable_streams;
@@ -8,6 +8,8 @@ pub mod nchan;
 pub mod parts;
 pub mod peer;
 pub mod pouchdb_server;
+pub mod rounds;
+pub mod stolen;
 
 use tokio::runtime::Runtime;
 

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::figure::Figure;
+use super::figure::{Figure, Required};
+use super::stolen::noting_stolen;
 
 /// Measures a part.
 pub type Measure = fn() -> Vec<Figure>;
@@ -21,7 +22,7 @@ pub fn run(bench: &str, parts: &[(&str, Measure)]) -> ExitCode {
         return ExitCode::from(2);
     }
     let chosen = parts.iter().filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|part| part == name));
-    let figures: Vec<Figure> = chosen.flat_map(|(_, measure)| measure()).collect();
+    let figures: Vec<Figure> = chosen.flat_map(|(name, measure)| with_stolen(name, *measure)).collect();
     if flags.is_empty() {
         figures.iter().for_each(Figure::print);
     } else {
@@ -30,4 +31,12 @@ pub fn run(bench: &str, parts: &[(&str, Measure)]) -> ExitCode {
         println!("{}", json!({ "bench": bench, "cores": cores, "results": results }));
     }
     ExitCode::from(u8::from(figures.iter().any(Figure::is_missed)))
+}
+
+/// A part's figures, and how much of the processors' time others had meanwhile.
+fn with_stolen(part: &str, measure: Measure) -> Vec<Figure> {
+    let (mut figures, stolen) = noting_stolen(measure);
+    let what = format!("{part}: time of the processors that was stolen");
+    figures.push(Figure { what, value: 100.0 * stolen, unit: "%", required: Required::Nothing });
+    figures
 }
