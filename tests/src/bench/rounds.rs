@@ -1,9 +1,17 @@
 //! Sides that take turns, so that what slows the machine for a while slows all of them.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use super::stolen::noting_stolen;
 
-/// A round is disturbed when more of the processors' time than this was stolen from one of its turns.
+/// A turn is disturbed when more of the processors' time than this was stolen meanwhile.
 const STOLEN_MAX: f64 = 0.05;
+/// How many turns are taken again at most, for each that counts.
+const AGAIN_MAX: usize = 2;
+/// How long a turn waits that is taken again: twice as long each time, up to a bound.
+const WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// How often they do.
 pub struct Rounds {
@@ -15,60 +23,62 @@ pub struct Rounds {
     pub warm_up: bool,
 }
 
-/// What came of a round.
-struct Round<T> {
-    /// By side.
-    results: Vec<T>,
-    /// The share of the processors' time that was stolen from the turn from which most was.
-    stolen: f64,
-}
-
-impl<T> Round<T> {
-    fn is_disturbed(&self) -> bool {
-        self.stolen > STOLEN_MAX
-    }
-}
-
 impl Rounds {
     /// One turn of each side in each round, beginning with another one each time; the results that count, by side.
     ///
-    /// Rounds are taken until as many as count were not disturbed, at most twice as many and one. Those count from
-    /// which least was stolen; what came of them is no reason.
+    /// A turn that was disturbed is taken again, a little later, until it was not, or as many were taken again as may
+    /// be. Then the one counts from which least was stolen; what came of it is no reason.
     pub fn take<T>(&self, what: &str, mut turn: impl FnMut(usize) -> T) -> Vec<Vec<T>> {
-        self.take_noted(what, |side| noting_stolen(|| turn(side)))
+        self.take_noted(what, |side| noting_stolen(|| turn(side)), sleep)
     }
 
-    /// The same with turns that say how much was stolen from them.
-    fn take_noted<T>(&self, what: &str, mut turn: impl FnMut(usize) -> (T, f64)) -> Vec<Vec<T>> {
-        let mut taken: Vec<Round<T>> = Vec::new();
-        for number in usize::from(!self.warm_up)..=2 * self.rounds + 1 {
-            let undisturbed = taken.iter().filter(|round| !round.is_disturbed()).count();
-            if undisturbed == self.rounds {
-                break;
-            }
-            eprint!("{what}, round {number}, after {undisturbed} of {} undisturbed", self.rounds);
-            let round = self.one(number, &mut turn);
-            eprintln!(": {:.1} % stolen", 100.0 * round.stolen);
-            taken.extend((number > 0).then_some(round));
+    /// The same with turns that say how much was stolen from them, and another way to wait.
+    fn take_noted<T>(
+        &self,
+        what: &str,
+        mut turn: impl FnMut(usize) -> (T, f64),
+        wait: impl Fn(Duration),
+    ) -> Vec<Vec<T>> {
+        let mut round = |number: usize, again: &mut usize| {
+            eprint!("{what}, round {number} of {}; stolen:", self.rounds);
+            let sides = (0..self.sides).map(|place| (number + place) % self.sides);
+            let turns: Vec<_> = sides.map(|side| (side, calmest(|| turn(side), again, &wait))).collect();
+            eprintln!();
+            turns
+        };
+        if self.warm_up {
+            round(0, &mut 0);
         }
-        taken.sort_by(|one, other| one.stolen.total_cmp(&other.stolen));
         let mut results: Vec<Vec<T>> = (0..self.sides).map(|_| Vec::new()).collect();
-        for round in taken.into_iter().take(self.rounds) {
-            results.iter_mut().zip(round.results).for_each(|(side, result)| side.push(result));
+        let mut again = AGAIN_MAX * self.sides * self.rounds;
+        for number in 1..=self.rounds {
+            for (side, result) in round(number, &mut again) {
+                results[side].push(result);
+            }
         }
         results
     }
-
-    fn one<T>(&self, number: usize, turn: &mut impl FnMut(usize) -> (T, f64)) -> Round<T> {
-        let mut turns: Vec<(usize, (T, f64))> =
-            (0..self.sides).map(|place| (number + place) % self.sides).map(|side| (side, turn(side))).collect();
-        turns.sort_by_key(|(side, _)| *side);
-        let stolen = turns.iter().map(|(_, (_, stolen))| *stolen).fold(0.0, f64::max);
-        Round { results: turns.into_iter().map(|(_, (result, _))| result).collect(), stolen }
-    }
 }
 
-/// Something that is measured by itself; again where it was disturbed, as rounds are.
+/// What comes of a turn, which is taken as often as it is disturbed and `again` allows, which counts down.
+fn calmest<T>(mut turn: impl FnMut() -> (T, f64), again: &mut usize, wait: impl Fn(Duration)) -> T {
+    let (mut calmest, mut least) = turn();
+    eprint!(" {:.1} %", 100.0 * least);
+    let mut pause = WAIT;
+    while least > STOLEN_MAX && *again > 0 {
+        *again -= 1;
+        wait(pause);
+        pause = (2 * pause).min(LONGEST_WAIT);
+        let (result, stolen) = turn();
+        eprint!(" again {:.1} %", 100.0 * stolen);
+        if stolen < least {
+            (calmest, least) = (result, stolen);
+        }
+    }
+    calmest
+}
+
+/// Something that is measured by itself; again where it was disturbed, as turns are.
 pub fn undisturbed<T>(what: &str, mut measure: impl FnMut() -> T) -> T {
     let rounds = Rounds { sides: 1, rounds: 1, warm_up: false };
     let results = rounds.take(what, |_| measure());
@@ -77,39 +87,46 @@ pub fn undisturbed<T>(what: &str, mut measure: impl FnMut() -> T) -> T {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
-    /// Three rounds that count, of two sides, and the shares that are stolen from the second one's turns; gives what
-    /// was taken, in order, and what counts of the first one. A result is the number of the round.
-    fn take(stolen: &[f64]) -> (Vec<usize>, Vec<usize>) {
-        let (mut taken, mut numbers) = (Vec::new(), [0, 0]);
+    /// What is stolen from the turns, one after the other, of three rounds that count, of two sides. Gives whose turns
+    /// they were, the numbers of those that count, by side, and the seconds that were waited.
+    fn take(stolen: &[f64]) -> (Vec<usize>, Vec<Vec<usize>>, Vec<u64>) {
+        let (mut taken, waits) = (Vec::new(), RefCell::<Vec<u64>>::default());
         let rounds = Rounds { sides: 2, rounds: 3, warm_up: true };
-        let results = rounds.take_noted("test", |side| {
+        let turn = |side| {
             taken.push(side);
-            let number = numbers[side];
-            numbers[side] += 1;
-            (number, if side == 1 { stolen.get(number).copied().unwrap_or(0.0) } else { 0.0 })
-        });
-        assert_eq!(results[0], results[1], "of the same rounds");
-        (taken, results[0].clone())
+            (taken.len() - 1, stolen.get(taken.len() - 1).copied().unwrap_or(0.0))
+        };
+        let counted = rounds.take_noted("test", turn, |pause: Duration| waits.borrow_mut().push(pause.as_secs()));
+        (taken, counted, waits.into_inner())
     }
 
     #[test]
-    fn sides_take_turns_and_the_first_round_does_not_count() {
-        assert_eq!(take(&[0.9]), (vec![0, 1, 1, 0, 0, 1, 1, 0], vec![1, 2, 3]));
-        assert_eq!(take(&[0.0, 0.05, 0.01, 0.02]).1, [2, 3, 1]);
+    fn sides_take_turns_and_the_first_round_does_not_count_however_disturbed() {
+        let (taken, counted, waits) = take(&[0.9, 0.9, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05]);
+        assert_eq!(taken, [0, 1, 1, 0, 0, 1, 1, 0]);
+        assert_eq!(counted, [[3, 4, 7], [2, 5, 6]]);
+        assert!(waits.is_empty());
     }
 
     #[test]
-    fn rounds_that_were_disturbed_are_taken_again_and_do_not_count() {
-        let (taken, counted) = take(&[0.0, 0.1, 0.0, 0.2, 0.0]);
-        assert_eq!((taken.len(), counted), (2 * 6, vec![2, 4, 5]));
+    fn a_turn_that_was_disturbed_is_taken_again_and_does_not_count() {
+        let (taken, counted, waits) = take(&[0.0, 0.0, 0.0, 0.1, 0.3, 0.0, 0.2]);
+        assert_eq!(taken, [0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0]);
+        assert_eq!(counted, [[5, 7, 10], [2, 8, 9]]);
+        assert_eq!(waits, [1, 2, 1]);
     }
 
     #[test]
-    fn where_nothing_but_disturbed_rounds_come_the_least_disturbed_count() {
-        let (taken, counted) = take(&[0.0, 0.3, 0.2, 0.6, 0.1, 0.5, 0.01, 0.7, 0.0]);
-        assert_eq!((taken.len(), counted), (2 * 8, vec![6, 4, 2]));
+    fn of_turns_that_were_all_disturbed_the_least_disturbed_counts_and_there_is_an_end() {
+        let stolen = [0.0, 0.0, 0.6, 0.3, 0.2, 0.6, 0.1, 0.5, 0.4, 0.7, 0.8, 0.9, 0.8, 0.7, 0.6];
+        let (taken, counted, waits) = take(&[&stolen[..], &[0.5; 8]].concat());
+        assert_eq!(taken, [&[0, 1][..], &[1; 13], &[0, 0, 1, 1, 0]].concat());
+        assert_eq!(counted, [[15, 16, 19], [6, 17, 18]]);
+        assert_eq!(waits, [1, 2, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8]);
     }
 
     #[test]
