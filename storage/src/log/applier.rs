@@ -42,8 +42,8 @@ pub(super) const LONG: Patience = Patience { wait: LONGEST_WAIT, rows: 480_000, 
 pub const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// So many are many: fewer would have most of the pages to themselves after three seconds too.
 const MANY_ROWS: usize = 40_000;
-/// Among so many pages of documents most of those that wait have theirs to themselves: the 160,000 new documents of
-/// 480,000 rows have 110,000 pages, where six transactions of 27,000 have 150,000. The memory is worth more there.
+/// Among so many pages of documents nearly half of those that wait have theirs to themselves: the 160,000 new documents
+/// of 480,000 rows have 110,000 pages, where six transactions of 27,000 have 150,000. The memory is worth more there.
 const PAGES_MANY: usize = 200_000;
 /// A thread that has nothing to do for so long ends.
 const IDLE_MAX: Duration = Duration::from_secs(1);

@@ -19,10 +19,10 @@ const SPARE_BYTES: usize = 64 << 20;
 const ROW_BYTES: usize = 256;
 /// Rows of all logs take no more memory.
 const MEMORY_MAX: u64 = 512 << 20;
-/// No more rows go to LMDB in one transaction, as long as which a writer may have to wait: a third more than one begins
-/// with. The rest comes while the one before it takes its time.
+/// No more rows go to LMDB in one transaction, as long as which a writer may have to wait: a third more than those that
+/// wait at most. The rest comes while the one before it takes its time.
 const ROWS_MAX: usize = LONG.rows / 3 * 4;
-/// No more of them [may lie anywhere in their tables](Rows::scattered).
+/// No more of them, superseded ones included, [may lie anywhere in their tables](Rows::scattered).
 const SCATTERED_MAX: usize = LONG.scattered / 3 * 4;
 
 /// Rows that wait for LMDB, or are about to.

@@ -21,7 +21,7 @@ pub(crate) struct Memtable {
     maybe_there: MaybeThere,
     /// What the records that were put in take in memory, superseded rows included.
     bytes: usize,
-    /// How many of their rows may lie anywhere in their tables.
+    /// How many rows were put in that may lie anywhere in their tables, superseded ones included.
     scattered: usize,
 }
 
@@ -60,7 +60,7 @@ impl Memtable {
         self.bytes
     }
 
-    /// How many rows were put in that [may lie anywhere](Rows::scattered) in their tables.
+    /// How many rows were put in that [may lie anywhere](Rows::scattered) in their tables, superseded ones included.
     pub fn scattered(&self) -> usize {
         self.scattered
     }

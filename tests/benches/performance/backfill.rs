@@ -24,14 +24,15 @@ fn measure(side: &Seqtide, runtime: &tokio::runtime::Runtime) -> [Figure; 4] {
     let address = side.service(Transport::Lines).address;
     runtime.block_on(backfill::fill(address, DATABASE, 0..ASKED.documents)).expect("documents");
     let filled = undisturbed(&format!("backfill: {} documents, {} readings", ASKED.documents, ASKED.rounds), || {
-        runtime.block_on(backfill::read_all(address, DATABASE, &ASKED)).expect("a backfill")
+        let filled = runtime.block_on(backfill::read_all(address, DATABASE, &ASKED)).expect("a backfill");
+        assert_eq!(filled.fault(), None, "{}: {filled:?}", side.name);
+        filled
     });
     let figure = |what: &str, value, unit, required| {
         let what = format!("backfill, {what}: {}", side.name);
         Figure { what, value, unit, required: if side.is_judged { required } else { Required::Nothing } }
     };
     let ways = [("changes", filled.changes, ROWS_MIN), ("with documents", filled.with_docs, ROWS_WITH_DOCS_MIN)];
-    assert_eq!(filled.fault(), None, "{}: {filled:?}", side.name);
     let [changes, with_docs] = ways.map(|(what, reads, least)| {
         let read = reads.median;
         [

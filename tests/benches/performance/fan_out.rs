@@ -57,7 +57,7 @@ pub fn paced() -> Vec<Figure> {
     let turns = take("paced", &sides, &FanOut { pace: Pace::PerSecond(PACED_PER_SEC), ..ASKED });
     let mut figures = Figures::of("paced", &sides, &turns);
     figures.require("seqtide, faults", Required::AtMost(0.0));
-    let [seqtide, log, bare, ..] = &turns[..] else { unreachable!("there are four sides") };
+    let [seqtide, log, bare, ..] = &turns.counted[..] else { unreachable!("there are four sides") };
     for (what, share) in [("p50", 0.5), ("p99", 0.99)] {
         let ratio = |one: &Fanned, other: &Fanned| one.receipt.millis(share) / other.receipt.millis(share);
         figures.ratio(&format!("{what}, over durable-streams"), seqtide, log, ratio, Required::AtMost(OVER_LOG_MAX));
@@ -78,15 +78,27 @@ pub fn over_websockets() -> Vec<Figure> {
     figures.list
 }
 
-fn take(what: &str, sides: &[Side], asked: &FanOut) -> Vec<Vec<Fanned>> {
+/// What came of all turns, by side.
+struct Turns {
+    counted: Vec<Vec<Fanned>>,
+    /// What was lost, doubled, out of order and the like, in turns that do not count as well.
+    faults: Vec<u64>,
+}
+
+fn take(what: &str, sides: &[Side], asked: &FanOut) -> Turns {
     open_files::allow_connections(asked.subscribers + asked.writers).expect("open files");
     let runtime = current_thread();
     let rounds = Rounds { sides: sides.len(), rounds: ROUNDS, warm_up: false };
-    rounds.take(what, |side| {
+    let mut faults = vec![0; sides.len()];
+    let counted = rounds.take(what, |side| {
         let running = (sides[side].start)(&runtime);
         let asked = FanOut { subscribers: sides[side].subscribers, ..*asked };
-        runtime.block_on(fan_out::run(&running.service, &asked)).expect("a load")
-    })
+        let fanned = runtime.block_on(fan_out::run(&running.service, &asked)).expect("a load");
+        let Fanned { lost, doubled, misordered, unwritten, feeds_ended, .. } = fanned;
+        faults[side] += lost + doubled + misordered + unwritten + feeds_ended;
+        fanned
+    });
+    Turns { counted, faults }
 }
 
 fn of_cpu(fanned: &Fanned) -> f64 {
@@ -143,7 +155,7 @@ struct Figures {
 /// What is told of each side: its name, its unit, and how it is found.
 type Told = (&'static str, &'static str, fn(&Fanned) -> f64);
 
-const TOLD: [Told; 8] = [
+const TOLD: [Told; 7] = [
     ("deliveries", "/s", Fanned::rate),
     ("deliveries a CPU second", "/s", of_cpu),
     ("acknowledged", "/s", |fanned| fanned.writes.rate),
@@ -151,22 +163,19 @@ const TOLD: [Told; 8] = [
     ("p99", "ms", |fanned| fanned.receipt.millis(0.99)),
     ("p99.9", "ms", |fanned| fanned.receipt.millis(0.999)),
     ("anonymous memory", "MB", |fanned| fanned.usage.map_or(f64::NAN, |usage| usage.anonymous_bytes_max as f64 / 1e6)),
-    ("faults", "", |fanned| {
-        let faults = [fanned.lost, fanned.doubled, fanned.misordered, fanned.unwritten, fanned.feeds_ended];
-        faults.iter().sum::<u64>() as f64
-    }),
 ];
 
 impl Figures {
-    /// The medians of every side; of faults, all of them.
-    fn of(part: &'static str, sides: &[Side], turns: &[Vec<Fanned>]) -> Figures {
+    /// The medians of every side, and all its faults.
+    fn of(part: &'static str, sides: &[Side], turns: &Turns) -> Figures {
         let mut figures = Figures { part, list: Vec::new() };
-        for (side, turns) in sides.iter().zip(turns) {
+        for ((side, counted), faults) in sides.iter().zip(&turns.counted).zip(&turns.faults) {
+            let mut told =
+                |what, value, unit| figures.add(&format!("{}, {what}", side.name), value, unit, Required::Nothing);
             for (what, unit, of) in TOLD {
-                let mut values: Vec<f64> = turns.iter().map(of).collect();
-                let value = if what == "faults" { values.iter().sum() } else { quantile(&mut values, 0.5) };
-                figures.add(&format!("{}, {what}", side.name), value, unit, Required::Nothing);
+                told(what, quantile(&mut counted.iter().map(of).collect::<Vec<f64>>(), 0.5), unit);
             }
+            told("faults", *faults as f64, "");
         }
         figures
     }

@@ -33,10 +33,10 @@ pub fn run(bench: &str, parts: &[(&str, Measure)]) -> ExitCode {
     ExitCode::from(u8::from(figures.iter().any(Figure::is_missed)))
 }
 
-/// A part's figures, and how much of the processors' time others had meanwhile.
+/// A part's figures, and how much of the processors' time others had meanwhile, where that is known.
 fn with_stolen(part: &str, measure: Measure) -> Vec<Figure> {
     let (mut figures, stolen) = noting_stolen(measure);
     let what = format!("{part}: time of the processors that was stolen");
-    figures.push(Figure { what, value: 100.0 * stolen, unit: "%", required: Required::Nothing });
+    figures.extend(stolen.map(|stolen| Figure { what, value: 100.0 * stolen, unit: "%", required: Required::Nothing }));
     figures
 }

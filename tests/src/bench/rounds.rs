@@ -7,11 +7,8 @@ use super::stolen::noting_stolen;
 
 /// A turn is disturbed when more of the processors' time than this was stolen meanwhile.
 const STOLEN_MAX: f64 = 0.05;
-/// How many turns are taken again at most, for each that counts.
-const AGAIN_MAX: usize = 2;
-/// How long a turn waits that is taken again: twice as long each time, up to a bound.
-const WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(8);
+/// How long a turn waits before it is taken again, each time.
+const WAITS: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
 
 /// How often they do.
 pub struct Rounds {
@@ -26,8 +23,8 @@ pub struct Rounds {
 impl Rounds {
     /// One turn of each side in each round, beginning with another one each time; the results that count, by side.
     ///
-    /// A turn that was disturbed is taken again, a little later, until it was not, or as many were taken again as may
-    /// be. Then the one counts from which least was stolen; what came of it is no reason.
+    /// A turn that was disturbed is taken again, up to three times. Where each of them was, the one counts from which
+    /// least was stolen; what came of it is no reason. The round that does not count has each turn once.
     pub fn take<T>(&self, what: &str, mut turn: impl FnMut(usize) -> T) -> Vec<Vec<T>> {
         self.take_noted(what, |side| noting_stolen(|| turn(side)), sleep)
     }
@@ -36,46 +33,45 @@ impl Rounds {
     fn take_noted<T>(
         &self,
         what: &str,
-        mut turn: impl FnMut(usize) -> (T, f64),
+        mut turn: impl FnMut(usize) -> (T, Option<f64>),
         wait: impl Fn(Duration),
     ) -> Vec<Vec<T>> {
-        let mut round = |number: usize, again: &mut usize| {
-            eprint!("{what}, round {number} of {}; stolen:", self.rounds);
-            let sides = (0..self.sides).map(|place| (number + place) % self.sides);
-            let turns: Vec<_> = sides.map(|side| (side, calmest(|| turn(side), again, &wait))).collect();
-            eprintln!();
-            turns
-        };
-        if self.warm_up {
-            round(0, &mut 0);
-        }
         let mut results: Vec<Vec<T>> = (0..self.sides).map(|_| Vec::new()).collect();
-        let mut again = AGAIN_MAX * self.sides * self.rounds;
-        for number in 1..=self.rounds {
-            for (side, result) in round(number, &mut again) {
-                results[side].push(result);
+        for round in usize::from(!self.warm_up)..=self.rounds {
+            eprint!("{what}, round {round} of {}; stolen:", self.rounds);
+            let waits = if round == 0 { &[][..] } else { &WAITS };
+            for place in 0..self.sides {
+                let side = (round + place) % self.sides;
+                let result = least_disturbed(|| turn(side), waits, &wait);
+                results[side].extend((round > 0).then_some(result));
             }
+            eprintln!();
         }
         results
     }
 }
 
-/// What comes of a turn, which is taken as often as it is disturbed and `again` allows, which counts down.
-fn calmest<T>(mut turn: impl FnMut() -> (T, f64), again: &mut usize, wait: impl Fn(Duration)) -> T {
-    let (mut calmest, mut least) = turn();
-    eprint!(" {:.1} %", 100.0 * least);
-    let mut pause = WAIT;
-    while least > STOLEN_MAX && *again > 0 {
-        *again -= 1;
-        wait(pause);
-        pause = (2 * pause).min(LONGEST_WAIT);
+/// What comes of a turn, which is taken again behind each of these waits until one was not disturbed.
+fn least_disturbed<T>(mut turn: impl FnMut() -> (T, Option<f64>), waits: &[Duration], wait: impl Fn(Duration)) -> T {
+    let mut turn = || {
         let (result, stolen) = turn();
-        eprint!(" again {:.1} %", 100.0 * stolen);
+        let stolen = stolen.unwrap_or(0.0);
+        eprint!(" {:.1} %", 100.0 * stolen);
+        (result, stolen)
+    };
+    let (mut chosen, mut least) = turn();
+    for &pause in waits {
+        if least <= STOLEN_MAX {
+            break;
+        }
+        eprint!(", again");
+        wait(pause);
+        let (result, stolen) = turn();
         if stolen < least {
-            (calmest, least) = (result, stolen);
+            (chosen, least) = (result, stolen);
         }
     }
-    calmest
+    chosen
 }
 
 /// Something that is measured by itself; again where it was disturbed, as turns are.
@@ -98,7 +94,7 @@ mod tests {
         let rounds = Rounds { sides: 2, rounds: 3, warm_up: true };
         let turn = |side| {
             taken.push(side);
-            (taken.len() - 1, stolen.get(taken.len() - 1).copied().unwrap_or(0.0))
+            (taken.len() - 1, stolen.get(taken.len() - 1).copied())
         };
         let counted = rounds.take_noted("test", turn, |pause: Duration| waits.borrow_mut().push(pause.as_secs()));
         (taken, counted, waits.into_inner())
@@ -117,16 +113,15 @@ mod tests {
         let (taken, counted, waits) = take(&[0.0, 0.0, 0.0, 0.1, 0.3, 0.0, 0.2]);
         assert_eq!(taken, [0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0]);
         assert_eq!(counted, [[5, 7, 10], [2, 8, 9]]);
-        assert_eq!(waits, [1, 2, 1]);
+        assert_eq!(waits, [2, 4, 2]);
     }
 
     #[test]
     fn of_turns_that_were_all_disturbed_the_least_disturbed_counts_and_there_is_an_end() {
-        let stolen = [0.0, 0.0, 0.6, 0.3, 0.2, 0.6, 0.1, 0.5, 0.4, 0.7, 0.8, 0.9, 0.8, 0.7, 0.6];
-        let (taken, counted, waits) = take(&[&stolen[..], &[0.5; 8]].concat());
-        assert_eq!(taken, [&[0, 1][..], &[1; 13], &[0, 0, 1, 1, 0]].concat());
-        assert_eq!(counted, [[15, 16, 19], [6, 17, 18]]);
-        assert_eq!(waits, [1, 2, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8]);
+        let (taken, counted, waits) = take(&[0.0, 0.0, 0.6, 0.3, 0.2, 0.4, 0.5, 0.4, 0.3, 0.2]);
+        assert_eq!(taken, [0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0]);
+        assert_eq!(counted, [[9, 10, 13], [4, 11, 12]]);
+        assert_eq!(waits, [2, 4, 8, 2, 4, 8]);
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::fs;
 
 /// How long all processors have been there, and how much of that was stolen, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Processors {
+struct Processors {
     all: u64,
     stolen: u64,
 }
 
 impl Processors {
     /// What the system has counted up to now; `None` where it does not tell.
-    pub fn now() -> Option<Processors> {
+    fn now() -> Option<Processors> {
         Processors::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
@@ -31,13 +31,12 @@ impl Processors {
     }
 }
 
-/// What something gives, and the share of the processors' time that was stolen meanwhile, from 0 to 1; 0 where that is
-/// not known.
-pub fn noting_stolen<T>(what: impl FnOnce() -> T) -> (T, f64) {
+/// What something gives, and the share of the processors' time that was stolen meanwhile, from 0 to 1; `None` where the
+/// system does not tell.
+pub fn noting_stolen<T>(what: impl FnOnce() -> T) -> (T, Option<f64>) {
     let before = Processors::now();
     let given = what();
-    let stolen = before.zip(Processors::now()).map(|(before, now)| now.stolen_since(before));
-    (given, stolen.unwrap_or(0.0))
+    (given, before.zip(Processors::now()).map(|(before, now)| now.stolen_since(before)))
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ fn many_rows_wait_for_more_only_where_they_would_share_pages() {
     documents(50_000);
     assert!(waits());
     logged.shared.state().docs_pages = 300_000;
-    assert!(!waits(), "each would have a page to itself");
+    assert!(!waits(), "too few would share a page");
     logged.shared.drain().unwrap();
     let pages = logged.shared.state().docs_pages;
     assert!((1_250..5_000).contains(&pages), "{pages} pages have 50,000 rows of some 120 bytes");
@@ -207,7 +207,7 @@ fn many_rows_wait_longer_for_others_while_there_is_memory() {
     assert_eq!([rest(0), rest(1_000), rest(3_000)], [3_000, 2_000, 0]);
     let mut elsewhere = Claim::on(memory);
     elsewhere.set(300 << 20);
-    assert_eq!(rest(0), 3_000, "there is as much again for two others");
+    assert_eq!(rest(0), 3_000, "three quarters are not taken yet");
     elsewhere.set(384 << 20);
     assert_eq!([rest(0), rest(1_000)], [1_000, 0], "others have more use for the memory");
     commit(MANY..80_000);
