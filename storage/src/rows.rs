@@ -48,9 +48,26 @@ impl<'a> Row<'a> {
 pub(crate) struct Rows {
     /// Room for a record's head, then the rows.
     bytes: Vec<u8>,
-    /// Where each of them begins.
-    places: Vec<usize>,
+    places: Places,
+}
+
+/// Where the rows of a record begin.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    begins: Vec<usize>,
+    /// How many of the rows may lie anywhere in their tables.
     scattered: usize,
+}
+
+impl Places {
+    fn push(&mut self, begin: usize, table: Table, is_put: bool) {
+        self.begins.push(begin);
+        self.scattered += usize::from(lies_anywhere(table, is_put));
+    }
+
+    fn len(&self) -> usize {
+        self.begins.len()
+    }
 }
 
 /// What has rows to write into LMDB.
@@ -73,7 +90,7 @@ pub(crate) trait ToWrite {
 
 impl Default for Rows {
     fn default() -> Rows {
-        Rows { bytes: vec![0; Rows::HEAD_BYTES], places: Vec::new(), scattered: 0 }
+        Rows { bytes: vec![0; Rows::HEAD_BYTES], places: Places::default() }
     }
 }
 
@@ -111,8 +128,7 @@ impl Rows {
     }
 
     fn begin(&mut self, table: Table, kind: u8) {
-        self.scattered += usize::from(lies_anywhere(table, kind == PUT));
-        self.places.push(self.bytes.len());
+        self.places.push(self.bytes.len(), table, kind == PUT);
         self.bytes.extend([table as u8, kind]);
     }
 
@@ -123,10 +139,8 @@ impl Rows {
     }
 
     /// The rows of a record, which begin at these places.
-    pub fn of_record(record: &[u8], places: Vec<usize>) -> Rows {
-        let scattered = places.iter().map(|&place| Row::at(record, place));
-        let scattered = scattered.filter(|row| lies_anywhere(row.table, row.value.is_some())).count();
-        Rows { bytes: record.to_vec(), places, scattered }
+    pub fn of_record(record: &[u8], places: Places) -> Rows {
+        Rows { bytes: record.to_vec(), places }
     }
 
     pub fn len(&self) -> usize {
@@ -137,7 +151,7 @@ impl Rows {
     /// away, and documents, say, whose ids come in any order. Others are put in behind those of their table, or are
     /// few.
     pub fn scattered(&self) -> usize {
-        self.scattered
+        self.places.scattered
     }
 
     /// The length of a record of them.
@@ -157,13 +171,13 @@ impl Rows {
 
     /// The rows as they came.
     pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
-        self.places.iter().map(|&place| Row::at(&self.bytes, place))
+        self.places.begins.iter().map(|&place| Row::at(&self.bytes, place))
     }
 }
 
 impl ToWrite for Rows {
     fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.places.begins.is_empty()
     }
 
     fn in_order(&self) -> impl Iterator<Item = Row<'_>> {
@@ -188,12 +202,13 @@ fn lies_anywhere(table: Table, is_put: bool) -> bool {
 ///
 /// # Errors
 /// [`Malformed`] when it has something else behind its head.
-pub(crate) fn places(record: &[u8]) -> Result<Vec<usize>, Malformed> {
+pub(crate) fn places(record: &[u8]) -> Result<Places, Malformed> {
     let mut reader = Reader::new(record.get(Rows::HEAD_BYTES..).ok_or(Malformed("ends too early"))?);
-    let mut places = Vec::new();
+    let mut places = Places::default();
     while !reader.is_empty() {
-        places.push(record.len() - reader.left());
-        Row::read(&mut reader)?;
+        let begin = record.len() - reader.left();
+        let Row { table, value, .. } = Row::read(&mut reader)?;
+        places.push(begin, table, value.is_some());
     }
     Ok(places)
 }
@@ -201,13 +216,12 @@ pub(crate) fn places(record: &[u8]) -> Result<Vec<usize>, Malformed> {
 /// Rows that share the record that they are.
 pub(crate) struct SharedRows {
     record: Arc<Vec<u8>>,
-    places: Vec<usize>,
-    scattered: usize,
+    places: Places,
 }
 
 impl From<Rows> for SharedRows {
-    fn from(Rows { bytes, places, scattered }: Rows) -> SharedRows {
-        SharedRows { record: Arc::new(bytes), places, scattered }
+    fn from(Rows { bytes, places }: Rows) -> SharedRows {
+        SharedRows { record: Arc::new(bytes), places }
     }
 }
 
@@ -224,13 +238,13 @@ impl SharedRows {
 
     /// How many of them [may lie anywhere](Rows::scattered).
     pub fn scattered(&self) -> usize {
-        self.scattered
+        self.places.scattered
     }
 
     /// The rows as they came.
     pub fn into_rows(self) -> impl Iterator<Item = SharedRow> {
-        let SharedRows { record, places, .. } = self;
-        places.into_iter().map(move |place| {
+        let SharedRows { record, places } = self;
+        places.begins.into_iter().map(move |place| {
             let place = u32::try_from(place).expect("a record says in 4 bytes how long it is");
             SharedRow { record: Arc::clone(&record), place }
         })

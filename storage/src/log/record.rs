@@ -2,7 +2,7 @@
 
 use crate::codec::Reader;
 use crate::codec::meta::Identity;
-use crate::rows::{self, Rows};
+use crate::rows::{self, Places, Rows};
 
 /// Length and checksum.
 pub const PREFIX_BYTES: usize = 8;
@@ -20,8 +20,8 @@ pub struct Record<'b> {
     pub number: u64,
     /// All of it.
     pub bytes: &'b [u8],
-    /// Where each of its rows begins.
-    places: Vec<usize>,
+    /// Of its rows.
+    places: Places,
 }
 
 impl Record<'_> {
