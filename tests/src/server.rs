@@ -325,7 +325,11 @@ pub fn assert_clean(data: &Path) {
 /// When it is not built.
 pub fn binary() -> PathBuf {
     let path = std::env::var_os("SEQTIDE_BIN").map_or_else(built_beside_this_test, PathBuf::from);
-    assert!(path.is_file(), "{} is not there: build it first (`cargo build --bins`)", path.display());
+    assert!(
+        path.is_file(),
+        "{} is not there: build it first (`cargo build --bins`, for a bench with `--release`)",
+        path.display()
+    );
     path
 }
 
