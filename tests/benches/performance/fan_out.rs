@@ -16,8 +16,9 @@ use tokio::runtime::Runtime;
 
 use crate::seqtide::Seqtide;
 
-/// Rounds; all count, because each turn has a new server.
+/// Rounds; all count, because each turn has a new server. There are more where sides are close to each other.
 const ROUNDS: usize = 3;
+const ROUNDS_PACED: usize = 5;
 const ASKED: FanOut = FanOut {
     subscribers: 1_000,
     writers: 16,
@@ -42,7 +43,7 @@ const OF_BARE_WRITER_MIN: f64 = 0.7;
 /// Over Server-Sent Events, as fast as writes are acknowledged.
 pub fn as_acknowledged() -> Vec<Figure> {
     let sides = [Side::SSE, Side::DURABLE_STREAMS, Side::NCHAN_SSE, Side::POUCHDB_SERVER, Side::BARE_WRITER];
-    let turns = take("fan-out", &sides, &ASKED);
+    let turns = take("fan-out", ROUNDS, &sides, &ASKED);
     let mut figures = Figures::of("fan-out", &sides, &turns);
     figures.require("seqtide, deliveries", Required::AtLeast(SSE_RATE_MIN));
     figures.require("seqtide, p50", Required::AtMost(P50_MS_MAX));
@@ -54,7 +55,7 @@ pub fn as_acknowledged() -> Vec<Figure> {
 /// Over Server-Sent Events, fifty documents a second.
 pub fn paced() -> Vec<Figure> {
     let sides = [Side::SSE, Side::DURABLE_STREAMS, Side::BARE_WRITER, Side::NCHAN_SSE];
-    let turns = take("paced", &sides, &FanOut { pace: Pace::PerSecond(PACED_PER_SEC), ..ASKED });
+    let turns = take("paced", ROUNDS_PACED, &sides, &FanOut { pace: Pace::PerSecond(PACED_PER_SEC), ..ASKED });
     let mut figures = Figures::of("paced", &sides, &turns);
     figures.require("seqtide, faults", Required::AtMost(0.0));
     let [seqtide, log, bare, ..] = &turns.counted[..] else { unreachable!("there are four sides") };
@@ -71,7 +72,7 @@ pub fn paced() -> Vec<Figure> {
 /// Over WebSockets, as fast as writes are acknowledged.
 pub fn over_websockets() -> Vec<Figure> {
     let sides = [Side::WEBSOCKET, Side::NCHAN_WEBSOCKET];
-    let turns = take("websocket", &sides, &ASKED);
+    let turns = take("websocket", ROUNDS, &sides, &ASKED);
     let mut figures = Figures::of("websocket", &sides, &turns);
     figures.require("seqtide, deliveries", Required::AtLeast(WEBSOCKET_RATE_MIN));
     figures.require("seqtide, faults", Required::AtMost(0.0));
@@ -85,10 +86,10 @@ struct Turns {
     faults: Vec<u64>,
 }
 
-fn take(what: &str, sides: &[Side], asked: &FanOut) -> Turns {
+fn take(what: &str, rounds: usize, sides: &[Side], asked: &FanOut) -> Turns {
     open_files::allow_connections(asked.subscribers + asked.writers).expect("open files");
     let runtime = current_thread();
-    let rounds = Rounds { sides: sides.len(), rounds: ROUNDS, warm_up: false };
+    let rounds = Rounds { sides: sides.len(), rounds, warm_up: false };
     let mut faults = vec![0; sides.len()];
     let counted = rounds.take(what, |side| {
         let running = (sides[side].start)(&runtime);
