@@ -233,6 +233,7 @@ impl Shared {
         drop(permit);
         let applied = written.map_err(StorageError::of_an_earlier_one);
         let docs_pages = applied.is_ok().then(|| docs_pages(&self.env)).flatten();
+        self.make_room_to_know();
         let mut state = self.state();
         let failure = applied.as_ref().err().map(|error| Failure { error: error.again(), at: Instant::now() });
         let failed_before = std::mem::replace(&mut state.failed, failure).is_some();

@@ -5,10 +5,13 @@
 //! the documents that LMDB has are added by the thread, a few at a time. Until all are, it says nothing. It forgets no
 //! document: of one that was purged it says what it says of those that are there, that LMDB is to be asked. Who reads
 //! takes it together with the rows over LMDB, so that no state is older than its filter.
+//!
+//! When it is full a larger one is begun beside it, so that few documents take little memory, and none is learned
+//! twice. The thread begins it: so much memory takes milliseconds to be zeroed, and nobody is to wait for that.
 
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::claims::{Claim, Total};
 use super::id_filter::{HashedId, IdFilter};
@@ -23,16 +26,20 @@ use crate::tables::Table;
 use crate::unwinding::unwinding;
 use crate::view::View;
 
-/// Beside a million documents one in eighty others is taken for one of them, beside three million one in eleven.
-const BITS: usize = if cfg!(test) { 1 << 16 } else { 1 << 24 };
-const BYTES: usize = BITS / 8;
-/// So many databases of the process have one; others do without. Tests run beside each other.
-const FILTERS_MAX: usize = if cfg!(test) { 1_000 } else { 16 };
+/// How large each filter of a database is, in bits; 14 MiB together.
+const BITS: [usize; 3] = if cfg!(test) { [1 << 16, 1 << 17, 1 << 18] } else { [1 << 24, 1 << 25, 1 << 26] };
+/// With a document for so many bits a filter is full: documents go to the next one, once that is begun; the last one
+/// takes them all. Beside a million documents one in eighty others is taken for one of them, beside three million one
+/// in forty, beside ten one in sixteen. Tests of few documents are to have full ones.
+const BITS_A_DOC: usize = if cfg!(test) { 1024 } else { 16 };
+/// The filters of all databases of the process take no more memory; databases beyond that do without, or with those
+/// that they have. Tests run beside each other.
+const BYTES_MAX: u64 = if cfg!(test) { 16 << 20 } else { 64 << 20 };
 /// Fewer rows are not worth one. Tests of few are to meet it.
 const ROWS_MIN: usize = if cfg!(test) { 2 } else { 1_000 };
-/// So many pages have about three million documents: beside more of them it says too little, and they take long to go
+/// So many pages have about twelve million documents: beside more of them it says too little, and they take long to go
 /// through.
-pub(super) const PAGES_MAX: usize = 100_000;
+pub(super) const PAGES_MAX: usize = 400_000;
 /// So many documents are added between two looks at whether there is something else to do.
 const DOCS_AT_ONCE: usize = if cfg!(test) { 2 } else { 5_000 };
 
@@ -41,34 +48,63 @@ static TOTAL: Total = Total::new();
 
 /// The documents of a database.
 pub(crate) struct KnownDocs {
-    ids: IdFilter,
+    /// Each has the documents that came when those before it were full.
+    filters: [OnceLock<Filter>; BITS.len()],
+    /// How many were added that were not taken for others.
+    count: AtomicUsize,
+    total: &'static Total,
     /// The last of LMDB's that was added; empty while none was.
     learned: Mutex<Vec<u8>>,
     /// All of LMDB's are there.
     is_whole: AtomicBool,
+}
+
+struct Filter {
+    ids: IdFilter,
     _claim: Claim,
 }
 
 impl KnownDocs {
-    /// Begins with these, unless too many databases have a filter.
+    /// Begins with these, unless the filters of other databases have all the memory.
     fn begin(docs: impl Iterator<Item = HashedId>, total: &'static Total) -> Option<KnownDocs> {
-        let mut claim = Claim::on(total);
-        if claim.set(BYTES) > (FILTERS_MAX * BYTES) as u64 {
-            return None;
+        let (filters, count, learned, is_whole) = Default::default();
+        let known = KnownDocs { filters, count, total, learned, is_whole };
+        known.make_room();
+        known.newest()?;
+        docs.for_each(|doc| known.add(doc));
+        Some(known)
+    }
+
+    /// Begins the next filter where it is time and there is memory for it.
+    pub fn make_room(&self) {
+        let Some(next) = self.filters.iter().position(|filter| filter.get().is_none()) else { return };
+        let room = BITS[..next].iter().sum::<usize>() / BITS_A_DOC;
+        let mut claim = Claim::on(self.total);
+        if self.count.load(Ordering::Relaxed) >= room && claim.set(BITS[next] / 8) <= BYTES_MAX {
+            // Who was faster has begun it.
+            let _ = self.filters[next].set(Filter { ids: IdFilter::new(BITS[next]), _claim: claim });
         }
-        let ids = IdFilter::new(BITS);
-        docs.for_each(|doc| ids.add(doc));
-        Some(KnownDocs { ids, learned: Mutex::default(), is_whole: AtomicBool::new(false), _claim: claim })
     }
 
     /// Before anybody sees the document.
     pub fn add(&self, doc: HashedId) {
-        self.ids.add(doc);
+        if let Some(newest) = self.newest().filter(|_| !self.may_have(doc)) {
+            newest.ids.add(doc);
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn newest(&self) -> Option<&Filter> {
+        self.filters.iter().filter_map(OnceLock::get).last()
+    }
+
+    fn may_have(&self, doc: HashedId) -> bool {
+        self.filters.iter().filter_map(OnceLock::get).any(|filter| filter.ids.may_have(doc))
     }
 
     /// Whether there is certainly no row of the document.
     pub fn lacks(&self, doc: HashedId) -> bool {
-        self.is_whole() && !self.ids.may_have(doc)
+        self.is_whole() && !self.may_have(doc)
     }
 
     /// Whether it knows all documents.
@@ -83,12 +119,13 @@ impl KnownDocs {
         let (mut count, mut last) = (0, None);
         for row in lmdb.range(Table::Docs, (behind, Bound::Unbounded), Direction::Forward)?.take(DOCS_AT_ONCE) {
             let (id, _) = row?;
-            self.ids.add(id.into());
+            self.add(id.into());
             (count, last) = (count + 1, Some(id));
         }
         if let Some(last) = last {
             *learned = last.to_vec();
         }
+        self.make_room();
         Ok(count < DOCS_AT_ONCE)
     }
 }
@@ -144,6 +181,14 @@ impl Shared {
         }
     }
 
+    /// Has room for the documents to come.
+    pub fn make_room_to_know(&self) {
+        let known = self.state().over.known.clone();
+        if let Some(known) = known {
+            known.make_room();
+        }
+    }
+
     /// Has the documents known whose rows are about to be written to LMDB by themselves.
     pub fn know(&self, rows: &Rows) {
         let Some(known) = self.state().over.known.clone() else { return };
@@ -157,13 +202,81 @@ mod tests {
 
     use super::*;
 
+    /// As many databases as there is memory for, with one filter each.
+    const DATABASES: usize = BYTES_MAX as usize / (BITS[0] / 8);
+
+    fn id(number: usize) -> HashedId {
+        HashedId::from(&number.to_be_bytes()[..])
+    }
+
+    fn begin(total: &'static Total) -> Option<KnownDocs> {
+        KnownDocs::begin(iter::empty(), total)
+    }
+
+    fn claimed(total: &'static Total) -> usize {
+        Claim::on(total).of_all() as usize
+    }
+
     #[test]
     fn so_many_databases_have_a_filter_and_others_when_those_have_none_any_more() {
         static TOTAL: Total = Total::new();
-        let begin = || KnownDocs::begin(iter::empty(), &TOTAL);
-        let mut filters: Vec<_> = (0..FILTERS_MAX).map(|_| begin().unwrap()).collect();
-        assert!(begin().is_none());
-        filters.pop();
-        assert!(begin().is_some() && begin().is_some());
+        let mut all: Vec<_> = (0..DATABASES).map(|_| begin(&TOTAL).unwrap()).collect();
+        assert!(begin(&TOTAL).is_none());
+        all.pop();
+        assert!(begin(&TOTAL).is_some() && begin(&TOTAL).is_some());
+    }
+
+    #[test]
+    fn more_documents_have_more_and_larger_filters_and_what_was_added_is_there_and_little_else() {
+        static TOTAL: Total = Total::new();
+        let known = begin(&TOTAL).unwrap();
+        let mut bytes = Vec::new();
+        for number in 0..600 {
+            known.make_room();
+            bytes.extend(Some(claimed(&TOTAL)).filter(|claimed| bytes.last() != Some(claimed)));
+            known.add(id(number));
+            // One that is there already takes no room.
+            known.add(id(number / 2));
+            assert!((0..=number).all(|number| known.may_have(id(number))), "{number}");
+        }
+        assert_eq!(bytes, [8 << 10, (8 + 16) << 10, (8 + 16 + 32) << 10]);
+        let others = (600..10_600).filter(|number| known.may_have(id(*number))).count();
+        assert!(others < 5, "{others} of 10,000: one in 60,000 is expected");
+        drop(known);
+        assert_eq!(claimed(&TOTAL), 0);
+    }
+
+    #[test]
+    fn where_memory_is_short_a_full_filter_takes_more_until_there_is_some() {
+        static TOTAL: Total = Total::new();
+        let mut all: Vec<_> = (0..DATABASES).map(|_| begin(&TOTAL).unwrap()).collect();
+        let known = all.swap_remove(0);
+        (0..100).for_each(|number| known.add(id(number)));
+        known.make_room();
+        assert_eq!(claimed(&TOTAL) as u64, BYTES_MAX);
+        all.truncate(DATABASES / 2);
+        known.make_room();
+        assert_eq!(claimed(&TOTAL), (all.len() + 1) * (8 << 10) + (16 << 10));
+        (100..200).for_each(|number| known.add(id(number)));
+        assert!((0..200).all(|number| known.may_have(id(number))));
+    }
+
+    #[test]
+    fn documents_that_two_threads_add_at_once_are_all_there() {
+        static TOTAL: Total = Total::new();
+        let known = begin(&TOTAL).unwrap();
+        let add = |ids: std::ops::Range<usize>| {
+            for number in ids {
+                known.add(id(number));
+                known.make_room();
+                assert!(known.may_have(id(number)), "{number}");
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| add(0..400));
+            scope.spawn(|| add(200..600));
+        });
+        assert!((0..600).all(|number| known.may_have(id(number))));
+        assert_eq!(claimed(&TOTAL), (8 + 16 + 32) << 10);
     }
 }

@@ -66,6 +66,31 @@ fn what_is_written_while_others_are_learned_is_known() {
     assert!(!is_known_to_be_new(&logged, "new"));
 }
 
+/// More than one filter has room for, and more than two.
+#[test]
+fn of_many_documents_all_are_known_however_they_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_lmdb = |number| format!("m-{number:03}");
+    let logged = beginning_over(folder.path(), (0..300).map(in_lmdb));
+    let mut written = Vec::new();
+    for turn in 0.. {
+        if !logged.shared.state().learns() {
+            break;
+        }
+        let ids = ["a", "m", "z"].map(|first| format!("{first}-{turn:03}-written"));
+        ids.iter().for_each(|id| put(&logged, id, "1").unwrap());
+        written.extend(ids);
+        if turn % 20 == 0 {
+            logged.shared.drain().unwrap();
+        }
+        logged.shared.learn();
+    }
+    for id in (0..300).map(in_lmdb).chain(written) {
+        assert!(get(&logged, &id).is_some(), "{id}");
+    }
+    assert!(is_known_to_be_new(&logged, "new"));
+}
+
 /// A damaged row may be any document's.
 #[test]
 fn where_a_row_is_damaged_lmdb_is_asked() {
