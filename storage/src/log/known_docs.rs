@@ -37,9 +37,9 @@ const BITS_A_DOC: usize = if cfg!(test) { 1024 } else { 16 };
 const BYTES_MAX: u64 = if cfg!(test) { 16 << 20 } else { 64 << 20 };
 /// Fewer rows are not worth one. Tests of few are to meet it.
 const ROWS_MIN: usize = if cfg!(test) { 2 } else { 1_000 };
-/// So many pages have about twelve million documents: beside more of them it says too little, and they take long to go
+/// So many pages have about fifteen million documents: beside more of them it says too little, and they take long to go
 /// through.
-pub(super) const PAGES_MAX: usize = 400_000;
+pub(super) const PAGES_MAX: usize = 500_000;
 /// So many documents are added between two looks at whether there is something else to do.
 const DOCS_AT_ONCE: usize = if cfg!(test) { 2 } else { 5_000 };
 

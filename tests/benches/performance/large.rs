@@ -8,6 +8,7 @@ use seqtide_bench::documents;
 use seqtide_bench::load::{self, Pace, Sender};
 use seqtide_tests::bench::current_thread;
 use seqtide_tests::bench::figure::{Figure, Required};
+use seqtide_tests::bench::rounds::undisturbed;
 use seqtide_tests::workload::setting;
 use tokio::runtime::Runtime;
 
@@ -29,8 +30,9 @@ const BATCH: u64 = 1_000;
 pub fn measure_all() -> Vec<Figure> {
     let documents = setting(SCALE).unwrap_or(DOCUMENTS);
     let runtime = current_thread();
-    let mut figures = measure(&runtime, Seqtide::now(&runtime), documents);
-    if let Some(before) = Seqtide::before(&runtime) {
+    let mut figures = measure(&runtime, Seqtide::now, documents);
+    if Seqtide::before(&runtime).is_some() {
+        let before = |runtime: &Runtime| Seqtide::before(runtime).expect("it was there");
         figures.extend(measure(&runtime, before, documents));
     }
     if documents != DOCUMENTS {
@@ -41,11 +43,17 @@ pub fn measure_all() -> Vec<Figure> {
     figures
 }
 
-/// One side after the other: each has the machine and the disk for itself.
-fn measure(runtime: &Runtime, mut side: Seqtide, documents: u64) -> Vec<Figure> {
-    let mut revs = fill(runtime, &side, documents);
-    assert_eq!(revs.len() as u64, documents, "revisions");
-    let mut figures = updates::measure(runtime, &side, &mut revs);
+/// One side after the other: each has the machine and the disk for itself. Updates that are measured again have a new
+/// server: what those before them have made of the database is no matter.
+fn measure(runtime: &Runtime, start: impl Fn(&Runtime) -> Seqtide, documents: u64) -> Vec<Figure> {
+    let (mut side, load) = undisturbed(&format!("large: {documents} documents and updates"), || {
+        let side = start(runtime);
+        let mut revs = fill(runtime, &side, documents);
+        assert_eq!(revs.len() as u64, documents, "revisions");
+        let load = updates::run(runtime, &side, &mut revs);
+        (side, load)
+    });
+    let mut figures = updates::figures(side.name, &load);
     figures.push(opening::measure(runtime, &mut side, documents));
     for figure in &mut figures {
         figure.what = format!("large ({documents}): {}", figure.what);
@@ -58,7 +66,6 @@ fn measure(runtime: &Runtime, mut side: Seqtide, documents: u64) -> Vec<Figure> 
 
 /// Writes the documents; their revisions, by number.
 fn fill(runtime: &Runtime, side: &Seqtide, documents: u64) -> Vec<Rev> {
-    eprintln!("large: writing {documents} documents");
     let share = documents.div_ceil(FILLING);
     let of_connection = |number| Filling::new(number * share..documents.min((number + 1) * share));
     let mut senders: Vec<Filling> = (0..FILLING).map(of_connection).collect();

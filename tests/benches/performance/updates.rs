@@ -6,9 +6,8 @@ use rand::Rng;
 use rand::rngs::ThreadRng;
 use seqtide_bench::Error;
 use seqtide_bench::documents::{self, Stamp};
-use seqtide_bench::load::{self, Pace, Sender};
+use seqtide_bench::load::{self, Load, Pace, Sender};
 use seqtide_tests::bench::figure::{Figure, Required};
-use seqtide_tests::bench::rounds::undisturbed;
 use tokio::runtime::Runtime;
 
 use crate::large::CONNECTIONS;
@@ -35,21 +34,18 @@ impl Rev {
 }
 
 /// `revs` has the documents' revisions, by number. Each connection has documents of its own, so that none is refused.
-pub fn measure(runtime: &Runtime, side: &Seqtide, revs: &mut [Rev]) -> Vec<Figure> {
+pub fn run(runtime: &Runtime, side: &Seqtide, revs: &mut [Rev]) -> Load {
     let share = revs.len().div_ceil(CONNECTIONS);
     let of_connection =
         |(number, revs)| Updates { first: (number * share) as u64, revs, at: 0, rng: rand::rng(), request: Vec::new() };
     let mut senders: Vec<Updates> = revs.chunks_mut(share).enumerate().map(of_connection).collect();
-    let load = undisturbed(&format!("large: updates for {} s", LENGTH.as_secs()), || {
-        let load = load::run(side.server.address(), &mut senders, Pace::AsAnswered, LENGTH);
-        runtime.block_on(load).expect("updates")
-    });
-    let figure = |what: &str, value, unit, required| Figure {
-        what: format!("{} updates{what}", side.name),
-        value,
-        unit,
-        required,
-    };
+    runtime.block_on(load::run(side.server.address(), &mut senders, Pace::AsAnswered, LENGTH)).expect("updates")
+}
+
+/// What came of those of a side.
+pub fn figures(side: &str, load: &Load) -> Vec<Figure> {
+    let figure =
+        |what: &str, value, unit, required| Figure { what: format!("{side} updates{what}"), value, unit, required };
     vec![
         figure("", load.rate, "/s", Required::AtLeast(RATE_MIN)),
         figure(", median", load.latency.millis(0.5), "ms", Required::Nothing),
