@@ -1,7 +1,6 @@
 //! How cost grows with documents: writing to a hundred thousand and to ten million, the memory both take, and opening
 //! the large one.
 
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use seqtide_bench::backfill::fill;
@@ -13,6 +12,7 @@ use seqtide_bench::service::{Service, Transport};
 use seqtide_bench::writers::Inserts;
 use seqtide_tests::bench::current_thread;
 use seqtide_tests::bench::figure::{Figure, Required};
+use seqtide_tests::bench::rounds::undisturbed;
 use seqtide_tests::workload::setting;
 use tokio::runtime::Runtime;
 use tokio::time::sleep;
@@ -28,8 +28,6 @@ const LENGTH: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What filling took has been given back when the memory has not fallen for so long.
 const STANDS_STILL: Duration = Duration::from_secs(12);
-/// The numbers of the first documents that are written then.
-const WRITTEN_FROM: [u64; 2] = [100_000_000_000, 200_000_000_000];
 /// Least rate beside many documents, of that beside few.
 const RATE_MIN: f64 = 0.5;
 /// Most anonymous memory beside many, of that beside few: "does not grow", and what an allocator varies by.
@@ -40,9 +38,13 @@ const OPENING_MS_MAX: f64 = 100.0;
 pub fn measure_all() -> Vec<Figure> {
     let runtime = current_thread();
     let many = setting(SCALE).unwrap_or(MANY);
-    let mut seqtide = Seqtide::now(&runtime);
-    let few = grown(&runtime, &seqtide, 0..FEW, WRITTEN_FROM[0]);
-    let large = grown(&runtime, &seqtide, FEW..many, WRITTEN_FROM[1]);
+    // Each, and each that is measured again, has a new server.
+    let turn = |documents| format!("growth: {documents} documents");
+    let few = undisturbed(&turn(FEW), || grown(&runtime, &Seqtide::now(&runtime), FEW));
+    let (large, opening_ms) = undisturbed(&turn(many), || {
+        let mut seqtide = Seqtide::now(&runtime);
+        (grown(&runtime, &seqtide, many), opening_ms(&runtime, &mut seqtide))
+    });
     let figure = |what: &str, value, unit, required| {
         let required = if many == MANY { required } else { Required::Unmeasured("SEQTIDE_BENCH_DOCS is set") };
         Figure { what: format!("growth: {what}"), value, unit, required }
@@ -58,7 +60,7 @@ pub fn measure_all() -> Vec<Figure> {
         told(&format!("anonymous memory, {FEW} documents"), few.anonymous_mb, "MB"),
         told(&format!("anonymous memory, {many} documents"), large.anonymous_mb, "MB"),
         figure("memory, many over few", large.anonymous_mb / few.anonymous_mb, "times", Required::AtMost(MEMORY_MAX)),
-        figure("opening", opening_ms(&runtime, &mut seqtide), "ms", Required::AtMost(OPENING_MS_MAX)),
+        figure("opening", opening_ms, "ms", Required::AtMost(OPENING_MS_MAX)),
     ]
 }
 
@@ -69,15 +71,14 @@ struct Grown {
     anonymous_mb: f64,
 }
 
-/// Writes the documents of these numbers, then single ones.
-fn grown(runtime: &Runtime, seqtide: &Seqtide, filling: Range<u64>, written_from: u64) -> Grown {
-    eprintln!("growth: {} documents", filling.end);
+/// Writes so many documents, then single ones.
+fn grown(runtime: &Runtime, seqtide: &Seqtide, documents: u64) -> Grown {
     let Service { address, publish, .. } = seqtide.service(Transport::Sse);
     let process = Process(seqtide.server.pid());
     let anonymous_mb = || process.anonymous_bytes().expect("the server") as f64 / 1e6;
-    runtime.block_on(fill(address, DATABASE, filling)).expect("documents");
+    runtime.block_on(fill(address, DATABASE, 0..documents)).expect("documents");
     runtime.block_on(stands_still(anonymous_mb));
-    let insert = |place| Inserts::new(&publish, written_from, place, CONNECTIONS);
+    let insert = |place| Inserts::new(&publish, documents, place, CONNECTIONS);
     let mut senders: Vec<Inserts> = (0..CONNECTIONS).map(insert).collect();
     let mut seen = Vec::new();
     let looks = async {

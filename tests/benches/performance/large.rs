@@ -43,25 +43,23 @@ pub fn measure_all() -> Vec<Figure> {
     figures
 }
 
-/// One side after the other: each has the machine and the disk for itself. Updates that are measured again have a new
-/// server: what those before them have made of the database is no matter.
+/// One side after the other: each has the machine and the disk for itself. What is measured again has a new server:
+/// what was done to the database before is no matter.
 fn measure(runtime: &Runtime, start: impl Fn(&Runtime) -> Seqtide, documents: u64) -> Vec<Figure> {
-    let (mut side, load) = undisturbed(&format!("large: {documents} documents and updates"), || {
-        let side = start(runtime);
+    undisturbed(&format!("large: {documents} documents"), || {
+        let mut side = start(runtime);
         let mut revs = fill(runtime, &side, documents);
         assert_eq!(revs.len() as u64, documents, "revisions");
-        let load = updates::run(runtime, &side, &mut revs);
-        (side, load)
-    });
-    let mut figures = updates::figures(side.name, &load);
-    figures.push(opening::measure(runtime, &mut side, documents));
-    for figure in &mut figures {
-        figure.what = format!("large ({documents}): {}", figure.what);
-        if !side.is_judged {
-            figure.required = Required::Nothing;
+        let mut figures = updates::measure(runtime, &side, &mut revs);
+        figures.push(opening::measure(runtime, &mut side, documents));
+        for figure in &mut figures {
+            figure.what = format!("large ({documents}): {}", figure.what);
+            if !side.is_judged {
+                figure.required = Required::Nothing;
+            }
         }
-    }
-    figures
+        figures
+    })
 }
 
 /// Writes the documents; their revisions, by number.

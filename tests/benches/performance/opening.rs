@@ -23,8 +23,7 @@ const SECS_MAX: f64 = 1.0;
 pub fn measure(runtime: &Runtime, side: &mut Seqtide, first: u64) -> Figure {
     let mut next = first;
     let mut slowest: f64 = 0.0;
-    for kill in 1..=KILLS {
-        eprintln!("large: kill {kill} of {KILLS}");
+    for _ in 0..KILLS {
         let acknowledged = runtime.block_on(kill_at_full_load(side, &mut next));
         let started = Instant::now();
         side.server.restart_on_same_port_and_data();

@@ -6,7 +6,7 @@ use rand::Rng;
 use rand::rngs::ThreadRng;
 use seqtide_bench::Error;
 use seqtide_bench::documents::{self, Stamp};
-use seqtide_bench::load::{self, Load, Pace, Sender};
+use seqtide_bench::load::{self, Pace, Sender};
 use seqtide_tests::bench::figure::{Figure, Required};
 use tokio::runtime::Runtime;
 
@@ -34,18 +34,19 @@ impl Rev {
 }
 
 /// `revs` has the documents' revisions, by number. Each connection has documents of its own, so that none is refused.
-pub fn run(runtime: &Runtime, side: &Seqtide, revs: &mut [Rev]) -> Load {
+pub fn measure(runtime: &Runtime, side: &Seqtide, revs: &mut [Rev]) -> Vec<Figure> {
     let share = revs.len().div_ceil(CONNECTIONS);
     let of_connection =
         |(number, revs)| Updates { first: (number * share) as u64, revs, at: 0, rng: rand::rng(), request: Vec::new() };
     let mut senders: Vec<Updates> = revs.chunks_mut(share).enumerate().map(of_connection).collect();
-    runtime.block_on(load::run(side.server.address(), &mut senders, Pace::AsAnswered, LENGTH)).expect("updates")
-}
-
-/// What came of those of a side.
-pub fn figures(side: &str, load: &Load) -> Vec<Figure> {
-    let figure =
-        |what: &str, value, unit, required| Figure { what: format!("{side} updates{what}"), value, unit, required };
+    let load = load::run(side.server.address(), &mut senders, Pace::AsAnswered, LENGTH);
+    let load = runtime.block_on(load).expect("updates");
+    let figure = |what: &str, value, unit, required| Figure {
+        what: format!("{} updates{what}", side.name),
+        value,
+        unit,
+        required,
+    };
     vec![
         figure("", load.rate, "/s", Required::AtLeast(RATE_MIN)),
         figure(", median", load.latency.millis(0.5), "ms", Required::Nothing),
