@@ -183,10 +183,8 @@ impl Shared {
 
     /// Has room for the documents to come.
     pub fn make_room_to_know(&self) {
-        let known = self.state().over.known.clone();
-        if let Some(known) = known {
-            known.make_room();
-        }
+        let Some(known) = self.state().over.known.clone() else { return };
+        known.make_room();
     }
 
     /// Has the documents known whose rows are about to be written to LMDB by themselves.
@@ -199,6 +197,8 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use std::iter;
+    use std::ops::Range;
+    use std::thread;
 
     use super::*;
 
@@ -265,14 +265,14 @@ mod tests {
     fn documents_that_two_threads_add_at_once_are_all_there() {
         static TOTAL: Total = Total::new();
         let known = begin(&TOTAL).unwrap();
-        let add = |ids: std::ops::Range<usize>| {
+        let add = |ids: Range<usize>| {
             for number in ids {
                 known.add(id(number));
                 known.make_room();
                 assert!(known.may_have(id(number)), "{number}");
             }
         };
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             scope.spawn(|| add(0..400));
             scope.spawn(|| add(200..600));
         });
