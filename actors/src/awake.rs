@@ -27,6 +27,10 @@ const COMMIT_MAX: Duration = Duration::from_millis(2);
 /// Commits of so many requests, on average, are those of many writers.
 const MANY: usize = 8;
 
+/// One counts no more requests than this, however many it has: many writers have large commits between small ones, and
+/// a few may once come together.
+const REQUESTS_MAX: usize = 4 * MANY;
+
 /// Over about how many commits the average runs.
 const AVERAGED: usize = 16;
 
@@ -115,11 +119,10 @@ impl Awake {
         Committing { awake: self, keeps }
     }
 
-    /// Whether a commit of so many requests and those before it are of few writers. One that is huge counts no more
-    /// than one of many.
+    /// Whether a commit of so many requests and those before it are of few writers.
     fn is_of_few(&self, requests: usize) -> bool {
         let before = self.requests.load(Ordering::Relaxed);
-        let now = before - before / AVERAGED + requests.min(2 * MANY);
+        let now = before - before / AVERAGED + requests.min(REQUESTS_MAX);
         self.requests.store(now, Ordering::Relaxed);
         now < MANY * AVERAGED
     }
@@ -328,7 +331,9 @@ mod tests {
         assert!(!are_of_few(MANY + 2, 1000));
         assert!(!are_of_few(1, 1), "likewise");
         assert!(!are_of_few(1000, 1000));
-        assert!(are_of_few(1, AVERAGED), "however large they were");
+        assert!(are_of_few(1, 2 * AVERAGED), "however large they were");
+        (0..100).for_each(|_| _ = [2, 2, 30].map(|requests| awake.is_of_few(requests)));
+        assert_eq!([2, 2, 30].map(|requests| awake.is_of_few(requests)), [false; 3], "what many come to, in turn");
     }
 
     #[test]

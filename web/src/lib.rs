@@ -42,7 +42,6 @@ mod state;
 mod subscriptions;
 mod takeover;
 mod telemetry;
-pub mod web_threads;
 mod wire;
 
 use std::io::Write;

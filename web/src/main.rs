@@ -8,7 +8,6 @@ use std::thread;
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use seqtide_server::config::cli::Task;
 use seqtide_server::config::{Config, ServeFlags, cli};
-use seqtide_server::web_threads::WebThreads;
 use seqtide_server::{StartError, check, js_worker, logging, memory, signals};
 
 /// Requests allocate on one thread what another frees; the system's allocator takes a quarter of a write's time for it.
@@ -83,7 +82,7 @@ fn open_many_files(config: &Config) -> Result<(), String> {
         tracing::debug!(%error, "the system does not let more files be open");
     }
     let Some(files) = getrlimit(Resource::Nofile).current else { return Ok(()) };
-    let workers = WebThreads::new(config.workers).all();
+    let workers = config.web_threads();
     let least = FILES_MIN + workers * WORKER_FILES;
     if files < least as u64 {
         return Err(format!(

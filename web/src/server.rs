@@ -35,7 +35,6 @@ use crate::subscriptions::connections::Connections;
 use crate::takeover::roll::Workers;
 use crate::takeover::worker::Worker;
 use crate::telemetry::Metrics;
-use crate::web_threads::WebThreads;
 
 /// Connections that wait to be taken, where the system allows so many: after a restart thousands of readers come back.
 const BACKLOG: i32 = 4096;
@@ -183,14 +182,10 @@ pub async fn serve(
             .default_service(web::to(routes::dispatch))
     };
     let shutdown_timeout_secs = config.shutdown_timeout.as_secs().max(1);
-    let threads = WebThreads::new(config.workers);
-    for _ in 0..threads.helping {
-        Worker::start_helping(&workers).map_err(StartError::Serve)?;
-    }
-    let settings = Settings { workers: threads.taking, shutdown_timeout_secs };
+    let settings = Settings { workers: config.web_threads(), shutdown_timeout_secs };
     let server = {
         let workers = workers.clone();
-        listener::serve(listener, &settings, move || Worker::of(&workers), shortcut, app)?
+        listener::serve(listener, &settings, move || Worker::start(&workers), shortcut, app)?
     };
     let handle = server.handle();
     let mut running = actix_web::rt::spawn(server);

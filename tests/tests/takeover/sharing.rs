@@ -4,6 +4,7 @@
 use seqtide_tests::http::SOON;
 use seqtide_tests::{Database, Server};
 use serde_json::json;
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -44,25 +45,29 @@ async fn write_until_shared(server: &Server, database: &Database) -> usize {
     rounds * (AT_ONCE + WRITERS * BY_EACH)
 }
 
-/// One of the threads takes connections.
 #[tokio::test(flavor = "multi_thread")]
-async fn feeds_that_are_moved_to_a_worker_without_connections_get_every_row_once_and_in_order() {
-    every_row_comes_once_and_in_order_from(2).await;
+async fn feeds_that_are_moved_to_a_worker_without_feeds_get_every_row_once_and_in_order() {
+    // Connections are dealt out in turn: each feed's comes to the same worker.
+    every_row_comes_once_and_in_order_from(2, 1).await;
 }
 
-/// Two of the threads take connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn feeds_that_are_moved_to_another_worker_get_every_row_once_and_in_order() {
-    every_row_comes_once_and_in_order_from(4).await;
+    every_row_comes_once_and_in_order_from(4, 0).await;
 }
 
-async fn every_row_comes_once_and_in_order_from(web_threads: usize) {
+/// With so many web threads, and other connections behind that of each feed.
+async fn every_row_comes_once_and_in_order_from(web_threads: usize, others: usize) {
     let server = Server::launch().arg(format!("--workers={web_threads}")).env("SEQTIDE_LOG", "debug").start();
     let database = Database::create(&server, "db").await;
     let mut reading = JoinSet::new();
+    let mut idle = Vec::new();
     for _ in 0..READERS {
         let mut reader = RawFeed::open(server.address(), "/db/_feed").await;
         reader.until(|feed| feed.text.contains("caught-up")).await;
+        for _ in 0..others {
+            idle.push(TcpStream::connect(server.address()).await.expect("a connection"));
+        }
         reading.spawn(async move {
             reader.until(|feed| feed.text.contains("\"id\":\"last\"") && feed.text.ends_with("\n\n")).await;
             let seqs: Vec<u64> = reader.rows().iter().map(|row| row["seq"].as_u64().expect("a seq")).collect();
@@ -86,6 +91,6 @@ async fn every_row_comes_once_and_in_order_from(web_threads: usize) {
     late.until(|feed| feed.text.contains("\"id\":\"last\"") && feed.text.ends_with("\n\n")).await;
     assert_eq!(late.rows().len() as u64, written + 1);
     until_open(&database.api, "sse", READERS as u64 + 1).await;
-    drop((readers, late));
+    drop((readers, late, idle));
     until_open(&database.api, "sse", 0).await;
 }

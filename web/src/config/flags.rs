@@ -51,7 +51,7 @@ pub struct ServeFlags {
     #[arg(value_name = "FORMAT", hide_possible_values = true)]
     pub log_format: Option<LogFormat>,
 
-    /// Web threads, half of which take connections; 0 for one a core
+    /// Web threads; 0 for one a core
     #[arg(value_name = "THREADS")]
     pub workers: Option<i64>,
 

@@ -20,7 +20,9 @@ mod print;
 mod storage;
 
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -51,7 +53,7 @@ pub struct Config {
     pub log: String,
     /// Form of the log.
     pub log_format: LogFormat,
-    /// Web threads; 0 is one a core. Half of them take connections.
+    /// Web threads; 0 is one a core.
     pub workers: usize,
     /// Origins whose pages may use the server.
     pub cors_origins: CorsOrigins,
@@ -142,6 +144,11 @@ impl Config {
             key: "log",
             reason: format!("{:?} is not a filter such as \"info\" or \"warn,seqtide=debug\": {error}", self.log),
         })
+    }
+
+    /// How many web threads there are; each takes connections.
+    pub fn web_threads(&self) -> usize {
+        if self.workers > 0 { self.workers } else { thread::available_parallelism().map_or(1, NonZero::get) }
     }
 
     fn from_table(table: Table) -> Result<Config, String> {

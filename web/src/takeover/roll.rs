@@ -60,7 +60,7 @@ impl Workers {
         &self.homes
     }
 
-    /// All that have been asked for a feed, and those that take no connections.
+    /// Those of all workers.
     pub fn all(&self) -> Vec<Addr<Feeds>> {
         self.feeds.lock().clone()
     }

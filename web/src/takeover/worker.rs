@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use actix::{Actor, Addr, Arbiter};
+use actix::{Actor, Addr};
 
 use super::feeds::Feeds;
 use super::homes::Homes;
 use super::roll::Workers;
 
-/// A worker of the server; its [`Feeds`] are started when the first feed is to be served.
+/// A worker of the server, and its [`Feeds`].
 #[derive(Clone)]
 pub struct Worker {
     feeds: Rc<RefCell<Option<Addr<Feeds>>>>,
@@ -18,24 +18,15 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// One of these workers.
-    pub fn of(workers: &Workers) -> Worker {
-        Worker { feeds: Rc::default(), workers: workers.clone() }
-    }
-
-    /// Starts one that takes no connections, on a thread of its own: it serves feeds that others share with it. It ends
-    /// with the actors' system, on which this is called.
-    ///
-    /// # Errors
-    /// When the system has no more threads, or no open files for one.
-    pub fn start_helping(workers: &Workers) -> io::Result<()> {
-        let workers = workers.clone();
-        Arbiter::try_new()?.spawn_fn(move || {
-            if let Err(error) = Worker::of(&workers).feeds() {
-                tracing::error!(%error, "a web thread cannot help with feeds");
-            }
-        });
-        Ok(())
+    /// Starts one of these workers on the thread that calls. It has feeds from the beginning: others may share theirs
+    /// with it before it is asked for one.
+    pub fn start(workers: &Workers) -> Worker {
+        let worker = Worker { feeds: Rc::default(), workers: workers.clone() };
+        if let Err(error) = worker.feeds() {
+            // It tries again when it is asked for one.
+            tracing::error!(%error, "a web thread cannot serve feeds");
+        }
+        worker
     }
 
     /// Where feeds that give the same are served.
