@@ -27,8 +27,8 @@ const COMMIT_MAX: Duration = Duration::from_millis(2);
 /// Commits of so many requests, on average, are those of many writers.
 const MANY: usize = 8;
 
-/// One counts no more requests than this, however many it has: many writers have large commits between small ones, and
-/// a few may once come together.
+/// A commit of more requests counts as one of so many: those of many writers are now small and now large, and one large
+/// commit does not make many writers of a few.
 const REQUESTS_MAX: usize = 4 * MANY;
 
 /// Over about how many commits the average runs.

@@ -146,9 +146,12 @@ impl Config {
         })
     }
 
-    /// How many web threads there are; each takes connections.
+    /// How many web threads there are.
     pub fn web_threads(&self) -> usize {
-        if self.workers > 0 { self.workers } else { thread::available_parallelism().map_or(1, NonZero::get) }
+        if self.workers > 0 {
+            return self.workers;
+        }
+        thread::available_parallelism().map_or(1, NonZero::get).min(WORKERS_MAX)
     }
 
     fn from_table(table: Table) -> Result<Config, String> {

@@ -31,13 +31,13 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(120).saturating_add(SHORTCU
 /// How long a connection that is closed may take to end.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Most connections of a thread that takes some; when all have so many, the next wait to be accepted. Feeds whose
-/// sockets have left the framework do not count.
-const CONNECTIONS_MAX: usize = 51_200;
+/// Most connections of a web thread; when all have so many, the next wait to be accepted. Feeds whose sockets have left
+/// the framework do not count.
+const CONNECTIONS_MAX: usize = 25_600;
 
 /// How the server runs.
 pub struct Settings {
-    /// Threads that take connections.
+    /// Threads, each of which takes connections.
     pub workers: usize,
     /// How long requests under way may take when the server stops, in seconds.
     pub shutdown_timeout_secs: u64,

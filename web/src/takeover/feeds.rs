@@ -300,7 +300,8 @@ impl Handler<Share> for Feeds {
         let (own, mut others) = (ctx.address(), self.workers.all());
         others.retain(|feeds| *feeds != own && feeds.connected());
         let members = group.members().count();
-        if others.is_empty() || members < SHARED_MIN * (others.len() + 1) {
+        others.truncate((members / SHARED_MIN).saturating_sub(1));
+        if others.is_empty() {
             return;
         }
         if group.likeness().is_some_and(|likeness| self.workers.homes().share(likeness, &own)) {

@@ -60,7 +60,7 @@ impl Workers {
         &self.homes
     }
 
-    /// Those of all workers.
+    /// The feeds of all workers.
     pub fn all(&self) -> Vec<Addr<Feeds>> {
         self.feeds.lock().clone()
     }
