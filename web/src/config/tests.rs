@@ -1,4 +1,4 @@
-//! Every refusal of a value that makes no sense.
+//! Every refusal of a value that makes no sense, and what a value comes to.
 
 use super::*;
 
@@ -147,4 +147,11 @@ fn ceilings_are_inclusive() {
 #[test]
 fn a_folder_must_be_named() {
     assert_refused("data = ''", "data: names no folder");
+}
+
+#[test]
+fn web_threads_are_as_many_as_named_and_else_one_a_core() {
+    let of = |workers| Config { workers, ..Config::default() }.web_threads();
+    assert_eq!([1, 3, WORKERS_MAX].map(of), [1, 3, WORKERS_MAX]);
+    assert!((1..=WORKERS_MAX).contains(&of(0)));
 }

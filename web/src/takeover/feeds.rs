@@ -34,7 +34,7 @@ const DRAIN_EVERY: Duration = Duration::from_millis(10);
 /// It is so often seen to it that members are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Members are shared among workers if each gets so many: it is to read the feed for them.
+/// Members are shared among as many workers as get so many each: each is to read the feed for its own.
 const SHARED_MIN: usize = 8;
 
 /// The taken-over connections of a worker, by what their feeds give.
