@@ -7,7 +7,7 @@ use crate::codec::meta::Identity;
 use crate::feed_index::tests::FirstByte;
 use crate::json::{ScanLimits, scan_document};
 use crate::model::idempotency::{Fingerprint, IdempotencyKey};
-use crate::model::rev::RevId;
+use crate::model::rev::{RevHash, RevId};
 use crate::model::rev_path::RevPath;
 use crate::model::sequence::SeqFormat;
 use crate::request::RequestKey;
@@ -21,6 +21,8 @@ use crate::view::reads;
 struct Cost {
     read: Vec<Table>,
     rows: Rows,
+    /// What the rows took in memory.
+    memory_bytes: usize,
 }
 
 impl Cost {
@@ -58,7 +60,7 @@ fn write(store: &Store, request: &Request) -> (RequestOutcome, Cost) {
         });
         let (rows, mut finished) = planned?;
         let outcome = finished.commit.requests.remove(0);
-        let cost = Cost { read, rows: rows.clone() };
+        let cost = Cost { read, rows: rows.clone(), memory_bytes: rows.memory_bytes() };
         Ok((rows, (outcome, cost)))
     };
     store.base().write(Room::Ordinary, plan, |_| {}).unwrap()
@@ -128,6 +130,44 @@ fn a_long_history_is_read_only_where_the_revision_that_an_edit_makes_may_lie_the
     assert_eq!(history_read("80-l0"), (true, false), "it comes above all there is");
     assert_eq!(history_read("39-t0"), (true, false), "what is below the oldest of a branch is none of its revisions");
     assert_eq!(history_read("40-s0"), (true, true), "41 is the oldest of the other branch");
+}
+
+/// Else they are copied, and take twice as much until they are in LMDB.
+#[test]
+fn rows_have_as_much_room_as_they_need_however_long_their_documents_histories_are() {
+    const DOCS: usize = 64;
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let json = format!(r#"{{"text":"{}"}}"#, "x".repeat(190));
+    let body = scan_document(json.as_bytes(), &ScanLimits::default()).unwrap().body;
+    let path = |revs: u64| {
+        let hashes = (0..revs).map(|n| RevHash::Md5(u128::from(n).to_be_bytes())).collect();
+        RevPath::new(revs, hashes).unwrap()
+    };
+    for revs in [1, 1000] {
+        let ids = (0..DOCS).map(|n| DocId::stored(&format!("document-{revs}-{n:016}")));
+        let (ids, mut at) = (ids.collect::<Vec<_>>(), Vec::new());
+        // Until what was there before has gone to a chunk, and what came since too.
+        for update in 0..60 {
+            let edit = |(n, id): (usize, &DocId)| {
+                let edit = match at.get(n) {
+                    None => Edit::replicated(id.clone(), path(revs), false, body.clone()),
+                    Some(rev) => Edit::interactive(id.clone(), Some(RevId::clone(rev)), false, body.clone()),
+                };
+                Write::Edit(edit)
+            };
+            let request = Request::from(ids.iter().enumerate().map(edit).collect::<Vec<_>>());
+            let (outcome, cost) = write(&store, &request);
+            let needed = cost.rows.record_bytes();
+            let room = needed..=needed * 5 / 4;
+            assert!(room.contains(&cost.memory_bytes), "{revs}, {update}: {} of {room:?}", cost.memory_bytes);
+            let rev_of = |outcome: &Outcome| match outcome {
+                Outcome::Written { rev, .. } => rev.clone(),
+                other => panic!("not written: {other:?}"),
+            };
+            at = outcome.outcomes.iter().map(rev_of).collect();
+        }
+    }
 }
 
 #[test]

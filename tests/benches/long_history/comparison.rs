@@ -4,7 +4,7 @@ use seqtide_tests::bench::figure::quantile;
 use serde_json::json;
 
 /// Rounds that count, after one that does not.
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 21;
 /// Least rate of updates with long histories, as a share of the rate with fresh ones.
 pub const RATIO_MIN: f64 = 0.6;
 
