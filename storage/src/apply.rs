@@ -70,22 +70,29 @@ impl PlannedDoc {
         })
     }
 
-    /// About how many bytes the rows have of most documents, and seldom fewer than they have.
+    /// About how many bytes the rows of most documents take, and seldom too few.
     pub fn row_bytes(&self) -> usize {
-        /// Revisions, lengths and sequences.
-        const OWN_BYTES: usize = 152;
-        /// What a row that has the id has beside it.
-        const ID_ROW_BYTES: usize = 16;
+        /// What the rows of `docs` and `by_seq` have beside ids and branches, and the row that is taken away.
+        const OWN_BYTES: usize = 128;
+        /// A branch's revision, the place of its body, and numbers.
+        const LEAF_BYTES: usize = 40;
+        /// What the row of a body or a chunk has beside the id and what it keeps.
+        const ROW_BYTES: usize = 32;
         /// The number of a chunk, of most documents.
         const CHUNK_BYTES: usize = 2;
-        let id_row = ID_ROW_BYTES + self.id.as_str().len();
-        let bodies: usize = self.bodies.iter().map(|(_, body)| body.as_bytes().len()).sum();
-        let history = |leaf: &Leaf| {
-            let Ancestors { recent, chunks, .. } = &leaf.ancestors;
-            let spilled = recent.len() / CHUNK_LEN;
-            recent.as_bytes().len() + CHUNK_BYTES * chunks.len() + spilled * id_row
+        let id_bytes = self.id.as_str().len();
+        let of_leaf = |leaf: &Leaf| {
+            let (Ancestors { recent, chunks, .. }, spilled) = match self.unchanged(leaf) {
+                Some(stored) => (&stored.ancestors, 0),
+                None => (&leaf.ancestors, leaf.ancestors.recent.len() / CHUNK_LEN),
+            };
+            let head_bytes = LEAF_BYTES + recent.as_bytes().len() + CHUNK_BYTES * chunks.len();
+            head_bytes + spilled * (ROW_BYTES + id_bytes)
         };
-        OWN_BYTES + 3 * id_row + bodies + self.tree.leaves().iter().map(history).sum::<usize>()
+        let of_body = |(_, body): &(BodyKey, Body)| ROW_BYTES + id_bytes + body.as_bytes().len();
+        let leaves: usize = self.tree.leaves().iter().map(of_leaf).sum();
+        let bodies: usize = self.bodies.iter().map(of_body).sum();
+        OWN_BYTES + 2 * id_bytes + leaves + bodies
     }
 
     /// Moves ancestors the head has no room for into chunks, and drops chunks that no branch needs any more.

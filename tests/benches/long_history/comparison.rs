@@ -13,7 +13,7 @@ pub const RATIO_MIN: f64 = 0.6;
 pub enum Kind {
     /// New documents.
     Insert,
-    /// Updates of documents that have as many revisions as rounds have passed.
+    /// Updates of documents that have few revisions.
     Fresh,
     /// Updates of documents with 1,000 revisions.
     Long,

@@ -1,7 +1,7 @@
-//! Through the real server: single PUTs over 64 connections that stay open.
+//! Through the real server, over connections that stay open: single `PUT`s, and `_bulk_docs`.
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::{join_all, try_join_all};
 use seqtide_bench::connection::Connection;
@@ -10,10 +10,12 @@ use seqtide_tests::bench::current_thread;
 use serde_json::{Value, json};
 
 use crate::comparison::{self, Comparison, Kind};
-use crate::{LONG, UPDATED_HERE};
+use crate::{CHUNK, FRESH_TURNS, LONG, UPDATED_HERE};
 
 const CONNECTIONS: usize = 64;
-const DOCUMENTS: usize = 32 * CONNECTIONS;
+const DOCUMENTS: usize = 4000;
+/// Documents of a `_bulk_docs`: four requests a turn, each over a connection of its own.
+const BULK: usize = 1000;
 
 /// A document, and the revision it is at.
 #[derive(Clone)]
@@ -22,28 +24,43 @@ struct Doc {
     rev: Option<String>,
 }
 
-pub fn compare() -> Comparison {
+pub fn compare() -> [Comparison; 2] {
     let server = Server::start();
     let runtime = current_thread();
     let mut ids = Ids(0);
     let mut long = ids.new_docs();
     runtime.block_on(make_long_histories(server.address(), &mut long));
     let mut clients = runtime.block_on(Clients::connect(server.address()));
-    let mut fresh = ids.new_docs();
-    runtime.block_on(clients.put_all(&mut fresh));
-    comparison::compare(format!("HTTP, {CONNECTIONS} connections"), |kind| {
-        let started = Instant::now();
-        runtime.block_on(async {
-            match kind {
-                Kind::Insert => {
-                    let mut new = ids.new_docs();
-                    clients.put_all(&mut new).await;
-                }
-                Kind::Fresh => clients.put_all(&mut fresh).await,
-                Kind::Long => clients.put_all(&mut long).await,
-            }
-        });
-        DOCUMENTS as f64 / started.elapsed().as_secs_f64()
+    runtime.block_on(async {
+        for apart in 1..CHUNK {
+            clients.put_all(&mut long[DOCUMENTS * apart / CHUNK..]).await;
+        }
+    });
+    [false, true].map(|in_bulk| {
+        let (mut fresh, mut turns) = (Vec::new(), 0);
+        let way = if in_bulk { "HTTP, _bulk_docs, 4 connections" } else { "HTTP, 64 connections" };
+        comparison::compare(way.to_owned(), |kind| {
+            let mut new = Vec::new();
+            runtime.block_on(async {
+                let docs = match kind {
+                    Kind::Insert => {
+                        new = ids.new_docs();
+                        &mut new
+                    }
+                    Kind::Fresh => {
+                        if turns % FRESH_TURNS == 0 {
+                            fresh = ids.new_docs();
+                            clients.put_all(&mut fresh).await;
+                        }
+                        turns += 1;
+                        &mut fresh
+                    }
+                    Kind::Long => &mut long,
+                };
+                let took = if in_bulk { clients.post_all(docs).await } else { clients.put_all(docs).await };
+                DOCUMENTS as f64 / took.as_secs_f64()
+            })
+        })
     })
 }
 
@@ -90,9 +107,10 @@ impl Clients {
         Clients(try_join_all((0..CONNECTIONS).map(|_| Connection::open(address))).await.expect("connections"))
     }
 
-    /// Each connection writes its share, one document after the other.
-    async fn put_all(&mut self, docs: &mut [Doc]) {
-        let share = docs.len() / self.0.len();
+    /// Each connection writes its share, one document after the other; how long it takes.
+    async fn put_all(&mut self, docs: &mut [Doc]) -> Duration {
+        let started = Instant::now();
+        let share = docs.len().div_ceil(self.0.len());
         let puts = self.0.iter_mut().zip(docs.chunks_mut(share)).map(async |(connection, docs)| {
             for doc in docs {
                 let body = body_of(doc).to_string();
@@ -101,6 +119,23 @@ impl Clients {
             }
         });
         join_all(puts).await;
+        started.elapsed()
+    }
+
+    /// Writes them in bulk; how long it takes to have the answers to requests that are made before.
+    async fn post_all(&mut self, docs: &mut [Doc]) -> Duration {
+        let request = |docs: &[Doc]| json!({ "docs": docs.iter().map(body_of).collect::<Vec<_>>() }).to_string();
+        let requests: Vec<String> = docs.chunks(BULK).map(request).collect();
+        let started = Instant::now();
+        let posts = self.0.iter_mut().zip(&requests);
+        let posts = posts.map(async |(connection, body)| connection.request("POST", "/db/_bulk_docs", body).await);
+        let answers = try_join_all(posts).await.expect("answers");
+        let took = started.elapsed();
+        let results = answers.iter().flat_map(|answer| answer.as_array().expect("a list"));
+        for (doc, result) in docs.iter_mut().zip(results) {
+            doc.rev = Some(text(result, "rev"));
+        }
+        took
     }
 }
 

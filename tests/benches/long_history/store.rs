@@ -12,10 +12,10 @@ use seqtide_storage::{Birth, Edit, Identity, Outcome, Store, StoreOptions, Write
 use tempfile::TempDir;
 
 use crate::comparison::{self, Comparison, Kind};
-use crate::{LONG, UPDATED_HERE};
+use crate::{CHUNK, FRESH_TURNS, LONG, UPDATED_HERE};
 
 /// Documents a commit holds, at most a quarter of those that there are, so that they are no neighbours; and documents
-/// written a round: fewer where each waits for the disk alone, and no fewer than take 20 ms where they are fast.
+/// written a turn: fewer where each waits for the disk alone, more where they are fast.
 const GROUPS: [(usize, usize); 4] = [(1, 250), (16, 1000), (64, 4000), (1000, 4000)];
 /// Documents to choose from.
 const DOCUMENTS: usize = 4000;
@@ -28,14 +28,20 @@ pub fn compare() -> Vec<Comparison> {
     let mut bench = Bench { store: open(&folder), ids: 0 };
     let mut long = bench.long_histories();
     let comparisons = GROUPS.map(|(group, documents)| {
-        let mut fresh = bench.new_docs(DOCUMENTS);
-        bench.write(&mut fresh, 1000);
+        let (mut fresh, mut turns) = (Vec::new(), 0);
         comparison::compare(format!("store, {group} a commit"), |kind| match kind {
             Kind::Insert => {
                 let mut new = bench.new_docs(documents);
                 bench.write(&mut new, group)
             }
-            Kind::Fresh => bench.write(any(&mut fresh, documents), group),
+            Kind::Fresh => {
+                if turns % FRESH_TURNS == 0 {
+                    fresh = bench.new_docs(DOCUMENTS);
+                    bench.write(&mut fresh, 1000);
+                }
+                turns += 1;
+                bench.write(any(&mut fresh, documents), group)
+            }
             Kind::Long => bench.write(any(&mut long, documents), group),
         })
     });
@@ -78,6 +84,9 @@ impl Bench {
         for docs in replicated.chunks_mut(50) {
             let edit = |(id, _): &Doc| Edit::replicated(id.clone(), long_path(), false, body(0));
             self.commit(docs, docs.iter().map(edit).collect());
+        }
+        for apart in 1..CHUNK {
+            self.write(&mut docs[DOCUMENTS * apart / CHUNK..], 1000);
         }
         self.assert_long(&docs);
         docs
