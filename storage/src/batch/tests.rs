@@ -77,11 +77,16 @@ fn keyed(mut request: Request, key: &str) -> Request {
     request
 }
 
-fn rev_of(outcome: &RequestOutcome) -> RevId {
-    match &outcome.outcomes[0] {
+fn revs_of(outcome: &RequestOutcome) -> Vec<RevId> {
+    let rev_of = |outcome: &Outcome| match outcome {
         Outcome::Written { rev, .. } => rev.clone(),
         other => panic!("not written: {other:?}"),
-    }
+    };
+    outcome.outcomes.iter().map(rev_of).collect()
+}
+
+fn rev_of(outcome: &RequestOutcome) -> RevId {
+    revs_of(outcome).remove(0)
 }
 
 #[test]
@@ -151,11 +156,7 @@ fn a_commit_makes_as_much_room_as_its_rows_need() {
             let (needed, made) = (cost.rows.record_bytes(), cost.memory_bytes);
             let case = format!("{what}, {docs} documents, {revs} revisions, {branches} branches");
             assert!(made <= needed * 5 / 4, "{case}: {made} for {needed} bytes");
-            let rev_of = |outcome: &Outcome| match outcome {
-                Outcome::Written { rev, .. } => rev.clone(),
-                other => panic!("not written: {other:?}"),
-            };
-            outcome.outcomes.iter().map(rev_of).collect()
+            revs_of(&outcome)
         };
         let mut at = Vec::new();
         for name in 0..branches {

@@ -33,15 +33,15 @@ pub struct Comparison {
     ratio_range: (f64, f64),
 }
 
-/// Compares the kinds; `write` writes documents of one kind and says how many a second.
-pub fn compare(way: String, mut write: impl FnMut(Kind) -> f64) -> Comparison {
+/// Compares the kinds; `write` writes documents of one kind in a round and says how many a second.
+pub fn compare(way: String, mut write: impl FnMut(Kind, usize) -> f64) -> Comparison {
     eprintln!("{way}: {} rounds", ROUNDS + 1);
     let mut rounds: Vec<[f64; 3]> = Vec::new();
     for round in 0..=ROUNDS {
         let mut rates = [0.0; 3];
         for turn in 0..KINDS.len() {
             let kind = (round + turn) % KINDS.len();
-            rates[kind] = write(KINDS[kind]);
+            rates[kind] = write(KINDS[kind], round);
         }
         rounds.push(rates);
     }

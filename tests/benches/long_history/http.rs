@@ -10,7 +10,7 @@ use seqtide_tests::bench::current_thread;
 use serde_json::{Value, json};
 
 use crate::comparison::{self, Comparison, Kind};
-use crate::{CHUNK, FRESH_TURNS, LONG, UPDATED_HERE};
+use crate::{CHUNK, FRESH_ROUNDS, LONG, UPDATED_HERE};
 
 const CONNECTIONS: usize = 64;
 const DOCUMENTS: usize = 4000;
@@ -37,9 +37,9 @@ pub fn compare() -> [Comparison; 2] {
         }
     });
     [false, true].map(|in_bulk| {
-        let (mut fresh, mut turns) = (Vec::new(), 0);
+        let mut fresh = Vec::new();
         let way = if in_bulk { "HTTP, _bulk_docs, 4 connections" } else { "HTTP, 64 connections" };
-        comparison::compare(way.to_owned(), |kind| {
+        comparison::compare(way.to_owned(), |kind, round| {
             let mut new = Vec::new();
             runtime.block_on(async {
                 let docs = match kind {
@@ -48,11 +48,10 @@ pub fn compare() -> [Comparison; 2] {
                         &mut new
                     }
                     Kind::Fresh => {
-                        if turns % FRESH_TURNS == 0 {
+                        if round % FRESH_ROUNDS == 0 {
                             fresh = ids.new_docs();
                             clients.put_all(&mut fresh).await;
                         }
-                        turns += 1;
                         &mut fresh
                     }
                     Kind::Long => &mut long,

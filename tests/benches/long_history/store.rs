@@ -12,7 +12,7 @@ use seqtide_storage::{Birth, Edit, Identity, Outcome, Store, StoreOptions, Write
 use tempfile::TempDir;
 
 use crate::comparison::{self, Comparison, Kind};
-use crate::{CHUNK, FRESH_TURNS, LONG, UPDATED_HERE};
+use crate::{CHUNK, FRESH_ROUNDS, LONG, UPDATED_HERE};
 
 /// Documents a commit holds, at most a quarter of those that there are, so that they are no neighbours; and documents
 /// written a turn: fewer where each waits for the disk alone, more where they are fast.
@@ -28,18 +28,17 @@ pub fn compare() -> Vec<Comparison> {
     let mut bench = Bench { store: open(&folder), ids: 0 };
     let mut long = bench.long_histories();
     let comparisons = GROUPS.map(|(group, documents)| {
-        let (mut fresh, mut turns) = (Vec::new(), 0);
-        comparison::compare(format!("store, {group} a commit"), |kind| match kind {
+        let mut fresh = Vec::new();
+        comparison::compare(format!("store, {group} a commit"), |kind, round| match kind {
             Kind::Insert => {
                 let mut new = bench.new_docs(documents);
                 bench.write(&mut new, group)
             }
             Kind::Fresh => {
-                if turns % FRESH_TURNS == 0 {
+                if round % FRESH_ROUNDS == 0 {
                     fresh = bench.new_docs(DOCUMENTS);
                     bench.write(&mut fresh, 1000);
                 }
-                turns += 1;
                 bench.write(any(&mut fresh, documents), group)
             }
             Kind::Long => bench.write(any(&mut long, documents), group),

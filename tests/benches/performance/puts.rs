@@ -55,10 +55,10 @@ fn measure(runtime: &Runtime, connections: usize) -> Vec<Figure> {
     };
     let mut figures = Vec::new();
     for (side, loads) in sides.iter().zip(&turns) {
-        let rates: Vec<String> = loads.iter().map(|load| format!("{:.0}", load.rate)).collect();
-        eprintln!("{what}, {}, a second: {}", side.name, rates.join(", "));
+        let rates: Vec<f64> = loads.iter().map(|load| load.rate).collect();
+        eprintln!("{what}, {}, a second: {rates:.0?}", side.name);
         let slowest = loads.iter().map(|load| load.latency.millis(0.99)).collect();
-        figures.push(figure(side.name, loads.iter().map(|load| load.rate).collect(), "/s", Required::Nothing));
+        figures.push(figure(side.name, rates, "/s", Required::Nothing));
         figures.push(figure(&format!("{}, p99", side.name), slowest, "ms", side.p99));
     }
     for (other, loads) in sides.iter().zip(&turns).skip(1) {
