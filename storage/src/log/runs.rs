@@ -2,7 +2,7 @@
 //! in are a run, and runs that are too short for their place are merged: rows are moved, and runs there are, as often
 //! as their number can be halved. Where keys come in order, as the sequences of new documents do, there is one run.
 
-use std::mem::swap;
+use std::mem::{swap, take};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -41,9 +41,8 @@ impl Runs {
 
     fn merge_last(&mut self) {
         if let (Some(newer), Some(older)) = (self.0.pop(), self.0.last_mut()) {
-            let older = Arc::make_mut(older);
-            older.extend(Arc::unwrap_or_clone(newer));
-            in_order(older);
+            let rows = take(older);
+            *older = Arc::new(laid_over(Arc::unwrap_or_clone(rows), Arc::unwrap_or_clone(newer)));
         }
     }
 
@@ -92,6 +91,21 @@ fn in_order<T: Ord>(rows: &mut Vec<T>) {
         }
         is_later
     });
+}
+
+/// The rows of two runs in one.
+fn laid_over(older: Vec<Keyed>, newer: Vec<Keyed>) -> Vec<Keyed> {
+    let mut rows = Vec::with_capacity(older.len() + newer.len());
+    let mut older = older.into_iter().peekable();
+    for row in newer {
+        while let Some(before) = older.next_if(|before| *before < row) {
+            rows.push(before);
+        }
+        older.next_if_eq(&row);
+        rows.push(row);
+    }
+    rows.extend(older);
+    rows
 }
 
 /// Where the rows of a range lie in a run.
