@@ -6,7 +6,7 @@ use serde_json::json;
 use self::Kind::{Fresh, Insert, Long};
 
 /// Rounds that count, after one that does not: each order as often.
-const ROUNDS: usize = 4 * ORDERS.len();
+const ROUNDS: usize = 8 * ORDERS.len();
 /// Least rate of updates with long histories, as a share of the rate with fresh ones.
 pub const RATIO_MIN: f64 = 0.6;
 
