@@ -1,12 +1,13 @@
 //! The three kinds of write, in turn, round after round.
 
-use seqtide_tests::bench::figure::quantile;
 use serde_json::json;
 
 use self::Kind::{Fresh, Insert, Long};
 
 /// Rounds that count, after one that does not: each order as often.
 const ROUNDS: usize = 8 * ORDERS.len();
+/// For so many rounds documents are fresh; then there are others.
+const FRESH_ROUNDS: usize = 7;
 /// Least rate of updates with long histories, as a share of the rate with fresh ones.
 pub const RATIO_MIN: f64 = 0.6;
 
@@ -21,8 +22,16 @@ pub enum Kind {
     Long,
 }
 
-/// The orders in which the kinds come in rounds. Each comes as often behind each other, the first behind the last of
-/// the round before: what one leaves to be merged or put into LMDB may be done while the next is measured.
+/// What is to be written and measured next.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    pub kind: Kind,
+    /// Whether there are to be other fresh documents from now on, made before anything is measured.
+    pub renews_fresh: bool,
+}
+
+/// The orders in which the kinds come in rounds. Each kind follows either of the others equally often, also from one
+/// round to the next: what one leaves to be merged or put into LMDB may be done while the next is measured.
 const ORDERS: [[Kind; 3]; 6] = [
     [Insert, Fresh, Long],
     [Fresh, Long, Insert],
@@ -44,14 +53,16 @@ pub struct Comparison {
     ratio_range: (f64, f64),
 }
 
-/// Compares the kinds; `write` writes documents of one kind in a round and says how many a second.
-pub fn compare(way: String, mut write: impl FnMut(Kind, usize) -> f64) -> Comparison {
+/// Compares the kinds; `write` writes documents of one kind and says how many a second.
+pub fn compare(way: String, mut write: impl FnMut(Turn) -> f64) -> Comparison {
     eprintln!("{way}: {} rounds", ROUNDS + 1);
     let mut rounds: Vec<[f64; 3]> = Vec::new();
     for round in 0..=ROUNDS {
         let mut rates = [0.0; 3];
+        let mut renews_fresh = round % FRESH_ROUNDS == 0;
         for kind in ORDERS[round % ORDERS.len()] {
-            rates[kind as usize] = write(kind, round);
+            rates[kind as usize] = write(Turn { kind, renews_fresh });
+            renews_fresh = false;
         }
         rounds.push(rates);
     }
@@ -63,8 +74,11 @@ pub fn compare(way: String, mut write: impl FnMut(Kind, usize) -> f64) -> Compar
     Comparison { way, rates: [0, 1, 2].map(of_kind), ratio: median(ratios), ratio_range: (lowest, highest) }
 }
 
+/// The mean of the two in the middle: rounds are an even number.
 fn median(mut values: Vec<f64>) -> f64 {
-    quantile(&mut values, 0.5)
+    values.sort_by(f64::total_cmp);
+    let above = values.len() / 2;
+    (values[above - 1] + values[above]) / 2.0
 }
 
 /// For people.

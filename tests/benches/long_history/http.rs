@@ -9,8 +9,8 @@ use seqtide_tests::Server;
 use seqtide_tests::bench::current_thread;
 use serde_json::{Value, json};
 
-use crate::comparison::{self, Comparison, Kind};
-use crate::{CHUNK, FRESH_ROUNDS, LONG, UPDATED_HERE};
+use crate::comparison::{self, Comparison, Kind, Turn};
+use crate::{CHUNK, LONG, UPDATED_HERE};
 
 const CONNECTIONS: usize = 64;
 const DOCUMENTS: usize = 4000;
@@ -39,21 +39,19 @@ pub fn compare() -> [Comparison; 2] {
     [false, true].map(|in_bulk| {
         let mut fresh = Vec::new();
         let way = if in_bulk { "HTTP, _bulk_docs, 4 connections" } else { "HTTP, 64 connections" };
-        comparison::compare(way.to_owned(), |kind, round| {
+        comparison::compare(way.to_owned(), |Turn { kind, renews_fresh }| {
             let mut new = Vec::new();
             runtime.block_on(async {
+                if renews_fresh {
+                    fresh = ids.new_docs();
+                    clients.put_all(&mut fresh).await;
+                }
                 let docs = match kind {
                     Kind::Insert => {
                         new = ids.new_docs();
                         &mut new
                     }
-                    Kind::Fresh => {
-                        if round % FRESH_ROUNDS == 0 {
-                            fresh = ids.new_docs();
-                            clients.put_all(&mut fresh).await;
-                        }
-                        &mut fresh
-                    }
+                    Kind::Fresh => &mut fresh,
                     Kind::Long => &mut long,
                 };
                 let took = if in_bulk { clients.post_all(docs).await } else { clients.put_all(docs).await };

@@ -24,8 +24,6 @@ const UPDATED_HERE: usize = 16;
 /// One update in so many moves ancestors out of its document's head. Long histories are that far apart, so that they
 /// do not all do it in one turn.
 const CHUNK: usize = 24;
-/// For so many rounds documents are fresh; then there are others.
-const FRESH_ROUNDS: usize = 7;
 
 fn main() -> ExitCode {
     // Cargo adds `--bench`.

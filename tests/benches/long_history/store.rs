@@ -11,8 +11,8 @@ use seqtide_storage::model::sequence::{SeqFormat, Sequence};
 use seqtide_storage::{Birth, Edit, Identity, Outcome, Store, StoreOptions, Write};
 use tempfile::TempDir;
 
-use crate::comparison::{self, Comparison, Kind};
-use crate::{CHUNK, FRESH_ROUNDS, LONG, UPDATED_HERE};
+use crate::comparison::{self, Comparison, Kind, Turn};
+use crate::{CHUNK, LONG, UPDATED_HERE};
 
 /// Documents a commit holds, at most a quarter of those that there are, so that they are no neighbours; and documents
 /// written a turn: fewer where each waits for the disk alone, more where they are fast.
@@ -29,19 +29,19 @@ pub fn compare() -> Vec<Comparison> {
     let mut long = bench.long_histories();
     let comparisons = GROUPS.map(|(group, documents)| {
         let mut fresh = Vec::new();
-        comparison::compare(format!("store, {group} a commit"), |kind, round| match kind {
-            Kind::Insert => {
-                let mut new = bench.new_docs(documents);
-                bench.write(&mut new, group)
+        comparison::compare(format!("store, {group} a commit"), |Turn { kind, renews_fresh }| {
+            if renews_fresh {
+                fresh = bench.new_docs(DOCUMENTS);
+                bench.write(&mut fresh, 1000);
             }
-            Kind::Fresh => {
-                if round % FRESH_ROUNDS == 0 {
-                    fresh = bench.new_docs(DOCUMENTS);
-                    bench.write(&mut fresh, 1000);
+            match kind {
+                Kind::Insert => {
+                    let mut new = bench.new_docs(documents);
+                    bench.write(&mut new, group)
                 }
-                bench.write(any(&mut fresh, documents), group)
+                Kind::Fresh => bench.write(any(&mut fresh, documents), group),
+                Kind::Long => bench.write(any(&mut long, documents), group),
             }
-            Kind::Long => bench.write(any(&mut long, documents), group),
         })
     });
     bench.assert_long(&long);
