@@ -59,10 +59,9 @@ pub fn compare(way: String, mut write: impl FnMut(Turn) -> f64) -> Comparison {
     let mut rounds: Vec<[f64; 3]> = Vec::new();
     for round in 0..=ROUNDS {
         let mut rates = [0.0; 3];
-        let mut renews_fresh = round % FRESH_ROUNDS == 0;
-        for kind in ORDERS[round % ORDERS.len()] {
+        for (at, kind) in ORDERS[round % ORDERS.len()].into_iter().enumerate() {
+            let renews_fresh = at == 0 && round % FRESH_ROUNDS == 0;
             rates[kind as usize] = write(Turn { kind, renews_fresh });
-            renews_fresh = false;
         }
         rounds.push(rates);
     }

@@ -10,11 +10,10 @@ use seqtide_tests::bench::current_thread;
 use serde_json::{Value, json};
 
 use crate::comparison::{self, Comparison, Kind, Turn};
-use crate::{CHUNK, LONG, UPDATED_HERE};
+use crate::{DOCUMENTS, LONG, UPDATED_HERE, staggered};
 
 const CONNECTIONS: usize = 64;
-const DOCUMENTS: usize = 4000;
-/// Documents of a `_bulk_docs`: four requests a turn, each over a connection of its own.
+/// Documents of a `_bulk_docs`: each request of a turn goes over a connection of its own.
 const BULK: usize = 1000;
 
 /// A document, and the revision it is at.
@@ -32,14 +31,18 @@ pub fn compare() -> [Comparison; 2] {
     runtime.block_on(make_long_histories(server.address(), &mut long));
     let mut clients = runtime.block_on(Clients::connect(server.address()));
     runtime.block_on(async {
-        for apart in 1..CHUNK {
-            clients.put_all(&mut long[DOCUMENTS * apart / CHUNK..]).await;
+        for later in staggered() {
+            clients.put_all(&mut long[later]).await;
         }
     });
     [false, true].map(|in_bulk| {
         let mut fresh = Vec::new();
-        let way = if in_bulk { "HTTP, _bulk_docs, 4 connections" } else { "HTTP, 64 connections" };
-        comparison::compare(way.to_owned(), |Turn { kind, renews_fresh }| {
+        let way = if in_bulk {
+            format!("HTTP, _bulk_docs, {} connections", DOCUMENTS / BULK)
+        } else {
+            format!("HTTP, {CONNECTIONS} connections")
+        };
+        comparison::compare(way, |Turn { kind, renews_fresh }| {
             let mut new = Vec::new();
             runtime.block_on(async {
                 if renews_fresh {

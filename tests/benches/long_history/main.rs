@@ -7,6 +7,7 @@ mod comparison;
 mod http;
 mod store;
 
+use std::ops::RangeFrom;
 use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
@@ -21,9 +22,16 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const LONG: u64 = 1000;
 /// How many of the long histories are made by updates here; the others are replicated.
 const UPDATED_HERE: usize = 16;
-/// One update in so many moves ancestors out of its document's head. Long histories are that far apart, so that they
-/// do not all do it in one turn.
+/// Documents of a kind that there are.
+const DOCUMENTS: usize = 4000;
+/// One update in so many moves ancestors out of its document's head.
 const CHUNK: usize = 24;
+
+/// From which document on long histories are updated, time after time, before anything is measured: otherwise all of
+/// them would move ancestors in one turn.
+fn staggered() -> impl Iterator<Item = RangeFrom<usize>> {
+    (1..CHUNK).map(|apart| DOCUMENTS * apart / CHUNK..)
+}
 
 fn main() -> ExitCode {
     // Cargo adds `--bench`.

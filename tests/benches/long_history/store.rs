@@ -12,13 +12,11 @@ use seqtide_storage::{Birth, Edit, Identity, Outcome, Store, StoreOptions, Write
 use tempfile::TempDir;
 
 use crate::comparison::{self, Comparison, Kind, Turn};
-use crate::{CHUNK, LONG, UPDATED_HERE};
+use crate::{DOCUMENTS, LONG, UPDATED_HERE, staggered};
 
 /// Documents a commit holds, at most a quarter of those that there are, so that they are no neighbours; and documents
 /// written a turn: fewer where each waits for the disk alone, more where they are fast.
 const GROUPS: [(usize, usize); 4] = [(1, 250), (16, 1000), (64, 4000), (1000, 4000)];
-/// Documents to choose from.
-const DOCUMENTS: usize = 4000;
 
 /// A document, and the revision it is at.
 type Doc = (DocId, Option<RevId>);
@@ -84,8 +82,8 @@ impl Bench {
             let edit = |(id, _): &Doc| Edit::replicated(id.clone(), long_path(), false, body(0));
             self.commit(docs, docs.iter().map(edit).collect());
         }
-        for apart in 1..CHUNK {
-            self.write(&mut docs[DOCUMENTS * apart / CHUNK..], 1000);
+        for later in staggered() {
+            self.write(&mut docs[later], 1000);
         }
         self.assert_long(&docs);
         docs
